@@ -10,7 +10,7 @@
 #include "core/compile/compile.h"
 #include "core/compile/mixed_precision.h"
 #include "models/zoo/pixel_scale.h"
-#include "training/weights.h"
+#include "training/checkpoints/weights.h"
 
 namespace plexaura {
 

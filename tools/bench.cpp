@@ -28,10 +28,10 @@
 #include "models/programs/repeatable.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
+#include "training/checkpoints/kernel_times.h"
 #include "training/data/step_source.h"
 #include "training/data/tensor_dataset.h"
-#include "training/kernel_times.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura {
 

@@ -13,7 +13,7 @@
 #include "core/base/print.h"
 #include "training/data/image.h"
 #include "training/data/random.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

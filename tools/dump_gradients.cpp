@@ -11,8 +11,8 @@
 #include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "models/zoo/model.h"
-#include "training/checkpoint.h"
-#include "training/safetensors.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/files/safetensors.h"
 
 namespace plexaura {
 

@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // What a process tells about itself, for whoever asks from outside what it does, or did last. The numbers stand in
-// files: see training/event_file.h.
+// files: see training/files/event_file.h.
 enum class EventKind : std::uint32_t {
   start = 1,  // of the process
   ready = 2,  // all ranks have come together; the number of ranks

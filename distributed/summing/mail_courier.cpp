@@ -66,7 +66,7 @@ void MailCourier::drop_rest(Stream stream) {
   }
 }
 
-// A rank may take long over its share of a validation: see training/on_rank_0.h. As long as this one waits here, a thread
+// A rank may take long over its share of a validation: see training/ranks/on_rank_0.h. As long as this one waits here, a thread
 // beside it tells the others that it is at work. That thread also finds out who is lost or hangs, which ends all waits.
 double MailCourier::patience(Stream stream) const {
   constexpr double years = 1e9;

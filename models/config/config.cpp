@@ -7,7 +7,7 @@
 
 #include "core/base/did_you_mean.h"
 #include "models/config/section_state.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

@@ -7,7 +7,7 @@
 #include "distributed/choices/choose_compression.h"
 #include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"
-#include "training/checkpoint.h"
+#include "training/checkpoints/checkpoint.h"
 
 namespace plexaura {
 namespace {

@@ -17,8 +17,8 @@
 #include "models/programs/device_exchange.h"
 #include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"
-#include "training/cache_file.h"
-#include "training/kept_choices.h"
+#include "training/checkpoints/kept_choices.h"
+#include "training/files/cache_file.h"
 
 namespace plexaura {
 namespace {

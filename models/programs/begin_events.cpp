@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "distributed/wire/launcher.h"
-#include "training/folder_lock.h"
+#include "training/files/folder_lock.h"
 
 namespace plexaura {
 

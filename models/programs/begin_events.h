@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "training/event_file.h"
+#include "training/files/event_file.h"
 
 namespace plexaura {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

@@ -8,7 +8,7 @@
 
 #include "core/device/described_backend.h"
 #include "training/data/sample_source.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura {
 

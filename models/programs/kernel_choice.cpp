@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "training/checkpoint.h"
-#include "training/kernel_times.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/kernel_times.h"
 
 namespace plexaura {
 

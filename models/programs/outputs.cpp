@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "core/base/profile.h"
-#include "training/checkpoint.h"
-#include "training/file.h"
-#include "training/folder_lock.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/files/file.h"
+#include "training/files/folder_lock.h"
 
 namespace plexaura {
 

@@ -17,7 +17,7 @@
 #include "models/programs/train_or_serve.h"
 #include "models/programs/use_model.h"
 #include "models/programs/visiting.h"
-#include "training/signals.h"
+#include "training/loop/signals.h"
 
 namespace plexaura {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "models/programs/console.h"
-#include "training/json_log.h"
-#include "training/trainer.h"
+#include "training/files/json_log.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura {
 

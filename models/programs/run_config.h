@@ -13,7 +13,7 @@
 #include "models/programs/predict.h"
 #include "models/programs/trained_data.h"
 #include "training/data/dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura {
 

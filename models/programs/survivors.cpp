@@ -20,7 +20,7 @@
 #include "distributed/sums/sum_order.h"
 #include "distributed/wire/failure.h"
 #include "distributed/wire/tags.h"
-#include "training/signals.h"
+#include "training/loop/signals.h"
 
 namespace plexaura {
 namespace {

@@ -13,7 +13,7 @@
 #include "distributed/communicator/roles.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura {
 

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

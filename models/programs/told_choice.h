@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "training/json_log.h"
+#include "training/files/json_log.h"
 
 namespace plexaura {
 

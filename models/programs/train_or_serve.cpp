@@ -23,7 +23,7 @@
 #include "models/programs/survivors.h"
 #include "models/programs/write_profile.h"
 #include "models/zoo/summary.h"
-#include "training/signals.h"
+#include "training/loop/signals.h"
 
 namespace plexaura {
 

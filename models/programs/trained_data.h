@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "training/data/standardise.h"
-#include "training/safetensors.h"
+#include "training/files/safetensors.h"
 
 namespace plexaura {
 

@@ -12,10 +12,10 @@
 #include "distributed/communicator/handshake.h"
 #include "models/programs/report.h"
 #include "training/data/loader.h"
-#include "training/evaluation.h"
-#include "training/safetensors.h"
-#include "training/shortage.h"
-#include "training/store_hash.h"
+#include "training/files/safetensors.h"
+#include "training/files/shortage.h"
+#include "training/programs/evaluation.h"
+#include "training/ranks/store_hash.h"
 
 namespace plexaura {
 

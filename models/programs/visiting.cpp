@@ -18,9 +18,9 @@
 #include "distributed/strategies/strategies.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/outputs.h"
-#include "training/checkpoint.h"
-#include "training/folder_lock.h"
-#include "training/signals.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/files/folder_lock.h"
+#include "training/loop/signals.h"
 
 namespace plexaura {
 

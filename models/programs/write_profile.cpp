@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "distributed/communicator/long_text.h"
-#include "training/on_rank_0.h"
+#include "training/ranks/on_rank_0.h"
 
 namespace plexaura {
 

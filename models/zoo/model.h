@@ -7,7 +7,7 @@
 #include "core/step/training_step.h"
 #include "models/config/config.h"
 #include "models/layers/layer.h"
-#include "training/programs.h"
+#include "training/programs/programs.h"
 
 namespace plexaura {
 

@@ -13,7 +13,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/gate.h"
 #include "tests/support/temporary_folder.h"
-#include "training/checkpoint.h"
+#include "training/checkpoints/checkpoint.h"
 
 namespace plexaura::testing::predictor_test {
 

@@ -12,7 +12,7 @@
 #include <plexaura/core/vm/vm.h>
 #include <plexaura/distributed/communicator/run_ranks.h>
 #include <plexaura/models/zoo/model.h>
-#include <plexaura/training/schedule.h>
+#include <plexaura/training/optimizers/schedule.h>
 
 using namespace plexaura;
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "training/signals.h"
+#include "training/loop/signals.h"
 
 namespace plexaura::testing::console_test {
 

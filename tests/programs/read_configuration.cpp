@@ -7,7 +7,7 @@
 #include "models/programs/run_config.h"
 #include "tests/support/temporary_folder.h"
 #include "training/data/image.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura::testing {
 

@@ -9,7 +9,7 @@ trap 'rm -rf "$tree"' EXIT
 expect() {
   rm -rf "${tree:?}"/*
   for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/exchange/collective.h core/exchange/weights_immigration.h \
-    training/trainer.h backends/registry.h distributed/wire/tags.h models/config/config.h "$1"; do
+    training/loop/trainer.h backends/registry.h distributed/wire/tags.h models/config/config.h "$1"; do
     mkdir -p "$tree/$(dirname "$file")"
     [ -e "$tree/$file" ] || echo '#pragma once' > "$tree/$file"
   done
@@ -24,11 +24,11 @@ expect() {
 
 expect core/tensor/shape.h '"core/vm/vm.h"' 'core/tensor does not stand on core/vm'
 expect core/base/error.h '"core/tensor/shape.h"' 'core/base does not stand on core/tensor'
-expect core/vm/vm.h '"training/trainer.h"' 'core includes nothing outside itself'
+expect core/vm/vm.h '"training/loop/trainer.h"' 'core includes nothing outside itself'
 expect core/vm/vm.h '<mpi.h>' 'nothing else'
 expect core/new/new.h '"core/tensor/shape.h"' 'has no place yet'
-expect backends/registry.h '"training/trainer.h"' 'backends does not stand on training'
-expect training/trainer.h '"backends/registry.h"' 'training does not stand on backends'
+expect backends/registry.h '"training/loop/trainer.h"' 'backends does not stand on training'
+expect training/loop/trainer.h '"backends/registry.h"' 'training does not stand on backends'
 expect distributed/wire/tags.h '"core/vm/vm.h"' 'distributed needs of the engine only'
 expect models/config/config.h '<mpi.h>' 'only distributed/mpi/ knows this library'
 expect models/config/config.h '"config.h"' 'paths begin at the root'

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/params/parameter_store.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing {
 

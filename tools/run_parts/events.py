@@ -1,4 +1,4 @@
-"""Reads the last events of the ranks of a run. training/event_file.h describes the files, core/base/events.h the events."""
+"""Reads the last events of the ranks of a run. training/files/event_file.h describes the files, core/base/events.h the events."""
 
 import collections
 import contextlib

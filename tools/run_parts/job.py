@@ -259,7 +259,7 @@ class Job:
 
     def forward(self, number):
         """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others.
-        Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/signals.h)."""
+        Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/loop/signals.h)."""
         self.asked = meant_by(number)
         self.look()
         if self.has_hosts and len(self.ranks) < self.started:

@@ -14,7 +14,7 @@
 #include "training/data/csv_cells.h"
 #include "training/data/csv_header.h"
 #include "training/data/csv_text.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

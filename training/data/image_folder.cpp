@@ -16,7 +16,7 @@
 #include "training/data/crop.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "training/shortage.h"
+#include "training/files/shortage.h"
 
 namespace plexaura {
 

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "core/base/error.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 

@@ -14,8 +14,8 @@
 #include "tests/support/backend.h"
 #include "training/data/loader.h"
 #include "training/data/tensor_dataset.h"
-#include "training/evaluation.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
+#include "training/programs/evaluation.h"
 
 namespace plexaura::testing::shared_slots_test {
 

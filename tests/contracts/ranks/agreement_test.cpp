@@ -16,7 +16,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::agreement_test {
 

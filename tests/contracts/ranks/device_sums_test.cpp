@@ -19,7 +19,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 #include "training/data/tensor_dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::device_sums_test {
 

@@ -11,7 +11,7 @@
 #include "core/ops/matmul.h"
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/support/backend.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::exchange_record_test {
 

@@ -18,7 +18,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::gradient_scope_test {
 

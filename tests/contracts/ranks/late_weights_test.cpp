@@ -11,8 +11,8 @@
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/support/backend.h"
 #include "tests/support/temporary_folder.h"
-#include "training/checkpoint.h"
-#include "training/trainer.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::late_weights_test {
 

@@ -16,7 +16,7 @@
 #include "tests/support/passing_collective.h"
 #include "tests/support/thread_collective.h"
 #include "training/data/dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::regroup_apart_test {
 

@@ -23,8 +23,8 @@
 #include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
-#include "training/checkpoint.h"
-#include "training/trainer.h"
+#include "training/checkpoints/checkpoint.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::regroup_test {
 

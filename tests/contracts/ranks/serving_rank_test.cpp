@@ -16,7 +16,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 #include "training/data/dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::serving_rank_test {
 namespace {

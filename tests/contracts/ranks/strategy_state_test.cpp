@@ -14,7 +14,7 @@
 #include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::strategy_state_test {
 

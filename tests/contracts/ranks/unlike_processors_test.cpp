@@ -12,7 +12,7 @@
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::unlike_processors_test {
 

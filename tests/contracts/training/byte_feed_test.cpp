@@ -11,7 +11,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "training/data/tensor_dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::byte_feed_test {
 

@@ -20,7 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 #include "training/data/tensor_dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::late_metrics_test {
 

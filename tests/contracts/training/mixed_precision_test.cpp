@@ -23,8 +23,8 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "training/data/dataset.h"
-#include "training/optimizer.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
+#include "training/programs/optimizer.h"
 
 namespace plexaura::testing::mixed_precision_test {
 

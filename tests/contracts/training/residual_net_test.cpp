@@ -9,7 +9,7 @@
 #include "models/zoo/resnet.h"
 #include "testing/values.h"
 #include "tests/support/backend.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::residual_net_test {
 

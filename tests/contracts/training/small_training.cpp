@@ -5,7 +5,7 @@
 
 #include "core/compile/link.h"
 #include "testing/values.h"
-#include "training/bucket_updates.h"
+#include "training/programs/bucket_updates.h"
 
 namespace plexaura::testing {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/step/training_step.h"
-#include "training/optimizer_spec.h"
+#include "training/optimizers/optimizer_spec.h"
 
 namespace plexaura::testing {
 

@@ -16,7 +16,7 @@
 #include "training/data/idx.h"
 #include "training/data/standardise.h"
 #include "training/data/subset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::trains_on_far_device_test {
 

@@ -13,7 +13,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 #include "training/data/tensor_dataset.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing::transfers_test {
 

@@ -12,7 +12,7 @@
 #include "distributed/communicator/group_communicator.h"
 #include "tests/distributed/wire/stub_transport.h"
 #include "tests/distributed/wire/thread_transport.h"
-#include "training/on_rank_0.h"
+#include "training/ranks/on_rank_0.h"
 
 namespace plexaura::testing::mail_courier_test {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura::testing {
 

@@ -7,7 +7,7 @@
 
 #include "tests/training/data/data_support.h"
 #include "training/data/loader.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura::testing::idx_test {
 

@@ -14,7 +14,7 @@
 #include "training/data/loader.h"
 #include "training/data/resample.h"
 #include "training/data/sample_reader.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura::testing::image_folder_test {
 

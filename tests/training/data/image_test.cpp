@@ -14,7 +14,7 @@
 
 #include "tests/training/data/data_support.h"
 #include "training/data/codecs.h"
-#include "training/file.h"
+#include "training/files/file.h"
 
 namespace plexaura::testing::image_test {
 

@@ -24,7 +24,7 @@
 #include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/vm/allocations/interpose.h"
-#include "training/optimizer_spec.h"
+#include "training/optimizers/optimizer_spec.h"
 
 namespace plexaura::testing {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/params/parameter_store.h"
-#include "training/programs.h"
+#include "training/programs/programs.h"
 
 namespace plexaura::testing {
 

@@ -12,7 +12,7 @@
 #include "core/exchange/collective.h"
 #include "core/exchange/rank_lost.h"
 #include "core/exchange/weights_immigration.h"
-#include "training/trainer.h"
+#include "training/loop/trainer.h"
 
 namespace plexaura::testing {
 

@@ -1,0 +1,298 @@
+#include "training/optimizers/optimizer_spec.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "core/compile/compile.h"
+#include "core/vm/vm.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/read_tail.h"
+
+namespace plexaura::testing::optimizer_spec_test {
+
+namespace {
+
+using Three = std::array<double, 3>;
+
+constexpr Three start{1, -2, 0.5};
+constexpr std::array<Three, 3> gradients{{{0.1, -0.2, 0.3}, {-0.4, 0.1, 0.2}, {0.05, 0.6, -0.7}}};
+constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
+
+// A matrix of two elements and a vector of one, in buckets of their own, and a buffer, in one store with an update
+// program.
+class Updates {
+ public:
+  explicit Updates(const OptimizerSpec& optimizer, const UpdateOptions& options = {})
+      : store_({spec("a", {1, 2}, ParameterRole::trainable), spec("b", {1}, ParameterRole::trainable),
+                spec("running", {3}, ParameterRole::buffer)}) {
+    Placement placement;
+    placement.types = ArenaTypes::all(DType::float64);
+    for (const ParameterSpec& spec : store_.specs())
+      placement.append(spec.name, spec.type, spec.role, Layout::row_major(spec.type.shape.rank()));
+    store_.place(placement, test_backend());
+    store_.require_states(state_count(optimizer));
+    write({1, -2}, "a");
+    write({0.5}, "b");
+    write({10, 20, 30}, "running");
+    Graph graph;
+    build_update(graph, optimizer, store_.placement(), make_buckets(store_.placement(), 1), options);
+    program_ = compile(graph, {}, test_backend(), {.placement = &store_.placement()});
+    vm_ = std::make_unique<VM>(program_, test_backend(), VmOptions{.store = &store_});
+  }
+
+  void step(const Three& gradient, double rate, double loss_scale = 1) {
+    write_gradient("a", std::span(gradient).first(2));
+    write_gradient("b", std::span(gradient).last(1));
+    write_gradient("running", std::array{1.0, 0.0, -1.0});
+    StepBlock block;
+    block.learning_rate = rate;
+    block.loss_scale = loss_scale;
+    block.step = static_cast<double>(++steps_);
+    vm_->run({}, block);
+    vm_->wait();
+  }
+
+  std::size_t instructions() const { return program_->instructions.size(); }
+  Three value() const {
+    const std::vector<double> a = store_.read("a").to_doubles();
+    return {a[0], a[1], store_.read("b").to_doubles()[0]};
+  }
+  std::vector<double> running() const { return store_.read("running").to_doubles(); }
+  bool failed() const { return read_tail(store_, TailSlot::failed) != 0; }
+
+ private:
+  static ParameterSpec spec(const char* name, Shape shape, ParameterRole role) {
+    return {name, {DType::float64, std::move(shape)}, role, Initialiser::zeros()};
+  }
+
+  void write(std::vector<double> values, const char* name) {
+    Tensor tensor(store_.spec(name).type);
+    std::ranges::copy(values, tensor.as<double>().begin());
+    store_.write(name, tensor);
+  }
+
+  void write_gradient(const char* name, std::span<const double> values) {
+    const auto offset = static_cast<std::size_t>(store_.placement().find(name)->offset) * sizeof(double);
+    std::memcpy(store_.gradients() + offset, values.data(), values.size_bytes());
+  }
+
+  ParameterStore store_;
+  std::shared_ptr<const Program> program_;
+  std::unique_ptr<VM> vm_;
+  int steps_ = 0;
+};
+
+void check_three_steps(const OptimizerSpec& optimizer, const Three& expected) {
+  Updates updates(optimizer);
+  CHECK(updates.value() == start);
+  for (std::size_t i = 0; i < 3; ++i) updates.step(gradients[i], rates[i]);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(updates.value()[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  CHECK(updates.running() == std::vector<double>{13, 20, 27});
+}
+
+using Kind = OptimizerSpec::Kind;
+
+}  // namespace
+
+// The figures are those of torch.optim with the same options, in float64.
+
+TEST_CASE("three steps of SGD") { check_three_steps({}, {1, -2.105, 0.6}); }
+
+TEST_CASE("three steps of SGD with weight decay") {
+  check_three_steps({.weight_decay = 0.1}, {0.965198, -2.036096, 0.5836215});
+}
+
+TEST_CASE("three steps of SGD with momentum and weight decay") {
+  check_three_steps({.momentum = 0.9, .weight_decay = 0.1}, {0.978338, -1.936376, 0.4671165});
+}
+
+TEST_CASE("three steps of SGD with Nesterov's momentum and weight decay") {
+  check_three_steps({.momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+                    {0.946471682, -1.981570364, 0.5566981935});
+}
+
+TEST_CASE("three steps of Adam") {
+  check_three_steps({.kind = Kind::adam}, {0.9984561350646803, -1.9920475255369476, 0.39643606310997104});
+}
+
+TEST_CASE("three steps of Adam with weight decay, which goes through the moments") {
+  check_three_steps({.kind = Kind::adam, .weight_decay = 0.1},
+                    {0.9052461501050244, -1.8611367723214456, 0.37811739608616257});
+}
+
+TEST_CASE("three steps of Adam with other options") {
+  check_three_steps({.kind = Kind::adam, .beta1 = 0.5, .beta2 = 0.8, .epsilon = 0.1, .weight_decay = 0.1},
+                    {0.9374297134079622, -1.9632029581205943, 0.47618400545268524});
+}
+
+TEST_CASE("three steps of AdamW, whose decay does not") {
+  check_three_steps({.kind = Kind::adamw, .weight_decay = 0.1},
+                    {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
+}
+
+// Every one of the three gradients but the first is longer than 0.4; torch.optim was given them scaled down to that.
+TEST_CASE("three steps with gradients of limited length") {
+  check_three_steps({.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
+                    {0.9723607920938766, -1.8654516734087097, 0.3935903829490411});
+  check_three_steps({.kind = Kind::adam, .max_gradient_norm = 0.4},
+                    {1.0008848953791958, -1.9506514143071068, 0.3254639563274155});
+}
+
+// Figures of optax.lamb in float64 for the matrix, and of optax.adam for the vector.
+TEST_CASE("three steps of LAMB, which scales the step of a matrix to its length") {
+  check_three_steps({.kind = Kind::lamb, .epsilon = 1e-6, .weight_decay = 0.1},
+                    {1.1598443987170586, -2.0854363811099508, 0.3964364836607053});
+  check_three_steps({.kind = Kind::lamb, .epsilon = 1e-6},
+                    {1.1586196568300275, -2.135180180169271, 0.3964364836607053});
+  check_three_steps({.kind = Kind::lamb, .beta1 = 0.5, .beta2 = 0.8, .epsilon = 0.1, .weight_decay = 0.01},
+                    {1.0872533163169114, -2.211177663084129, 0.4937618306229272});
+}
+
+// Figures of the formula, computed with NumPy.
+TEST_CASE("three steps of LARS, which scales the gradient of a matrix to its length") {
+  check_three_steps({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1, .trust_coefficient = 0.02},
+                    {0.9970898806975778, -1.9904417823248317, 0.5018999999999999});
+  check_three_steps({.kind = Kind::lars, .momentum = 0.9, .nesterov = true},
+                    {1.000110553023998, -2.0002333792428035, 0.60171});
+  check_three_steps(
+      {.kind = Kind::lars, .weight_decay = 0.1, .trust_coefficient = 0.02, .max_gradient_norm = 0.4},
+      {0.9967124560909664, -1.996683693137466, 0.521922684830835});
+}
+
+TEST_CASE("LARS and LAMB step as far whatever the length of the gradient, and stay where it is 0") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates updates({.kind = kind, .epsilon = 1e-300});
+    updates.step({0, 0, 0}, 0.1);
+    CHECK(updates.value() == start);
+    Updates small({.kind = kind, .epsilon = 1e-300});
+    Updates large({.kind = kind, .epsilon = 1e-300});
+    small.step({1e-100, -2e-100, 0}, 0.1);
+    large.step({1e100, -2e100, 0}, 0.1);
+    CHECK(small.value()[0] == doctest::Approx(large.value()[0]).epsilon(1e-12));
+    CHECK(small.value()[0] < 1);
+  }
+}
+
+TEST_CASE("LARS and LAMB step as far where the squares of the gradient are too small for its dtype") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates small({.kind = kind});
+    Updates plain({.kind = kind});
+    small.step({1e-200, -1e-200, 0}, 0.1);
+    plain.step({1, -1, 0}, 0.1);
+    CHECK(small.value()[0] == doctest::Approx(plain.value()[0]).epsilon(1e-7));
+    CHECK(small.value()[0] < 1 - 1e-5);
+  }
+}
+
+TEST_CASE("LARS and LAMB divide the scale of the loss out, too") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates plain({.kind = kind});
+    Updates scaled({.kind = kind, .scaled_loss = true});
+    plain.step({2, -4, 1}, 0.125);
+    scaled.step({8, -16, 4}, 0.125, 4);
+    CHECK(scaled.value() == plain.value());
+  }
+}
+
+TEST_CASE("the scale of the loss is divided out of the gradients, for update rules that are told of it") {
+  for (const bool scaled : {true, false}) {
+    Updates updates({.scaled_loss = scaled});
+    updates.step({8, -16, 4}, 0.125, 4);
+    CHECK(updates.value() == (scaled ? Three{0.75, -1.5, 0.375} : Three{0, 0, 0}));
+    CHECK(updates.instructions() == 3);  // a step for each of two buckets, and the buffers
+  }
+}
+
+TEST_CASE("a replaced buffer takes the sum of its next values, and neighbours add what they get") {
+  Updates updates({}, {.replaced = {"running"}});
+  updates.step({0, 0, 0}, 0.1);
+  CHECK(updates.running() == std::vector<double>{1, 0, -1});
+
+  const TensorType type{DType::float32, {2}};
+  ParameterStore store({{"sum", type, ParameterRole::buffer, Initialiser::ones()},
+                        {"last", type, ParameterRole::buffer, Initialiser::ones()},
+                        {"other", type, ParameterRole::buffer, Initialiser::ones()}});
+  Placement placement;
+  for (const ParameterSpec& spec : store.specs())
+    placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
+  store.place(placement, test_backend());
+  Graph graph;
+  build_update(graph, {}, placement, make_buckets(placement, 1), {.replaced = {"last"}});
+  VM vm(compile(graph, {}, test_backend(), {.placement = &placement}), test_backend(), {.store = &store});
+  vm.run({});
+  vm.wait();
+  for (const char* name : {"sum", "other"}) CHECK(store.read(name).to_doubles() == std::vector<double>{1, 1});
+  CHECK(store.read("last").to_doubles() == std::vector<double>{0, 0});
+}
+
+TEST_CASE("a guarded update changes nothing where a gradient is not finite, and no bit of another step") {
+  const double nan = std::nan("");
+  for (const OptimizerSpec& rule :
+       std::initializer_list<OptimizerSpec>{{},
+                                            {.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
+                                            {.kind = Kind::adam, .weight_decay = 0.1},
+                                            {.kind = Kind::adamw},
+                                            {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1},
+                                            {.kind = Kind::lamb, .weight_decay = 0.1}}) {
+    CAPTURE(optimizer_name(rule));
+    Updates plain(rule);
+    Updates guarded(rule, {.is_guarded = true});
+    for (std::size_t i = 0; i < 3; ++i) {
+      plain.step(gradients[i], rates[i]);
+      guarded.step(gradients[i], rates[i]);
+    }
+    CHECK(guarded.value() == plain.value());
+    CHECK(guarded.running() == plain.running());
+    CHECK(!guarded.failed());
+    for (const Three& bad : {Three{nan, 0, 0}, Three{0, INFINITY, 0}, Three{0, 0, -INFINITY}}) {
+      Updates updates(rule, {.is_guarded = true});
+      updates.step(bad, 0.1);
+      CHECK(updates.failed());
+      CHECK(updates.value() == start);
+      CHECK(updates.running() == std::vector<double>{10, 20, 30});
+    }
+  }
+}
+
+TEST_CASE("the states that an optimizer needs") {
+  CHECK(state_count({}) == 0);
+  CHECK(state_count({.momentum = 0.9}) == 1);
+  CHECK(state_count({.kind = Kind::adam}) == 2);
+  CHECK(state_count({.kind = Kind::adamw}) == 2);
+  CHECK(state_count({.kind = Kind::lars}) == 0);
+  CHECK(state_count({.kind = Kind::lars, .momentum = 0.9}) == 1);
+  CHECK(state_count({.kind = Kind::lamb}) == 2);
+}
+
+TEST_CASE("numbers that make no update are refused by their names") {
+  const auto refuses = [](const OptimizerSpec& rule, const char* words) {
+    Graph graph;
+    CHECK(user_error([&] { build_update(graph, rule, {}, make_buckets({}, 1)); }) == words);
+  };
+  const double nan = std::nan("");
+  refuses({.kind = static_cast<OptimizerSpec::Kind>(9)},
+          "the optimizer has kind = 9; it must be sgd, adam, adamw, lars or lamb");
+  refuses({.momentum = 1}, "the optimizer has momentum = 1; it must be at least 0 and less than 1");
+  refuses({.momentum = -1}, "the optimizer has momentum = -1; it must be at least 0 and less than 1");
+  refuses({.nesterov = true}, "the optimizer has momentum = 0; it must be above 0 where nesterov is set");
+  refuses({.kind = OptimizerSpec::Kind::adam, .momentum = 0.9},
+          "the optimizer has momentum = 0.9; it must be 0 for adam, adamw and lamb, whose momentum is beta1");
+  refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
+  refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
+  refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");
+  refuses({.trust_coefficient = 0}, "the optimizer has trust_coefficient = 0; it must be a number above 0");
+  refuses({.weight_decay = -1}, "the optimizer has weight_decay = -1; it must be a number from 0 on");
+  refuses({.weight_decay = nan}, "the optimizer has weight_decay = nan; it must be a number from 0 on");
+  const char* rule = "it must be a number above 0, or 0 for no limit";
+  refuses({.max_gradient_norm = -1},
+          fmt::format("the optimizer has max_gradient_norm = -1; {}", rule).c_str());
+  refuses({.max_gradient_norm = INFINITY},
+          fmt::format("the optimizer has max_gradient_norm = inf; {}", rule).c_str());
+}
+
+}  // namespace plexaura::testing::optimizer_spec_test

@@ -1,0 +1,472 @@
+#include "training/checkpoints/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "core/vm/watch.h"
+#include "training/data/sampler.h"
+#include "training/files/file.h"
+#include "training/files/folder_lock.h"
+#include "training/files/safetensors.h"
+#include "training/files/shortage.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view prefix = "checkpoint-";
+constexpr std::string_view unfinished_name = "checkpoint.unfinished";
+constexpr std::string_view strategy_prefix = "strategy.";
+constexpr const char* strategy_ranks_name = "run.strategy_ranks";
+constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
+// In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels, the bytes of a bucket.
+const std::string weights_key = "weights";
+const std::string shuffle_key = "shuffle";
+const std::string kernels_key = "kernels";
+const std::string kernel_times_key = "kernel_times";
+const std::string compression_key = "compression";
+const std::string bucket_bytes_key = "bucket_bytes";
+// Beyond it, doubles do not hold every whole number.
+constexpr std::int64_t largest_count = std::int64_t{1} << 53;
+
+std::string state_name(std::int64_t index, const std::string& parameter) {
+  return fmt::format("state{}.{}", index, parameter);
+}
+
+// A state that is not finite stays so, and its parameter stands still: that is no learning either.
+Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::string& name) {
+  Tensor tensor = store.read_state(index, name);
+  if (!all_finite(tensor))
+    throw UserError(
+        fmt::format("{} of the optimizer's state of '{}' after the last step: training diverged; lower "
+                    "the learning rate; no checkpoint was touched",
+                    first_bad(tensor), name));
+  return tensor;
+}
+
+SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
+  SafeTensors file;
+  file.metadata = {{"optimizer", state.optimizer},
+                   {"precision", std::string(name_of(store.types().precision()))},
+                   {weights_key, std::move(weights)}};
+  if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
+  if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
+  if (!state.bucket_bytes.empty()) file.metadata[bucket_bytes_key] = state.bucket_bytes;
+  if (!state.kernel_times.empty()) file.metadata[kernel_times_key] = state.kernel_times;
+  if (!state.compression.empty()) file.metadata[compression_key] = state.compression;
+  for (std::int64_t index = 0; index < store.states(); ++index)
+    for (const ParameterSpec& spec : store.specs())
+      if (spec.role == ParameterRole::trainable)
+        file.tensors.emplace_back(state_name(index, spec.name), finite_state(store, index, spec.name));
+  const auto add = [&](const char* name, auto value) {
+    file.tensors.emplace_back(name, Tensor::scalar(value));
+  };
+  if (store.types().scales_loss()) {
+    const LossScale scale = store.read_loss_scale();
+    add("loss_scale.scale", scale.scale);
+    add("loss_scale.good_steps", scale.good_steps);
+    add("loss_scale.skipped_steps", scale.skipped_steps);
+  }
+  add("run.step", state.step);
+  add("run.epoch", state.epoch);
+  add("run.step_in_epoch", state.step_in_epoch);
+  add("run.seed", state.seed);
+  add("run.epoch_loss", state.epoch_loss);
+  add("run.epoch_samples", state.epoch_samples);
+  add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
+  add("run.samples", state.samples);
+  add("run.batch_size", state.batch_size);
+  if (!state.strategy.empty()) add(strategy_ranks_name, std::int64_t{state.strategy_ranks});
+  for (const auto& [name, value] : state.strategy)
+    file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
+  return file;
+}
+
+std::optional<std::int64_t> number_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+[[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
+  const Shortage shortage = shortage_at(path, error.value()).value_or(Shortage{error.message(), ""});
+  const std::string elsewhere = shortage.remedy.empty()
+                                    ? "name a folder that can be written in output.dir"
+                                    : shortage.remedy + " or name another folder in output.dir";
+  const std::string limit = remedy_of_limit(error.value());
+  const std::string text = fmt::format("cannot {} {}: {}; {}", what, path.string(), shortage.reason,
+                                       limit.empty() ? elsewhere : limit);
+  if (error == std::errc::no_such_file_or_directory) throw RemovedError(text);
+  if (user_can_mend(error.value())) throw UserError(text);
+  throw DeviceError(text);
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& directory) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    if (const auto number = number_of(entry->path())) found.emplace_back(*number, entry->path());
+  if (error && error != std::errc::no_such_file_or_directory) cannot("read", directory, error);
+  std::ranges::sort(found);
+  return found;
+}
+
+// One of the two files, or what a process that died while writing it has left: see AtomicFile.
+bool is_own_name(const std::string& name) {
+  return std::ranges::any_of(file_names, [&](std::string_view own) {
+    return name == own || name.starts_with(fmt::format(".{}.unfinished-", own));
+  });
+}
+
+// What stands at the place of a checkpoint and is none, so that removing it would destroy a user's file: the
+// path itself, or the first foreign entry of the folder.
+std::optional<fs::path> foreign_at(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) return std::nullopt;
+  if (type != fs::file_type::directory) return path;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;  // it may just have gone
+    const bool is_folder = entry->is_directory(ignored);
+    if (is_folder || !is_own_name(entry->path().filename().string())) return entry->path();
+  }
+  return error && error != std::errc::no_such_file_or_directory ? std::optional(path) : std::nullopt;
+}
+
+void refuse_foreign(const fs::path& path) {
+  if (const auto foreign = foreign_at(path))
+    throw UserError(
+        fmt::format("{} is not of a checkpoint of Plexaura and would be removed with '{}'; move it away, or "
+                    "name another folder in output.dir",
+                    foreign->string(), path.filename().string()));
+}
+
+void make_folder(const fs::path& directory) {
+  std::error_code error;
+  if (fs::is_symlink(directory, error) && fs::status(directory, error).type() == fs::file_type::not_found)
+    throw UserError(
+        fmt::format("output.dir is {}, a link to '{}', which is not there; make that folder, or name another "
+                    "in output.dir",
+                    directory.string(), fs::read_symlink(directory, error).string()));
+  fs::create_directories(directory, error);
+  if (error) cannot("create", directory, error);
+}
+
+// Also over a folder of that name, in one move where the file system can do that.
+void put_in_place(const fs::path& made, const fs::path& target) {
+  std::error_code error;
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(made, error);
+    return;
+  }
+  fs::remove_all(target, error);
+  fs::rename(made, target, error);
+  if (error) cannot("rename", made, error);
+}
+
+// All of later steps, and those before the newest `keep` that are not held.
+void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep,
+                   const std::set<std::int64_t>& held) {
+  auto all = checkpoints_in(directory);
+  const auto later = std::ranges::upper_bound(all, step, {}, [](const auto& found) { return found.first; });
+  const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
+  all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
+  std::error_code error;
+  for (const auto& [number, path] : all)
+    if (!(number < step && held.contains(number)) && !foreign_at(path)) fs::remove_all(path, error);
+}
+
+class Reader {
+ public:
+  explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
+  // Of a state, without what other ranks have of their own. Rank 0 compares the whole file with its checksum for all.
+  Reader(fs::path path, int rank)
+      : path_(std::move(path)),
+        file_(read_safetensors(
+            path_,
+            [&](const std::string& name) {
+              return !name.starts_with(strategy_prefix) ||
+                     is_state_of(rank, std::string_view(name).substr(strategy_prefix.size()));
+            },
+            rank == 0)) {}
+
+  bool has(std::string_view name) const {
+    return std::ranges::any_of(file_.tensors, [&](const auto& entry) { return entry.first == name; });
+  }
+  // `remedy` ends the sentence about one that is missing.
+  const Tensor& tensor(const std::string& name,
+                       std::string_view remedy = "it belongs to another model or optimizer") const {
+    const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
+    if (found == file_.tensors.end())
+      throw UserError(fmt::format("{} has no tensor '{}'; {}", path_.string(), name, remedy));
+    return found->second;
+  }
+  template <class T>
+  T scalar(const std::string& name) const {
+    const Tensor& value = tensor(name);
+    if (value.type() != TensorType{dtype_of<T>, {}})
+      throw UserError(fmt::format("{}: '{}' is {}; it must be a scalar of {}", path_.string(), name,
+                                  to_string(value.type()), name_of(dtype_of<T>)));
+    return value.as<T>()[0];
+  }
+  // A scalar that counts.
+  std::int64_t count(const std::string& name) const {
+    const auto number = scalar<std::int64_t>(name);
+    if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
+    if (number > largest_count) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
+    return number;
+  }
+  // A scalar that adds up losses or samples.
+  double total(const std::string& name) const {
+    const auto number = scalar<double>(name);
+    if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
+    return number;
+  }
+  const fs::path& path() const { return path_; }
+  const SafeTensors& contents() const { return file_; }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{}: {}; the file is damaged: take another copy", path_.string(), what));
+  }
+
+ private:
+  fs::path path_;
+  SafeTensors file_;
+};
+
+constexpr std::string_view how_to_go_on = "resume with the same, or start from its weights with --weights";
+
+void require_same(const fs::path& path, std::string_view key, std::string_view then, std::string_view now) {
+  if (then != now)
+    throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key, then, now,
+                                how_to_go_on));
+}
+
+[[noreturn]] void fail_untold(const fs::path& path, std::string_view what) {
+  throw UserError(
+      fmt::format("{} does not say its {}, as older versions did not; start from its weights with --weights",
+                  path.string(), what));
+}
+
+// What the metadata of a state says of its run, beside `now`.
+void require_same_run(const fs::path& path, const Metadata& metadata, const RunState& now, DType precision) {
+  const auto text = [&](const std::string& name) -> const std::string& {
+    const auto found = metadata.find(name);
+    if (found == metadata.end()) fail_untold(path, name);
+    return found->second;
+  };
+  require_same(path, "training.precision", text("precision"), name_of(precision));
+  require_same(path, "training.optimizer.name", text("optimizer"), now.optimizer);
+}
+
+// Two files of equal shapes may come from two runs.
+void require_pair(const Reader& weights, const fs::path& state, const Metadata& metadata) {
+  const auto found = metadata.find(weights_key);
+  if (found == metadata.end() || found->second == checksum_of(weights.contents())) return;
+  throw UserError(
+      fmt::format("{} and {} were not written together; take both from one checkpoint, or start from the "
+                  "weights alone with --weights",
+                  weights.path().string(), state.filename().string()));
+}
+
+// A copy may have been cut off.
+void require_whole(const fs::path& checkpoint) {
+  std::error_code error;
+  for (const std::string_view name : file_names)
+    if (fs::symlink_status(checkpoint / name, error).type() == fs::file_type::not_found)
+      throw UserError(fmt::format(
+          "{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from one before",
+          checkpoint.string(), name));
+}
+
+void read_optimizer_state(const Reader& file, ParameterStore& store) {
+  if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
+          file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
+    throw UserError(
+        fmt::format("{} holds the state of another optimizer; resume with the same training.optimizer",
+                    file.path().string()));
+  for (std::int64_t index = 0; index < store.states(); ++index)
+    for (const ParameterSpec& spec : store.specs()) {
+      if (spec.role != ParameterRole::trainable) continue;
+      const std::string name = state_name(index, spec.name);
+      const Tensor& tensor = file.tensor(
+          name,
+          "it belongs to another model or optimizer, or the parameter was frozen: freeze it as before "
+          "(training.freeze), or start from the weights with --weights");
+      const TensorType type{store.placement().types.states, spec.type.shape};
+      if (tensor.type() != type)
+        throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",
+                                    file.path().string(), name, to_string(tensor.type()), to_string(type),
+                                    how_to_go_on));
+      if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
+      store.write_state(index, spec.name, tensor);
+    }
+}
+
+void read_loss_scale(const Reader& file, ParameterStore& store) {
+  const LossScale scale{file.scalar<float>("loss_scale.scale"), file.scalar<float>("loss_scale.good_steps"),
+                        file.scalar<float>("loss_scale.skipped_steps")};
+  if (!(scale.scale >= LossScale::least && scale.scale <= LossScale::most))
+    file.fail(fmt::format("'loss_scale.scale' is {}, which no run comes to", scale.scale));
+  if (!(scale.good_steps >= 0 && scale.good_steps < LossScale::growth_steps && scale.skipped_steps >= 0))
+    file.fail("the steps of the loss scale are numbers that no run comes to");
+  store.write_loss_scale(scale);
+}
+
+// The numbers of one run fit each other, whatever batches its epochs had.
+void check_numbers(const Reader& file, const RunState& state) {
+  if (state.step < state.epoch || state.step - state.epoch < state.step_in_epoch)
+    file.fail(fmt::format("{} steps are too few for {} epochs and {} steps", state.step, state.epoch,
+                          state.step_in_epoch));
+  if (state.epoch_samples < 0)
+    file.fail(fmt::format("'run.epoch_samples' is {}, which counts from 0", state.epoch_samples));
+  if (state.step_in_epoch == 0) return;
+  const BatchPlan plan{state.samples, state.batch_size, 1, 1};
+  if (state.samples < 1 || state.batch_size < 1 || state.step_in_epoch >= plan.steps_per_epoch())
+    file.fail(fmt::format("step {} of an epoch does not come within {} samples in batches of {}",
+                          state.step_in_epoch, state.samples, state.batch_size));
+}
+
+std::string text_or_none(const Metadata& metadata, const std::string& key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
+void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
+  state.step = file.count("run.step");
+  state.epoch = file.count("run.epoch");
+  state.step_in_epoch = file.count("run.step_in_epoch");
+  state.seed = file.scalar<std::int64_t>("run.seed");
+  state.epoch_loss = file.total("run.epoch_loss");
+  state.epoch_samples = file.total("run.epoch_samples");
+  state.data_origin = static_cast<std::uint64_t>(file.scalar<std::int64_t>("run.data_origin"));
+  state.samples = file.count("run.samples");
+  state.batch_size = file.count("run.batch_size");
+  if (const auto found = metadata.find(shuffle_key); found != metadata.end())
+    state.shuffle = found->second == "true";
+  state.kernels = text_or_none(metadata, kernels_key);
+  state.kernel_times = text_or_none(metadata, kernel_times_key);
+  state.bucket_bytes = text_or_none(metadata, bucket_bytes_key);
+  state.compression = text_or_none(metadata, compression_key);
+  for (const auto& [name, value] : file.contents().tensors)
+    if (name.starts_with(strategy_prefix))
+      state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
+  // A rank may have nothing in it where others have.
+  if (!state.strategy.empty() || file.has(strategy_ranks_name))
+    state.strategy_ranks = static_cast<int>(file.count(strategy_ranks_name));
+  check_numbers(file, state);
+}
+
+std::string text_of_newest(const fs::path& directory, const std::string& key) {
+  try {
+    const auto newest = newest_checkpoint(directory);
+    if (!newest) return {};
+    return text_or_none(read_safetensors_header(*newest / "state.safetensors").metadata, key);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+void prepare_checkpoints(const fs::path& directory) {
+  make_folder(directory);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    cannot("write in", directory, std::error_code(errno, std::generic_category()));
+  refuse_foreign(directory / unfinished_name);
+  for (const auto& [number, path] : checkpoints_in(directory)) refuse_foreign(path);
+}
+
+bool is_reserved_in_checkpoints(const fs::path& name) {
+  return name == unfinished_name || name == FolderLock::file_name || number_of(name).has_value();
+}
+
+fs::path checkpoint_folder(const fs::path& directory, std::int64_t step) {
+  return directory / fmt::format("{}{:06}", prefix, step);
+}
+
+void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep,
+                     const std::set<std::int64_t>& held) {
+  make_folder(directory);
+  std::error_code error;
+  const fs::path target = checkpoint_folder(directory, state.step);
+  const fs::path unfinished = directory / unfinished_name;
+  refuse_foreign(target);
+  refuse_foreign(unfinished);
+  fs::remove_all(unfinished, error);
+  fs::create_directory(unfinished, error);
+  if (error) cannot("create", unfinished, error);
+  try {
+    std::string weights = save_trained_weights(unfinished / "weights.safetensors", store, state.settings,
+                                               state.data_origin, state.notes);
+    write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
+  } catch (...) {
+    fs::remove_all(unfinished, error);
+    throw;
+  }
+  for (const std::string_view name : file_names)
+    if (!fs::exists(unfinished / name, error)) throw_write_error(unfinished / name, ENOENT);
+  put_in_place(unfinished, target);
+  remove_others(directory, state.step, static_cast<std::size_t>(keep), held);
+}
+
+std::string kernel_times_of_newest(const fs::path& directory) {
+  return text_of_newest(directory, kernel_times_key);
+}
+
+std::string compression_of_newest(const fs::path& directory) {
+  return text_of_newest(directory, compression_key);
+}
+
+std::optional<std::int64_t> newest_step(const fs::path& directory) {
+  const auto all = checkpoints_in(directory);
+  return all.empty() ? std::nullopt : std::optional(all.back().first);
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
+  const auto all = checkpoints_in(directory);
+  return all.empty() ? std::nullopt : std::optional(all.back().second);
+}
+
+std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,
+                                        std::string_view optimizer, const Settings& settings, int rank) {
+  const auto newest = newest_checkpoint(directory);
+  if (!newest) return std::nullopt;
+  RunState state{.optimizer = std::string(optimizer), .settings = settings};
+  const fs::path state_path = *newest / "state.safetensors";
+  const fs::path weights_path = *newest / "weights.safetensors";
+  require_whole(*newest);
+  const Metadata metadata = read_safetensors_header(state_path).metadata;
+  require_same_run(state_path, metadata, state, store.types().precision());
+  const Metadata of_weights = read_safetensors_header(weights_path).metadata;
+  if (!settings.empty() && !has_settings(of_weights)) fail_untold(weights_path, "settings");
+  check_settings(weights_path, of_weights, settings, how_to_go_on);
+  {
+    const Reader weights(weights_path);
+    require_pair(weights, state_path, metadata);
+    put_weights(weights_path, weights.contents(), store);
+  }
+  const Reader file(state_path, rank);
+  read_optimizer_state(file, store);
+  if (store.types().scales_loss()) read_loss_scale(file, store);
+  read_state(file, metadata, state);
+  store.set_updates(state.step);
+  return state;
+}
+
+}  // namespace plexaura

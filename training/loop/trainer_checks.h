@@ -1,0 +1,13 @@
+#pragma once
+
+#include "training/loop/trainer.h"
+
+namespace plexaura {
+
+// What a Trainer refuses before anything is compiled, each with a UserError.
+void check_parts(const TrainerParts& parts);
+void check_options(const TrainerOptions& options);
+// Ranks that would train apart in silence, and a rank that does not train.
+void check_strategy(const Strategy* strategy, const Collective& ranks);
+
+}  // namespace plexaura

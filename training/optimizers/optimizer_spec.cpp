@@ -1,0 +1,322 @@
+#include "training/optimizers/optimizer_spec.h"
+
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/optimizer_steps.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+namespace {
+
+using Kind = OptimizerSpec::Kind;
+
+bool has_momentum(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
+bool scales_each_parameter(Kind kind) { return kind == Kind::lars || kind == Kind::lamb; }
+
+// 1 where a part of the ratio is 0.
+Node ratio_or_one(const Node& numerator, const Node& denominator) {
+  const Node has_meaning = gt(minimum(numerator, denominator), 0);
+  return where(has_meaning, numerator, 1) / where(has_meaning, denominator, 1);
+}
+
+// The elements are divided by the sum of their sizes before they are squared: squares of float32 numbers below 1e-23
+// are 0, and those above 1e19 infinite.
+Node norm(const Node& vector) {
+  const Node size = sum(abs(vector));
+  const Node scale = where(gt(size, 0), size, 1);
+  return scale * sqrt(sum(square(vector / scale)));
+}
+
+class UpdateBuilder {
+ public:
+  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement)
+      : graph_(graph),
+        optimizer_(optimizer),
+        placement_(placement),
+        types_(placement.types),
+        dtype_(placement.types.values) {
+    if (optimizer_.scaled_loss) divisor_ = graph_.step_scalar(StepScalar::loss_scale, dtype_);
+    if (!types_.scales_loss()) return;
+    for (std::int64_t slot = 0; slot < scaling_count; ++slot)
+      scaling_.push_back(graph_.arena_slice(slice_of(static_cast<ScalingSlot>(slot)), DType::float32));
+    divisor_ = divisor_ ? divisor_ * scaling(ScalingSlot::scale) : scaling(ScalingSlot::scale);
+  }
+
+  // Gradients whose norm is too long are divided by what it is longer than max_gradient_norm, and a step whose norm is
+  // not finite is skipped where the loss has a LossScale.
+  void look_at_norm(std::span<const Bucket> buckets) {
+    Node squares;
+    for (const Bucket& bucket : buckets) {
+      const Node part = sum(square(as_value(slice(ArenaKind::gradient, bucket))));
+      squares = squares ? squares + part : part;
+    }
+    if (optimizer_.max_gradient_norm > 0) {
+      const Node excess = sqrt(squares) / optimizer_.max_gradient_norm;
+      divisor_ = divisor_ ? maximum(excess, divisor_) : maximum(excess, 1);
+    }
+    if (!types_.scales_loss()) return;
+    is_good_ = le(squares, std::numeric_limits<float>::max());
+    divisor_ = where(is_good_, divisor_, 0);
+  }
+
+  void step(const Bucket& bucket) {
+    if (!scales_each_parameter(optimizer_.kind)) return step(bucket, optimizer_.weight_decay);
+    for (const Placement::Entry& entry : placement_.entries)
+      if (entry.offset >= bucket.offset && entry.offset < bucket.offset + bucket.count)
+        step(entry, bucket.dtype);
+  }
+
+  // Neighbours that are updated alike, at once.
+  void update_buffers(const std::set<std::string>& replaced) {
+    Bucket alike{placement_.count(ParameterRole::trainable), 0, types_.values};
+    bool are_replaced = false;
+    for (const Placement::Entry& entry : placement_.entries) {
+      if (entry.role != ParameterRole::buffer) continue;
+      if (replaced.contains(entry.name) != are_replaced) {
+        update_buffers(alike, are_replaced);
+        alike = {entry.offset, 0, types_.values};
+        are_replaced = !are_replaced;
+      }
+      alike.count += entry.count;
+    }
+    update_buffers(alike, are_replaced);
+  }
+
+  // A number times 0 is 0, or NaN where it is not finite; a maximum could pass over a NaN. With a LossScale gradients that
+  // are not finite are no failure: the step is skipped.
+  void guard(std::span<const Bucket> buckets) {
+    Node zero = reshape(tail(TailSlot::loss) * 0, {});
+    for (const Bucket& bucket : buckets)
+      if (scaling_.empty()) zero = zero + as_value(sum(slice(ArenaKind::gradient, bucket) * 0));
+    is_good_ = eq(is_good_ ? where(is_good_, zero, 1) : zero, 0);
+    divisor_ = where(is_good_, divisor_ ? divisor_ : constant(1), 0);
+    if (!scaling_.empty()) return;
+    const Node failed = tail(TailSlot::failed);
+    graph_.update(failed, where(is_good_, failed, 1));
+  }
+
+  // What a good or a skipped step leaves of the LossScale.
+  void adapt_loss_scale() {
+    const Node scale = scaling(ScalingSlot::scale);
+    const Node steps = where(is_good_, scaling(ScalingSlot::good_steps) + 1, 0);
+    const Node grows = ge(steps, LossScale::growth_steps);
+    const Node larger = where(grows, minimum(scale * 2, LossScale::most), scale);
+    update_scaling(ScalingSlot::scale, where(is_good_, larger, maximum(scale / 2, LossScale::least)));
+    update_scaling(ScalingSlot::good_steps, where(grows, 0, steps));
+    update_scaling(ScalingSlot::skipped_steps, scaling(ScalingSlot::skipped_steps) + (1 - goodness()));
+  }
+
+ private:
+  void update_buffers(const Bucket& buffers, bool are_replaced) {
+    if (buffers.count == 0) return;
+    const Node value = slice(ArenaKind::value, buffers);
+    const Node brought = slice(ArenaKind::gradient, buffers);
+    update_value(buffers, value, or_old(value, are_replaced ? brought : value + brought));
+  }
+
+  Node tail(TailSlot slot) {
+    const std::int64_t offset = placement_.tail_offset() + static_cast<std::int64_t>(slot);
+    return graph_.arena_slice({ArenaKind::gradient, 0, offset, 1}, dtype_);
+  }
+
+  Node constant(double value) { return graph_.constant(Tensor::scalar(value).cast(dtype_)); }
+
+  Node slice(ArenaKind arena, const Bucket& bucket) {
+    const DType dtype = arena == ArenaKind::gradient ? bucket.dtype : dtype_;
+    return graph_.arena_slice({arena, 0, bucket.offset, bucket.count}, dtype);
+  }
+
+  Node state(std::int64_t index, const Bucket& bucket) {
+    return graph_.arena_slice({ArenaKind::state, index, bucket.offset, bucket.count}, types_.states);
+  }
+
+  Node scaling(ScalingSlot slot) const { return reshape(scaling_.at(static_cast<std::size_t>(slot)), {}); }
+
+  void update_scaling(ScalingSlot slot, const Node& next) {
+    graph_.update(scaling_.at(static_cast<std::size_t>(slot)), reshape(next, {1}));
+  }
+
+  // 1, or 0 for a step that is skipped.
+  Node goodness() const { return cast(is_good_, dtype_); }
+  Node or_old(const Node& old, const Node& next) const {
+    return is_good_ ? where(is_good_, next, old) : next;
+  }
+
+  // The number of this update, those that were skipped left out.
+  Node update_number(DType dtype) {
+    const Node step = graph_.step_scalar(StepScalar::step, dtype);
+    return scaling_.empty() ? step : step - cast(scaling(ScalingSlot::skipped_steps), dtype);
+  }
+
+  static Node as(DType dtype, const Node& node) { return node.dtype() == dtype ? node : cast(node, dtype); }
+  Node as_value(const Node& node) const { return as(dtype_, node); }
+
+  void update_state(const Node& state, const Node& next) { graph_.update(state, as(types_.states, next)); }
+
+  void update_value(const Bucket& bucket, const Node& value, const Node& next) {
+    graph_.update(value, next);
+    if (!types_.shadow) return;
+    const ArenaSlice shadow{ArenaKind::shadow, 0, bucket.offset, bucket.count};
+    graph_.update(graph_.arena_slice(shadow, *types_.shadow), as(*types_.shadow, next));
+  }
+
+  Node learning_rate() { return graph_.step_scalar(StepScalar::learning_rate, dtype_); }
+
+  void step(const Placement::Entry& entry, DType gradients) {
+    const Bucket slice{entry.offset, entry.count, gradients};
+    if (entry.type.shape.rank() <= 1) return step(slice, 0);
+    if (optimizer_.kind == Kind::lars)
+      lars(slice);
+    else
+      lamb(slice);
+  }
+
+  void step(const Bucket& part, double weight_decay) {
+    const Node grad = as_value(slice(ArenaKind::gradient, part));
+    std::vector<DecaySegment> decay;
+    if (weight_decay != 0) decay.push_back({0, part.count, weight_decay});
+    if (has_momentum(optimizer_.kind))
+      sgd(part, grad, std::move(decay), divisor_);
+    else
+      adam(part, grad, std::move(decay));
+  }
+
+  void sgd(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay, const Node& divisor) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node momentum = optimizer_.momentum != 0 ? state(0, part) : Node();
+    const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), learning_rate(),
+                                    {optimizer_.momentum, optimizer_.nesterov, std::move(decay)}, divisor);
+    update_value(part, value, next.value);
+    if (momentum) update_state(momentum, next.momentum);
+  }
+
+  void adam(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node mean = state(0, part);
+    const Node square = state(1, part);
+    const bool decoupled = optimizer_.kind == Kind::adamw;
+    const AdamResult next = adam_step(
+        value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
+        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(decay)}, divisor_);
+    update_value(part, value, next.value);
+    update_state(mean, next.mean);
+    update_state(square, next.square);
+  }
+
+  Node divided_gradient(const Bucket& part) {
+    const Node grad = as_value(slice(ArenaKind::gradient, part));
+    return divisor_ ? grad / divisor_ : grad;
+  }
+
+  void lars(const Bucket& part) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node grad = divided_gradient(part);
+    const Node length = norm(value);
+    const Node trust =
+        ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * optimizer_.weight_decay);
+    sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {},
+        is_good_ ? goodness() : Node());
+  }
+
+  // What the moments are divided by, since they start as zeros.
+  Node bias_correction(double beta) { return as_value(1 - pow(beta, update_number(DType::float64))); }
+
+  void lamb(const Bucket& part) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node grad = divided_gradient(part);
+    const Node old_mean = state(0, part);
+    const Node old_square = state(1, part);
+    const Node mean = weighted_sum(as_value(old_mean), optimizer_.beta1, grad, 1 - optimizer_.beta1);
+    const Node square =
+        weighted_sum(as_value(old_square), optimizer_.beta2, plexaura::square(grad), 1 - optimizer_.beta2);
+    const Node deviation = sqrt(square / bias_correction(optimizer_.beta2)) + optimizer_.epsilon;
+    const Node direction =
+        mean / bias_correction(optimizer_.beta1) / deviation + value * optimizer_.weight_decay;
+    const Node trust = ratio_or_one(norm(value), norm(direction));
+    update_value(part, value, or_old(value, value - direction * (learning_rate() * trust)));
+    update_state(old_mean, or_old(as_value(old_mean), mean));
+    update_state(old_square, or_old(as_value(old_square), square));
+  }
+
+  Graph& graph_;
+  const OptimizerSpec& optimizer_;
+  const Placement& placement_;
+  const ArenaTypes& types_;
+  DType dtype_;                     // of the values: what steps are computed in
+  Node divisor_;                    // of the gradients; empty: none
+  std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, where there is one
+  Node is_good_ = {};               // whether the step is not skipped; empty: none ever is
+};
+
+void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {
+  if (!holds) throw UserError(fmt::format("the optimizer has {} = {}; it must be {}", option, value, rule));
+}
+
+bool is_share(double value) { return value >= 0 && value < 1; }
+
+void check_spec(const OptimizerSpec& optimizer) {
+  constexpr std::string_view share = "at least 0 and less than 1";
+  check_optimizer(optimizer.kind <= Kind::lamb, "kind", static_cast<double>(optimizer.kind),
+                  "sgd, adam, adamw, lars or lamb");
+  check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
+  check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
+                  "above 0 where nesterov is set");
+  check_optimizer(has_momentum(optimizer.kind) || optimizer.momentum == 0, "momentum", optimizer.momentum,
+                  "0 for adam, adamw and lamb, whose momentum is beta1");
+  check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
+  check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
+  check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
+                  "a number above 0");
+  check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
+                  optimizer.weight_decay, "a number from 0 on");
+  check_optimizer(std::isfinite(optimizer.trust_coefficient) && optimizer.trust_coefficient > 0,
+                  "trust_coefficient", optimizer.trust_coefficient, "a number above 0");
+  check_optimizer(std::isfinite(optimizer.max_gradient_norm) && optimizer.max_gradient_norm >= 0,
+                  "max_gradient_norm", optimizer.max_gradient_norm, "a number above 0, or 0 for no limit");
+}
+
+}  // namespace
+
+std::string_view optimizer_name(const OptimizerSpec& optimizer) {
+  constexpr std::array<std::string_view, 5> names{"sgd", "adam", "adamw", "lars", "lamb"};
+  return names.at(static_cast<std::size_t>(optimizer.kind));
+}
+
+std::int64_t state_count(const OptimizerSpec& optimizer) {
+  if (!has_momentum(optimizer.kind)) return 2;
+  return optimizer.momentum != 0 ? 1 : 0;
+}
+
+void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
+                  std::span<const Bucket> buckets, const UpdateOptions& options) {
+  check_spec(optimizer);
+  UpdateBuilder builder(graph, optimizer, placement);
+  const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
+  const bool scales_loss = placement.types.scales_loss() && !trainables.empty();
+  if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
+    builder.look_at_norm(trainables);
+  if (options.is_guarded) builder.guard(trainables);
+  for (const Bucket& bucket : trainables) builder.step(bucket);
+  builder.update_buffers(options.replaced);
+  if (scales_loss) builder.adapt_loss_scale();
+}
+
+void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
+                         const Bucket& bucket, const std::set<std::string>& replaced) {
+  check_spec(optimizer);
+  UpdateBuilder builder(graph, optimizer, placement);
+  if (bucket.offset < placement.count(ParameterRole::trainable)) return builder.step(bucket);
+  builder.update_buffers(replaced);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,101 @@
+#include "training/optimizers/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numbers>
+#include <string_view>
+
+#include "core/base/error.h"
+
+namespace plexaura {
+namespace {
+
+void check_schedule(bool holds, std::string_view option, double value, std::string_view rule) {
+  if (!holds)
+    throw UserError(
+        fmt::format("the learning-rate schedule has {} = {}; it must be {}", option, value, rule));
+}
+
+void require_above_zero(std::string_view option, double value) {
+  check_schedule(std::isfinite(value) && value > 0, option, value, "a number > 0");
+}
+
+void require_count(std::string_view option, std::int64_t value) {
+  check_schedule(value >= 1, option, static_cast<double>(value), "a whole number >= 1");
+}
+
+void check(const ConstantRate&, const Schedule::Options&) {}
+
+void check(const StepDecay& decay, const Schedule::Options&) {
+  require_count("every", decay.every);
+  check_schedule(decay.gamma > 0 && decay.gamma <= 1, "gamma", decay.gamma, "a number > 0 and at most 1");
+}
+
+void check(const CosineDecay& decay, const Schedule::Options& options) {
+  require_count("steps", decay.steps);
+  check_schedule(decay.floor >= 0 && decay.floor <= options.peak, "floor", decay.floor,
+                 "a number from 0 to the peak");
+  check_schedule(options.warmup_steps <= decay.steps, "warmup_steps",
+                 static_cast<double>(options.warmup_steps),
+                 fmt::format("at most the {} steps of the run", decay.steps));
+}
+
+void check(const OneCycle& decay, const Schedule::Options& options) {
+  require_count("steps", decay.steps);
+  check_schedule(decay.rising >= 0 && decay.rising <= 1, "rising", decay.rising, "a number from 0 to 1");
+  require_above_zero("start_divisor", decay.start_divisor);
+  require_above_zero("end_divisor", decay.end_divisor);
+  check_schedule(options.warmup_steps == 0, "warmup_steps", static_cast<double>(options.warmup_steps),
+                 "0 with one-cycle, which warms up by itself");
+}
+
+// From `from` at share 0 to `to` at share 1 along half a cosine.
+double half_cosine(double from, double to, double share) {
+  return to + (from - to) * (1 + std::cos(std::numbers::pi * std::clamp(share, 0.0, 1.0))) / 2;
+}
+
+double rate(const ConstantRate&, const Schedule::Options& options, std::int64_t) { return options.peak; }
+
+double rate(const StepDecay& decay, const Schedule::Options& options, std::int64_t step) {
+  const std::int64_t reductions = step / decay.every;
+  return options.peak * std::pow(decay.gamma, static_cast<double>(reductions));
+}
+
+double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step) {
+  if (step >= decay.steps) return decay.floor;
+  const std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);
+  const std::int64_t length = std::max<std::int64_t>(decay.steps - options.warmup_steps, 1);
+  return half_cosine(options.peak, decay.floor, static_cast<double>(done) / static_cast<double>(length));
+}
+
+double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_t step) {
+  const double start = options.peak / decay.start_divisor;
+  const double end = start / decay.end_divisor;
+  const double last = static_cast<double>(decay.steps) - 1;
+  const double top = std::max(decay.rising * static_cast<double>(decay.steps) - 1, 0.0);
+  const auto now = static_cast<double>(step);
+  if (now < top) return half_cosine(start, options.peak, now / top);
+  if (now >= last) return last > top ? end : options.peak;
+  return half_cosine(options.peak, end, (now - top) / (last - top));
+}
+
+}  // namespace
+
+Schedule::Schedule(Options options) : options_(options) {
+  require_above_zero("peak", options_.peak);
+  check_schedule(options_.warmup_steps >= 0, "warmup_steps", static_cast<double>(options_.warmup_steps),
+                 "a whole number >= 0");
+  std::visit([&](const auto& decay) { check(decay, options_); }, options_.decay);
+}
+
+double Schedule::learning_rate(std::int64_t step) const {
+  if (step < 0)
+    throw InternalError(fmt::format("the learning rate of step {} was asked for; steps count from 0", step));
+  const double full =
+      std::visit([&](const auto& decay) { return rate(decay, options_, step); }, options_.decay);
+  if (step >= options_.warmup_steps) return full;
+  return full * static_cast<double>(step + 1) / static_cast<double>(options_.warmup_steps);
+}
+
+}  // namespace plexaura

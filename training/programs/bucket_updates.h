@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/compile/compile.h"
+#include "core/exchange/weights_immigration.h"
+#include "training/optimizers/optimizer_spec.h"
+
+namespace plexaura {
+
+// Why the updates of a strategy that has the hook late_update are not late, to stand behind "because"; empty: they are.
+// `gradients`: any program for them.
+std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
+                         bool watch, const Program& gradients);
+
+// For TrainingStep::update_late(). `replaced`: see replaced_buffers().
+std::vector<std::shared_ptr<const Program>> compile_bucket_updates(const OptimizerSpec& optimizer,
+                                                                   const Placement& placement,
+                                                                   std::span<const Bucket> buckets,
+                                                                   const std::set<std::string>& replaced,
+                                                                   Backend& backend, Tuner* tuner);
+
+}  // namespace plexaura

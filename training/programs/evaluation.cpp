@@ -1,0 +1,232 @@
+#include "training/programs/evaluation.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ranges>
+#include <utility>
+
+#include "core/base/profile.h"
+#include "core/compile/compile.h"
+#include "training/data/sent_steps.h"
+#include "training/ranks/on_rank_0.h"
+
+namespace plexaura {
+
+namespace {
+
+// A rank may need so many for one micro-batch, or to compile, before it is taken for one that hangs.
+constexpr double deadlines_without_progress = 10;
+
+Step next_step(StepSource& steps, Profile* profile) {
+  const ProfileSpan span(profile, "waiting for data", "data");
+  return steps.next();
+}
+
+// Sums over the samples of this rank. `is_sent`: another rank reads them, and sends them.
+Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan, bool is_sent,
+                          WorkProgress& progress) {
+  Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
+  for (std::int64_t i = 0; i < plan.steps_per_epoch(); ++i) {
+    const std::int64_t first = plan.global_batch(i).first;
+    if (is_sent) progress.await_others();
+    const Step data = next_step(steps, evaluator.profile());
+    progress.made();
+    for (const MicroBatch& batch : data.micro_batches) {
+      const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
+      sums.loss += part.loss;
+      sums.samples += part.samples;
+      for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
+        sums.metrics[metric] += part.metrics[metric];
+      progress.made();
+    }
+  }
+  if (is_sent) progress.await_others();  // until all samples of the others are read
+  return sums;
+}
+
+LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks,
+                       std::shared_ptr<FeedMemory> memory) {
+  return {.batch_size = reading.batch_size,
+          .ranks = ranks.size(),
+          .rank = ranks.rank(),
+          .micro_batches = reading.micro_batches,
+          .shuffle = false,
+          .workers = reading.workers,
+          .prefetch = reading.prefetch,
+          .on_error = reading.on_error,
+          .replace = false,
+          .memory = std::move(memory)};
+}
+
+}  // namespace
+
+Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
+                     Collective& collective, bool watch, Profile* profile, Tuner* tuner)
+    : model_(std::move(model)),
+      fields_(std::move(fields)),
+      store_(store),
+      backend_(backend),
+      collective_(collective),
+      watch_(watch),
+      profile_(profile),
+      tuner_(tuner) {}
+
+BuiltModel Evaluator::build(std::int64_t samples) const {
+  return build_model(model_, fields_, samples, store_, Mode::inference);
+}
+
+void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
+  std::vector<std::string> names;
+  std::vector<bool> is_mean;
+  for (const Metric& metric : metrics) {
+    names.push_back(metric.name);
+    is_mean.push_back(static_cast<bool>(metric.mean));
+  }
+  if (knows_metrics_ && (names != metric_names_ || is_mean != metric_is_mean_))
+    throw UserError(fmt::format(
+        "the model reported the metrics [{}] for one size of batch or mode, and [{}] for another; "
+        "report the same ones, as means or sums, in one order",
+        fmt::join(metric_names_, ", "), fmt::join(names, ", ")));
+  knows_metrics_ = true;
+  metric_names_ = std::move(names);
+  metric_is_mean_ = std::move(is_mean);
+}
+
+void Evaluator::know_metrics() {
+  if (knows_metrics_) return;
+  know_metrics(build(1).outputs.metrics);
+}
+
+void Evaluator::compile_for(std::int64_t samples) {
+  if (programs_.contains(samples)) return;
+  const auto [graph, model] = build(samples);
+  know_metrics(model.metrics);
+  std::vector<ProgramOutput> outputs{{.node = model.loss}};
+  for (const Metric& metric : model.metrics)
+    outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
+  std::shared_ptr<const Program> program =
+      compile(*graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
+  if (collective_.size() > 1)
+    check_calls_nobody(*program, "in inference mode",
+                       "ranks evaluate unlike shares of the samples, each for itself; leave it out where "
+                       "Graph::mode() is Mode::inference");
+  programs_[samples] = std::move(program);
+}
+
+void check_calls_nobody(const Program& program, std::string_view where, std::string_view why) {
+  for (const Instruction& instruction : program.instructions)
+    for (const NodeId id : instruction.nodes)
+      if (const NodeRecord& record = program.graph->record(id); record.op->traits().collective)
+        throw UserError(fmt::format("the model calls all ranks {}, by {} of {}: {}", where, record.op->name(),
+                                    to_string(record.origin), why));
+}
+
+void Evaluator::keep_sizes(const std::set<std::int64_t>& sizes) {
+  std::erase_if(programs_, [&](const auto& entry) { return !sizes.contains(entry.first); });
+}
+
+std::size_t Evaluator::arena_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->arena_bytes);
+  return bytes;
+}
+
+std::size_t Evaluator::feed_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->feed_bytes);
+  return bytes;
+}
+
+std::shared_ptr<FeedMemory> Evaluator::feed_memory() const {
+  if (!workspace_) return nullptr;
+  return {workspace_, &workspace_->feeds()};
+}
+
+void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
+  workspace_ = std::move(workspace);
+  for (const auto& [samples, program] : programs_) machine_for(samples);
+}
+
+// The largest first: its program places the store where nothing has, and its workspace serves all.
+void Evaluator::prepare(std::span<const std::int64_t> sizes) {
+  for (const std::int64_t samples : std::views::reverse(sizes))
+    if (samples > 0) machine_for(samples);
+}
+
+VM& Evaluator::machine_for(std::int64_t samples) {
+  compile_for(samples);
+  const std::shared_ptr<const Program>& program = programs_.at(samples);
+  std::unique_ptr<VM>& machine = machines_[samples];
+  if (machine) return *machine;
+  if (!workspace_ || workspace_->bytes() < program->arena_bytes)
+    workspace_ = std::make_shared<Workspace>(backend_, program->arena_bytes, program->feed_bytes);
+  machine =
+      std::make_unique<VM>(program, backend_, VmOptions{&store_, workspace_, &alone_, {}, watch_, profile_});
+  return *machine;
+}
+
+Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t samples,
+                               std::int64_t first_sample) {
+  if (samples == 0) {
+    know_metrics();
+    return {.metrics = std::vector<double>(metric_names_.size())};
+  }
+  VM& machine = machine_for(samples);
+  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
+  machine.run(feeds_of(fields_, fields, store_.dtype()), {.step = 0, .first_sample = first_sample});
+  const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
+  sums.samples = static_cast<double>(samples);
+  sums.loss = scalar(0) * sums.samples;
+  for (std::size_t i = 0; i < sums.metrics.size(); ++i)
+    sums.metrics[i] = scalar(i + 1) * (metric_is_mean_[i] ? sums.samples : 1);
+  return sums;
+}
+
+Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
+                    Collective& ranks, const LoaderOptions& reading, Courier* courier) {
+  std::map<std::int64_t, std::string> skipped;
+  Evaluation mine;
+  WorkProgress progress(deadlines_without_progress * ranks.deadline_seconds());
+  const auto evaluate_own = [&] {
+    SampleStream stream(courier, Courier::Stream::validation);
+    if (!samples || samples->size() == 0)
+      throw UserError(
+          "there are no samples for validation; give some, in YAML with data.validation_share or "
+          "data.validation_limit");
+    const BatchPlan plan{samples->size(), reading.batch_size, ranks.size(), reading.micro_batches};
+    plan.check();
+    evaluator.prepare(plan.micro_batch_sizes(ranks.rank()));
+    evaluator.know_metrics();
+    progress.made();
+    const auto steps = make_steps(samples, in_order(reading, ranks, evaluator.feed_memory()), stream);
+    const bool is_sent = courier != nullptr && ranks.rank() > 0;
+    mine = evaluate_share(evaluator, *steps, plan, is_sent, progress);
+    skipped = steps->skipped();
+  };
+  on_some_ranks(ranks, true, "validation", evaluate_own, &progress);
+  std::vector<double> all{mine.loss, mine.samples};
+  all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
+  ranks.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
+            "the validation of an epoch");
+  Validation result;
+  if (reading.on_error == OnError::skip)
+    result.skipped = gather_skipped(ranks, skipped, "the validation samples that could not be read");
+  if (all[1] == 0) {
+    const UserError error(
+        fmt::format("no validation sample can be read; the first error is: {}", result.skipped.first));
+    agree_on_error(ranks, std::make_exception_ptr(error), "validation");
+  }
+  result.loss = all[0] / all[1];
+  result.metrics = means_of(evaluator.metric_names(), {all.begin() + 2, all.end()}, all[1]);
+  return result;
+}
+
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, std::span<const double> sums,
+                                  double samples) {
+  std::vector<MetricValue> means;
+  for (std::size_t i = 0; i < names.size(); ++i) means.push_back({names[i], sums[i] / samples});
+  return means;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,78 @@
+#include "training/programs/model_inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
+#include "core/compile/mixed_precision.h"
+
+namespace plexaura {
+
+namespace {
+
+// The dtype in which a field reaches the graph.
+DType fed_dtype(DType of_field, DType of_store) { return is_floating(of_field) ? of_store : of_field; }
+
+}  // namespace
+
+ModelInputs::ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype)
+    : graph_(graph), samples_(samples) {
+  for (const Field& field : fields)
+    nodes_.emplace_back(field.name, graph.input(field.name, {fed_dtype(field.type.dtype, dtype),
+                                                             batched(samples, field.type.shape)}));
+}
+
+Node ModelInputs::operator[](std::string_view field) const {
+  std::vector<std::string> known;
+  for (const auto& [name, node] : nodes_) {
+    if (name == field) return node;
+    known.push_back(name);
+  }
+  if (known.empty())
+    throw UserError(fmt::format("the model asks for '{}', and the data has no fields", field));
+  throw UserError(fmt::format("the model asks for '{}', and the data has {}{}", field, fmt::join(known, ", "),
+                              did_you_mean(field, known)));
+}
+
+BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields, std::int64_t samples,
+                       const ParameterStore& store, Mode mode) {
+  auto graph = std::make_unique<Graph>(mode);
+  LossOutputs outputs = model(ModelInputs(*graph, fields, samples, store.dtype()));
+  if (store.types().is_mixed()) return narrowed(*graph, outputs, store);
+  return {std::move(graph), std::move(outputs)};
+}
+
+BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
+  check_model(graph, model, store);
+  std::vector<Value> roots{model.loss.value()};
+  for (const Metric& metric : model.metrics)
+    roots.push_back((metric.mean ? metric.mean : metric.sum).value());
+  PassGraph made = in_mixed_precision(graph, roots, store.types().precision());
+  BuiltModel narrow{std::move(made.graph), model};
+  const auto moved = [&](std::size_t root) { return Node(*narrow.graph, made.roots[root]); };
+  narrow.outputs.loss = moved(0);
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    Metric& metric = narrow.outputs.metrics[i];
+    (metric.mean ? metric.mean : metric.sum) = moved(i + 1);
+  }
+  return narrow;
+}
+
+std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype) {
+  if (values.size() != fields.size())
+    throw UserError(fmt::format(
+        "samples had {} fields at first and have {} now; SampleSource::fields() must stay the same",
+        fields.size(), values.size()));
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const DType fed = fed_dtype(values[i].dtype(), dtype);
+    if (values[i].dtype() == fed)
+      feeds.emplace_back(fields[i].name, values[i]);
+    else
+      feeds.emplace_back(fields[i].name, values[i].cast(fed));
+  }
+  return feeds;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,354 @@
+#include "training/programs/programs.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "core/base/did_you_mean.h"
+#include "core/base/fnv.h"
+#include "core/compile/link.h"
+#include "core/graph/structure.h"
+#include "core/ops/batch_norm.h"
+#include "training/programs/bucket_updates.h"
+#include "training/ranks/on_rank_0.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string broadcast_text(Collective& collective, std::string text, std::string_view what) {
+  std::int64_t size = static_cast<std::int64_t>(text.size());
+  collective.broadcast(reinterpret_cast<std::byte*>(&size), sizeof size, 0, what);
+  text.resize(static_cast<std::size_t>(size));
+  collective.broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), 0, what);
+  return text;
+}
+
+[[noreturn]] void throw_unreadable() {
+  throw InternalError("a rank sent times of kernels that cannot be read");
+}
+
+std::set<std::int64_t> sizes_of(const BatchPlan& plan, std::int64_t rank) {
+  const std::vector<std::int64_t> sizes = plan.micro_batch_sizes(rank);
+  return {sizes.begin(), sizes.end()};
+}
+
+// Those that every rank has.
+std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
+  std::set<std::int64_t> shared = sizes_of(plan, 0);
+  for (std::int64_t rank = 1; rank < plan.ranks; ++rank) {
+    const std::set<std::int64_t> sizes = sizes_of(plan, rank);
+    std::erase_if(shared, [&](std::int64_t size) { return !sizes.contains(size); });
+  }
+  return shared;
+}
+
+// The lowest rank has samples in every step.
+std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
+
+// Where a micro-batch of so many samples is too small: which step has it.
+std::string too_small(std::int64_t samples, const BatchPlan& plan) {
+  const bool in_all = plan.micro_batch(0, plan.ranks - 1, plan.micro_batches - 1).count <= samples;
+  const std::int64_t step = in_all ? 0 : plan.steps_per_epoch() - 1;
+  std::string parts;
+  if (plan.ranks > 1) parts += fmt::format(" for {} ranks", plan.ranks);
+  if (plan.micro_batches > 1) parts += fmt::format(" in {} micro-batches", plan.micro_batches);
+  return fmt::format(
+      "{} of an epoch has {} of the {} samples{}: give another training.batch_size, so that {} has {} "
+      "samples or more",
+      in_all ? "a step" : "the last step", plan.global_batch(step).count, plan.samples, parts,
+      parts.empty() ? "every step" : "every part of a step", samples + 1);
+}
+
+// Parameters, gradients and the optimizer's state, whatever the batch. `adds`: micro-batches after the first add to the
+// gradients of those before, for which there is a second arena of them.
+std::size_t parameter_bytes(const Placement& placement, std::int64_t states, bool adds) {
+  std::size_t bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
+                      static_cast<std::size_t>(states) * placement.bytes(ArenaKind::state);
+  if (placement.types.shadow) bytes += placement.bytes(ArenaKind::shadow);
+  if (adds) bytes += placement.bytes(ArenaKind::addend);
+  return bytes;
+}
+
+std::string parameters_text(std::size_t bytes) {
+  return fmt::format(
+      "the parameters, gradients and the optimizer's state are {} bytes, whatever the batch; use a smaller "
+      "model, or a device with more memory",
+      bytes);
+}
+
+// Of a step of which a micro-batch has so many samples: what was planned for it, and what makes it smaller.
+std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
+                      DType precision) {
+  if (size_of(precision) > size_of(DType::bfloat16))
+    return fmt::format(
+        "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of "
+        "parameters, gradients and the optimizer's state; lower training.batch_size, raise "
+        "training.micro_batches, or set training.precision to bfloat16",
+        arena_bytes, samples, parameter_bytes);
+  return fmt::format(
+      "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of parameters, "
+      "gradients and the optimizer's state; lower training.batch_size or raise training.micro_batches",
+      arena_bytes, samples, parameter_bytes);
+}
+
+template <class Kind>
+void throw_with_plan(const Kind& error, const std::string& plan) {
+  if (const auto* const missing = dynamic_cast<const OutOfMemory*>(&error))
+    throw Kind(fmt::format("{}: {}", missing->fact(), plan));
+}
+
+// Where the device has not the memory for it, the error says what was planned.
+template <class Work>
+void allocate(const std::string& plan, const Work& work) {
+  try {
+    work();
+  } catch (const UserError& error) {  // of a device that is only described
+    throw_with_plan(error, plan);
+    throw;
+  } catch (const DeviceError& error) {
+    throw_with_plan(error, plan);
+    throw;
+  }
+}
+
+}  // namespace
+
+TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
+                                   Backend& backend, Collective& collective, Strategy* strategy,
+                                   const BatchPlan& train, const BatchPlan& validation,
+                                   const ProgramOptions& options)
+    : model_(std::move(model)),
+      fields_(std::move(fields)),
+      evaluator_(model_, fields_, store, backend, collective, options.watch, options.profile, options.tuner),
+      store_(store),
+      backend_(backend),
+      collective_(collective),
+      options_(options),
+      is_dealt_(strategy != nullptr && strategy->dealer() != nullptr) {
+  const std::int64_t rank = collective.rank();
+  if (options_.own_parts.count == 0) options_.own_parts = {rank, 1};
+  share_kernel_times();
+  place(collective, strategy, train);
+  measure_kernels(train, validation);
+  together(collective, "compiling", [&] {
+    for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) compile_part(train, other);
+    for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
+      compile_part(train, options_.own_parts.first + i);
+    compile_validation(validation, rank);
+    drop_sizes_of_others(train, validation);
+    make_machines(strategy, train.micro_batches);
+    plan_hash_ = hash_of_plan(largest_size(train));
+    kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
+    own_kernels_hash_ =
+        hash_of_kernels(is_dealt_ ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
+                        options_.buckets_change_bits);
+  });
+  kernel_times_ = times_in_use();
+  if (options_.tuner != nullptr) options_.tuner->freeze();
+}
+
+BuiltModel TrainingPrograms::build(std::int64_t samples) const {
+  return build_model(model_, fields_, samples, store_, Mode::train);
+}
+
+std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples,
+                                                                   const BatchPlan& plan,
+                                                                   const Placement* placement) {
+  const BuiltModel model = build(samples);
+  check_batch_norms(*model.graph, too_small(samples, plan));
+  evaluator_.know_metrics(model.outputs.metrics);
+  labels_ = label_inputs(*model.graph);
+  std::set<std::string> replaced = replaced_buffers(*model.graph);
+  if (replaced_.value_or(replaced) != replaced)
+    throw UserError(
+        "the model adds to a buffer in micro-batches of one size and replaces it in those of another; write "
+        "its update alike whatever the number of samples is");
+  replaced_ = std::move(replaced);
+  const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
+  std::shared_ptr<const Program> program = compile(
+      *model.graph, outputs, backend_,
+      {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
+  if (is_dealt_ && collective_.size() > 1)
+    check_calls_nobody(*program, "in each step",
+                       "with this strategy a rank makes its steps without the others; use batch norm of each "
+                       "rank's own samples, or another distributed.strategy");
+  if (options_.parts_may_move && collective_.size() > 1)
+    check_calls_nobody(
+        *program, "in each step",
+        "with distributed.on_loss 'exact' a rank may compute the part of a lost one; use batch norm "
+        "of each rank's own samples, or set distributed.on_loss to drop");
+  return program;
+}
+
+// The placement of rank 0 is everyone's.
+void TrainingPrograms::place(Collective& collective, Strategy* strategy, const BatchPlan& plan) {
+  std::string placement;
+  on_rank_0(collective, "placing the parameters",
+            [&] { placement = to_text(compile_gradients(largest_size(plan), plan, nullptr)->placement); });
+  placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
+  const Placement placed = together(collective, "placing the parameters",
+                                    [&] { return store_.complete(parse_placement(placement)); });
+  // Calls of all ranks, and so not where some may have failed before them.
+  std::unique_ptr<Memory> values;
+  std::unique_ptr<Memory> gradients;
+  if (strategy != nullptr && backend_.info().host_memory) {
+    values = strategy->value_memory(placed.bytes(ArenaKind::value));
+    gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
+  }
+  together(collective, "placing the parameters", [&] {
+    const std::int64_t states = state_count(options_.optimizer);
+    allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
+      store_.place(placed, backend_,
+                   {[&](std::size_t) { return std::move(values); },
+                    [&](std::size_t) { return std::move(gradients); }});
+      store_.require_states(states);
+    });
+  });
+}
+
+// Ranks that measured for themselves, or knew other times, would choose unlike kernels.
+void TrainingPrograms::share_kernel_times() {
+  if (options_.tuner == nullptr || collective_.size() == 1) return;
+  const bool knows = collective_.rank() == 0;
+  const std::string times =
+      broadcast_text(collective_, knows ? options_.tuner->to_text() : "", "the times of kernels");
+  if (!knows && !options_.tuner->add(times)) throw_unreadable();
+  const std::vector<std::string> kinds =
+      collective_.gather_all(where_times_hold(backend_.info()), "the kinds of processors");
+  const auto mine = kinds.begin() + collective_.rank();
+  measures_ = std::find(kinds.begin(), mine, *mine) == mine;
+}
+
+void TrainingPrograms::measure_kernels(const BatchPlan& train, const BatchPlan& validation) {
+  if (options_.tuner == nullptr || collective_.size() == 1) return;
+  on_some_ranks(collective_, measures_, "measuring the kernels", [&] {
+    for (std::int64_t part = 0; part < train.ranks; ++part) compile_part(train, part);
+    for (std::int64_t rank = 0; rank < validation.ranks; ++rank) compile_validation(validation, rank);
+  });
+  const std::string mine = measures_ ? options_.tuner->to_text(Tuner::Part::own) : "";
+  for (const std::string& times : collective_.gather_all(mine, "the times of kernels"))
+    if (!times.empty() && !options_.tuner->add_own(times)) throw_unreadable();
+  options_.tuner->freeze();
+}
+
+// Of all kinds of processors, so that a checkpoint of rank 0 serves all.
+std::string TrainingPrograms::times_in_use() const {
+  if (options_.tuner == nullptr) return {};
+  Tuner all(Tuning::off);
+  const std::string mine = measures_ ? options_.tuner->to_text(Tuner::Part::used) : "";
+  for (const std::string& times : collective_.gather_all(mine, "the times of kernels in use"))
+    if (!times.empty() && !all.add(times)) throw_unreadable();
+  return all.to_text();
+}
+
+// Each once.
+void TrainingPrograms::compile_part(const BatchPlan& train, std::int64_t part) {
+  for (const std::int64_t samples : train.micro_batch_sizes(part))
+    if (!gradients_.contains(samples))
+      gradients_[samples] = compile_gradients(samples, train, &store_.placement());
+}
+
+void TrainingPrograms::compile_validation(const BatchPlan& validation, std::int64_t rank) {
+  if (validation.samples == 0) return;
+  for (const std::int64_t samples : validation.micro_batch_sizes(rank))
+    if (samples > 0) evaluator_.compile_for(samples);
+}
+
+void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation) {
+  if (validation.samples > 0) evaluator_.keep_sizes(sizes_of(validation, collective_.rank()));
+  const std::set<std::int64_t> mine = own_sizes(train);
+  std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first); });
+}
+
+std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const {
+  std::set<std::int64_t> sizes;
+  for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
+    sizes.merge(sizes_of(train, options_.own_parts.first + i));
+  for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) sizes.merge(sizes_of(train, other));
+  return sizes;
+}
+
+void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
+  const std::size_t of_parameters = parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
+  allocate(parameters_text(of_parameters), [&] {
+    step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
+                                           options_.profile);
+  });
+  Graph graph;
+  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
+               {.replaced = *replaced_});
+  update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
+  std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
+  std::size_t feed_bytes = evaluator_.feed_bytes();
+  std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // of micro-batches after the first
+  for (const auto& [samples, program] : gradients_) {
+    if (micro_batches > 1) adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_);
+    bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
+    feed_bytes = std::max(feed_bytes, program->feed_bytes);
+  }
+  const std::string plan =
+      plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
+  allocate(plan, [&] {
+    workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
+    if (strategy != nullptr && strategy->hooks().late_update) make_updates_late(strategy->hooks());
+    add_programs(micro_batches, adding);
+    evaluator_.make_machines(workspace_);
+  });
+}
+
+void TrainingPrograms::make_updates_late(const HookSet& hooks) {
+  why_not_late_ = plexaura::why_not_late(hooks, options_.optimizer, store_.types(), options_.watch,
+                                         *gradients_.begin()->second);
+  if (!why_not_late_.empty()) return;
+  step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),
+                                            *replaced_, backend_, options_.tuner));
+}
+
+void TrainingPrograms::add_programs(std::int64_t micro_batches,
+                                    const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) {
+  const auto add = [&](std::int64_t samples, bool is_first, const auto& program, const Program* update) {
+    step_->add_program(samples, is_first, program, update, workspace_, &collective_);
+  };
+  for (const auto& [samples, program] : gradients_) {
+    const bool has_shards = options_.own_parts.count > 1;
+    if (micro_batches == 1) add(samples, true, program, update_.get());
+    if (micro_batches > 1 || has_shards) add(samples, true, program, nullptr);
+    if (micro_batches > 1) add(samples, false, adding.at(samples), update_.get());
+    if (micro_batches > 2 || (micro_batches > 1 && has_shards))
+      add(samples, false, adding.at(samples), nullptr);
+  }
+}
+
+// `with_update`: which is cut into buckets.
+std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const {
+  std::string text = with_update ? fmt::format("{:x}", update_->plan_hash()) : "";
+  for (const auto& [samples, program] : gradients_)
+    if (sizes.contains(samples)) text += fmt::format(" {:x}", program->plan_hash());
+  return fnv(text);
+}
+
+std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) const {
+  std::vector<Feed> feeds = feeds_of(fields_, values, store_.dtype());
+  check_labels(labels_, feeds);
+  return feeds;
+}
+
+// Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.
+std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
+  const std::span<const Bucket> buckets = step_->border().buckets();
+  const BuiltModel model = build(samples);
+  evaluator_.know_metrics(model.outputs.metrics);
+  const auto outputs = training_outputs(*model.graph, model.outputs, store_, samples);
+  Graph update;
+  build_update(update, options_.optimizer, store_.placement(), buckets,
+               {.replaced = replaced_buffers(*model.graph)});
+  std::string text = to_text(store_.placement());
+  for (const ProgramOutput& output : outputs)
+    text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,
+                        output.gradient_of, output.tail ? static_cast<int>(*output.tail) : -1);
+  for (const Bucket& bucket : buckets) text += fmt::format("{} {}\n", bucket.offset, bucket.count);
+  return fnv(fmt::format("{:x} {:x}", structure_hash(*model.graph), structure_hash(update)), fnv(text));
+}
+
+}  // namespace plexaura

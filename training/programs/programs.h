@@ -1,0 +1,121 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/exchange/collective.h"
+#include "core/step/training_step.h"
+#include "training/data/sampler.h"
+#include "training/optimizers/optimizer_spec.h"
+#include "training/programs/evaluation.h"
+#include "training/programs/label_inputs.h"
+#include "training/programs/model_inputs.h"
+
+namespace plexaura {
+
+struct ProgramOptions {
+  OptimizerSpec optimizer = {};
+  std::int64_t bucket_bytes = 25 << 20;
+  bool watch = false;
+  Profile* profile = nullptr;
+  // Of kernels, on all ranks or on none, and of these programs alone: when they are compiled it is frozen.
+  // Null: estimates choose kernels.
+  Tuner* tuner = nullptr;
+  // Of the parts into which the plan divides a step: those of this rank. Empty: that of its number.
+  Slice own_parts = {};
+  bool parts_may_move = false;      // between ranks, so that no program may call all ranks
+  bool buckets_change_bits = true;  // another size of theirs may round otherwise
+};
+
+// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
+// has (where the strategy deals out the data, of any rank), the update, and those of an Evaluator for validation. They
+// share one store, and one workspace of the largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
+// at a time.
+class TrainingPrograms {
+ public:
+  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the
+  // times of kernels that it knows. Of each kind of processor the lowest rank measures what is not known, for
+  // all of its kind and for the sizes of all ranks; the others wait, however long it takes. All ranks
+  // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
+  TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
+                   Collective& collective, Strategy* strategy, const BatchPlan& train,
+                   const BatchPlan& validation, const ProgramOptions& options);
+
+  TrainingStep& step() { return *step_; }
+  // Where batches lie best that are fed to the programs.
+  std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
+  // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store. UserError
+  // for a label that softmax_cross_entropy() has no class for.
+  std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
+  // For validation.
+  Evaluator& evaluator() { return evaluator_; }
+
+  // Where the strategy has the hook late_update: why no update is late, to stand behind "because"; empty: all are.
+  const std::string& why_not_late() const { return why_not_late_; }
+
+  // The gradient program of the largest micro-batch: what --dry-run prints.
+  const Program& largest() const { return *gradients_.rbegin()->second; }
+  // Of the metrics that the model reports.
+  const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
+  std::size_t workspace_bytes() const { return workspace_->bytes(); }
+  // Of what all ranks must do alike: the graphs of gradients and update, the placement and the buckets. Ranks
+  // with other shares of a batch, or on other processors, have the same.
+  std::uint64_t plan_hash() const { return plan_hash_; }
+  // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
+  // equal where the kinds of the backends are.
+  std::uint64_t kernels_hash() const { return kernels_hash_; }
+  // The same for the sizes of this rank's first part of a batch, and of all parts where one rank deals them out; without those of
+  // the update where it is cut into other buckets to the same bits. On the lowest rank it stays what it was where others are lost.
+  std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
+  // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
+  // same kernels again.
+  const std::string& kernel_times() const { return kernel_times_; }
+
+ private:
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const BatchPlan& plan,
+                                                   const Placement* placement);
+  BuiltModel build(std::int64_t samples) const;
+  void place(Collective& collective, Strategy* strategy, const BatchPlan& plan);
+  void share_kernel_times();
+  void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
+  void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
+  std::set<std::int64_t> own_sizes(const BatchPlan& train) const;
+  std::string times_in_use() const;
+  void compile_part(const BatchPlan& train, std::int64_t part);
+  void compile_validation(const BatchPlan& validation, std::int64_t rank);
+  void make_machines(Strategy* strategy, std::int64_t micro_batches);
+  void make_updates_late(const HookSet& hooks);
+  // `adding`: by samples, those of micro-batches after the first.
+  void add_programs(std::int64_t micro_batches,
+                    const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
+  std::uint64_t hash_of_plan(std::int64_t samples);
+  std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const;
+
+  ModelBuilder model_;
+  std::vector<Field> fields_;
+  std::vector<LabelInput> labels_;
+  Evaluator evaluator_;
+  ParameterStore& store_;
+  Backend& backend_;
+  Collective& collective_;
+  ProgramOptions options_;
+  bool is_dealt_;  // the data, so that this rank may come to any part of a batch
+  std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
+  std::optional<std::set<std::string>> replaced_;                     // see replaced_buffers()
+  std::shared_ptr<const Program> update_;
+  std::shared_ptr<Workspace> workspace_;
+  std::unique_ptr<TrainingStep> step_;
+  std::uint64_t plan_hash_ = 0;
+  std::uint64_t kernels_hash_ = 0;
+  std::uint64_t own_kernels_hash_ = 0;
+  bool measures_ = true;  // for its kind of processor
+  std::string why_not_late_;
+  std::string kernel_times_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,143 @@
+#include "training/ranks/verify_ranks.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/fnv.h"
+#include "core/base/print.h"
+#include "training/ranks/store_hash.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr const char* compared = "the comparison of the weights of all ranks";
+constexpr std::size_t digits = 16;  // of a hash
+
+// A parameter or buffer, what the optimizer keeps for one, or the loss scale.
+struct Held {
+  std::string name;         // empty: the loss scale
+  std::int64_t state = -1;  // -1: the value
+
+  std::string label() const {
+    if (name.empty()) return "the loss scale";
+    return state < 0 ? name : fmt::format("state {} of the optimizer for {}", state, name);
+  }
+  Tensor read(const ParameterStore& store) const {
+    if (name.empty()) return as_tensor(store.read_loss_scale());
+    return state < 0 ? store.read(name) : store.read_state(state, name);
+  }
+  void write(ParameterStore& store, const Tensor& value) const {
+    if (name.empty()) return store.write_loss_scale(as_loss_scale(value));
+    state < 0 ? store.write(name, value) : store.write_state(state, name, value);
+  }
+
+  static Tensor as_tensor(const LossScale& scale) {
+    return Tensor::of<float>({scaling_count}, {scale.scale, scale.good_steps, scale.skipped_steps});
+  }
+  static LossScale as_loss_scale(const Tensor& tensor) {
+    const std::span<const float> of = tensor.as<float>();
+    return {of[0], of[1], of[2]};
+  }
+};
+
+std::vector<Held> held_by(const ParameterStore& store) {
+  std::vector<Held> held;
+  for (const ParameterSpec& spec : store.specs()) held.push_back({spec.name});
+  for (std::int64_t state = 0; state < store.states(); ++state)
+    for (const ParameterSpec& spec : store.specs())
+      if (spec.role == ParameterRole::trainable) held.push_back({spec.name, state});
+  if (store.types().scales_loss()) held.emplace_back();
+  return held;
+}
+
+std::string hashes_of(const ParameterStore& store, const std::vector<Held>& held) {
+  std::string hashes;
+  for (const Held& each : held)
+    fmt::format_to(std::back_inserter(hashes), "{:016x}", hash_of(each.read(store), fnv_start));
+  return hashes;
+}
+
+bool all_equal(const std::vector<std::string>& texts) {
+  return std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
+}
+
+// Which ranks hold which bits of one tensor.
+using Holders = std::map<std::string_view, std::vector<int>>;
+
+struct Difference {
+  Held held;
+  Holders holders;
+
+  // Those that more than half of all ranks are among; null: there are none.
+  const std::vector<int>* majority(int ranks) const {
+    const auto found = std::ranges::find_if(
+        holders, [&](const auto& each) { return 2 * each.second.size() > static_cast<std::size_t>(ranks); });
+    return found == holders.end() ? nullptr : &found->second;
+  }
+};
+
+std::vector<Difference> differences(const std::vector<Held>& held, const std::vector<std::string>& hashes) {
+  std::vector<Difference> found;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    Holders holders;
+    for (std::size_t rank = 0; rank < hashes.size(); ++rank)
+      holders[std::string_view(hashes[rank]).substr(i * digits, digits)].push_back(static_cast<int>(rank));
+    if (holders.size() > 1) found.push_back({held[i], std::move(holders)});
+  }
+  return found;
+}
+
+void check_majority(Collective& ranks, const Difference& difference, std::int64_t step) {
+  together(ranks, compared, [&] {
+    if (difference.majority(ranks.size()) != nullptr) return;
+    throw DeviceError(fmt::format(
+        "after step {} the {} ranks hold different bits in {}, and no majority tells which are "
+        "right: the memory or the processor of a rank is faulty, or a strategy of your own treats ranks "
+        "unlike; check the machines, and go on from the last checkpoint with --resume",
+        step, ranks.size(), difference.held.label()));
+  });
+}
+
+// The ranks that hold other bits than the majority take its tensor.
+void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step,
+          const std::vector<std::string>& names) {
+  const std::vector<int>& right = *difference.majority(ranks.size());
+  Tensor value = together(ranks, compared, [&] { return difference.held.read(store); });
+  ranks.broadcast(value.data(), value.bytes(), right.front(), compared);
+  const auto is_right = [&](int rank) { return std::ranges::find(right, rank) != right.end(); };
+  together(ranks, compared, [&] {
+    if (!is_right(ranks.rank())) difference.held.write(store, value);
+  });
+  if (ranks.rank() != 0) return;
+  std::vector<std::string> wrong;
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    if (!is_right(rank)) wrong.push_back(names[static_cast<std::size_t>(rank)]);
+  print_error(
+      fmt::format("after step {} {} {} held other bits than the rest in {}, and {} taken theirs: check the "
+                  "memory and the processor there",
+                  step, wrong.size() == 1 ? "rank" : "ranks", fmt::join(wrong, " and "),
+                  difference.held.label(), wrong.size() == 1 ? "has" : "have"));
+}
+
+}  // namespace
+
+void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number) {
+  const std::vector<Held> held = held_by(store);
+  const std::string mine = together(ranks, compared, [&] { return hashes_of(store, held); });
+  if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), compared))) return;
+  const std::vector<std::string> hashes = ranks.gather_all(mine, compared);
+  const std::vector<Difference> found = differences(held, hashes);
+  for (const Difference& difference : found) check_majority(ranks, difference, step);
+  const std::vector<std::string> names = ranks.gather_all(std::to_string(number), compared);
+  for (const Difference& difference : found) mend(ranks, store, difference, step, names);
+}
+
+}  // namespace plexaura
