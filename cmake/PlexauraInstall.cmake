@@ -17,7 +17,7 @@ endforeach()
 install(DIRECTORY core testing training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
-  PATTERN sodium_seal.h EXCLUDE PATTERN models/programs EXCLUDE)
+  PATTERN sodium_seal.h EXCLUDE)
 # In this tree paths begin at its root. Where they are installed, they begin with plexaura/, so that no folder of ours can be mistaken
 # for one of another project.
 install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")
@@ -28,7 +28,7 @@ if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv"
-  PATTERN layers EXCLUDE PATTERN zoo EXCLUDE PATTERN programs EXCLUDE)
+  PATTERN layers EXCLUDE PATTERN zoo EXCLUDE)
 
 set(documentation_folder ${CMAKE_INSTALL_DATADIR}/doc/plexaura)
 install(FILES README.md LICENSE DESTINATION ${documentation_folder})

@@ -23,7 +23,7 @@ if(GIT_FOUND AND EXISTS ${SOURCE}/.git)
     string(APPEND revision "+${hash}")
   endif()
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "models/programs/version.h"
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "app/options/version.h"
 
 std::string plexaura::source_revision() { return "@revision@"; }
 ]] @ONLY)

@@ -18,6 +18,8 @@
 #include "tools/tool.h"
 #include "tools/watched_backend.h"
 
+#include "app/options/repeatable.h"
+#include "app/options/run_config.h"
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/base/clock.h"
@@ -25,8 +27,6 @@
 #include "core/base/print.h"
 #include "core/compile/mixed_precision.h"
 #include "core/device/transfer_counts.h"
-#include "models/programs/repeatable.h"
-#include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 #include "training/checkpoints/kernel_times.h"
 #include "training/data/step_source.h"

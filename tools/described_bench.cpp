@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "app/described_step.h"
+#include "app/options/run_config.h"
 #include "backends/registry.h"
-#include "models/programs/described_step.h"
-#include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {

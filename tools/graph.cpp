@@ -10,13 +10,13 @@
 
 #include "tools/tool.h"
 
+#include "app/options/repeatable.h"
+#include "app/options/run_config.h"
 #include "backends/registry.h"
 #include "core/base/error.h"
 #include "core/base/print.h"
 #include "core/graph/print.h"
 #include "core/step/training_step.h"
-#include "models/programs/repeatable.h"
-#include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {

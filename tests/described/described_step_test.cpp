@@ -1,16 +1,16 @@
 // What a step of training enqueues on GPUs that are not there. No GPU is needed. Figures that depend on the plans of convolutions
 // are cuDNN's where it is part of the build; otherwise each convolution is assumed to be one call without scratch memory.
 
-#include "models/programs/described_step.h"
+#include "app/described_step.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <set>
 #include <string>
 
+#include "app/options/run_config.h"
 #include "backends/registry.h"
 #include "core/base/error.h"
-#include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 #include "tests/support/error_text.h"
 

@@ -31,7 +31,7 @@ ROOMS = [
     Room("portable", ["backends/cpu/portable/*", "core/loops/*", "core/host/*", "backends/regions/*"], KERNELS, KERNEL_TARGETS),
     Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
-    Room("described", ["backends/cuda/described/[!c]*.cpp", "models/programs/described_step.cpp"],
+    Room("described", ["backends/cuda/described/[!c]*.cpp", "app/described_step.cpp"],
          ["backends_tests", "described_tests"], ["backends_tests", "described_tests"]),
     # Neither what calls NVIDIA's libraries nor the runtime, nor what only a compiler for GPUs sees.
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",

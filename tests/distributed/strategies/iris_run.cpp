@@ -4,13 +4,13 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "app/data/sent_data.h"
+#include "app/options/distributed_config.h"
+#include "app/options/run_config.h"
 #include "backends/registry.h"
 #include "distributed/communicator/group_communicator.h"
 #include "distributed/communicator/handshake.h"
 #include "distributed/communicator/roles.h"
-#include "models/programs/distributed_config.h"
-#include "models/programs/run_config.h"
-#include "models/programs/sent_data.h"
 #include "models/zoo/model.h"
 #include "tests/distributed/wire/thread_transport.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "models/programs/program.h"
+#include "app/program.h"
 
 int main(int argc, char** argv) {
   std::atexit([] { _exit(3); });  // before anything that still works is destroyed

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <unistd.h>
 
-#include "models/programs/program.h"
+#include "app/program.h"
 
 int main(int argc, char** argv) {
   std::atexit([] { _exit(3); });  // of a fault: before anything that still works is destroyed

@@ -1,0 +1,56 @@
+#include "app/data/label_column.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "models/config/yaml_tree.h"
+#include "training/data/csv_cells.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t several_classes = 10;  // below that, few rows are a small table
+
+bool is_fraction(const std::string& name) {
+  double value = 0;
+  return parse_number(name, value) == std::errc{} && value != std::floor(value);
+}
+
+bool are_nearly_all_different(const Dataset& samples) {
+  const auto classes = std::ssize(samples.class_names());
+  return classes >= several_classes && 2 * classes > samples.size();
+}
+
+// Whole numbers may be classes of few samples each, fractions hardly.
+bool looks_like_regression(const CsvDataset& table) {
+  const std::vector<std::string>& names = table.class_names();
+  if (!std::ranges::all_of(names, is_number)) return false;
+  const bool has_few_each = 10 * std::ssize(names) > table.size() && std::ssize(names) > 2 * several_classes;
+  return are_nearly_all_different(table) || (has_few_each && std::ranges::any_of(names, is_fraction));
+}
+
+}  // namespace
+
+void check_label_column(const Section& data, const CsvDataset& table) {
+  if (looks_like_regression(table))
+    throw data.error(
+        "label",
+        fmt::format(
+            "stands for the column {}, which holds {} different numbers in {} rows: that looks like "
+            "regression, and a YAML file trains classifiers alone; name the column of the classes, or, if "
+            "these are classes, write them as words",
+            quoted_for_error(table.label_name()), table.class_names().size(), table.size()));
+}
+
+std::string remedy_for_classes(const Dataset& samples, std::string_view otherwise) {
+  if (!are_nearly_all_different(samples)) return std::string(otherwise);
+  return fmt::format(
+      "there are {} classes: if these are not meant, name the column of the classes in data.label",
+      samples.class_names().size());
+}
+
+}  // namespace plexaura

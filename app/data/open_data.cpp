@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "app/data/describe_data.h"
+#include "app/data/image_layout.h"
+#include "app/data/label_column.h"
+#include "app/data/prediction_data.h"
+#include "app/options/run_config.h"
+#include "core/base/fnv.h"
+#include "models/zoo/pixel_scale.h"
+#include "training/data/csv.h"
+#include "training/data/idx.h"
+#include "training/data/image_folder.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+struct Pair {
+  DatasetPtr train;
+  DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
+  std::uint64_t origin = fnv_start;  // see RunData
+  std::optional<std::uint64_t> older_origin = {};  // likewise
+  IgnoredFiles ignored = {};
+  std::string preparation = {};   // see RunData
+  ReadSamples read_samples = {};  // none: --predict refuses the format
+  PixelScale pixels = {};
+  bool is_cut = false;       // see RunData
+  bool is_measured = false;  // see RunData
+  TrainedData trained = {};  // the classes are those of `train`
+};
+
+std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
+  return fnv(std::as_bytes(std::span(labels)));
+}
+
+DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
+  return std::make_shared<SubsetDataset>(whole, std::move(indices));
+}
+
+// A file of a folder that cannot be looked into is none: who opens it says why.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Where the program looked for a relative path, and the file of that name that may be meant.
+std::string where_looked(const Section& data, const fs::path& path) {
+  if (path.is_absolute()) return "";
+  std::error_code error;
+  std::string text = fmt::format(" in {}", fs::current_path(error).string());
+  const fs::path beside = fs::path(data.position().file).parent_path() / path.filename();
+  if (is_there(beside)) text += fmt::format(", but {} does", beside.string());
+  return text;
+}
+
+// A table is a file, everything else a folder of files.
+void require_kind(const Section& data, const std::string& format, const fs::path& path) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (format == "csv" && is_folder)
+    throw data.error("path", fmt::format("'{}' is a folder and data.format csv reads a table; name the file",
+                                         path.string()));
+  if (format != "csv" && !is_folder)
+    throw data.error("path", fmt::format("'{}' is no folder and data.format {} reads the files of one; name "
+                                         "the folder that holds them",
+                                         path.string(), format));
+}
+
+// One class would always be right.
+void require_classes(const Section& data, const std::string& format, const fs::path& path,
+                     const std::vector<std::string>& names) {
+  if (names.size() > 1) return;
+  throw data.error(
+      "path",
+      fmt::format("'{}' has samples of one class alone, '{}', and a model tells two or more apart; {}",
+                  path.string(), names.front(),
+                  format == "csv" ? "add the others, or name the column of the labels in data.label"
+                                  : remedy_for_one_class(path / "train" / names.front())));
+}
+
+void require_path(const Section& data, const fs::path& path) {
+  if (path.empty())
+    throw data.error("path", "is empty; name the data's place, for example with --set data.path=...");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status)) return;
+  if (status.type() != fs::file_type::not_found)
+    throw data.error("path", fmt::format("'{}' cannot be opened: {}; check the path and its permissions",
+                                         path.string(), error.message()));
+  throw data.error(
+      "path",
+      fmt::format("'{}' does not exist{}; name the data's place, for example with --set data.path=...",
+                  path.string(), where_looked(data, path)));
+}
+
+bool validates(const Section& data) {
+  return !data.has("validation_limit") || data.integer("validation_limit", {.minimum = 0}) > 0;
+}
+
+// A class without samples could not be learnt. `value` of the key has chosen the part; `remedy` ends the sentence.
+void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
+                        const Dataset& whole, std::string_view remedy) {
+  const std::vector<std::int64_t> labels = labels_of(part);
+  const std::set<std::int64_t> left(labels.begin(), labels.end());
+  for (const std::int64_t label : labels_of(whole))
+    if (!left.contains(label))
+      throw data.error(
+          key,
+          fmt::format("is {}, which leaves {} of the {} samples to train on and none of the class '{}'; {}",
+                      value, part.size(), whole.size(), whole.class_names()[static_cast<std::size_t>(label)],
+                      remedy_for_classes(whole, remedy)));
+}
+
+// One table is cut in two: by folds, of which one is for validation, or by a share.
+// `trains`: on one of them; a model that was trained before may be used on all rows.
+Pair split(const Section& data, const DatasetPtr& whole, bool trains) {
+  const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
+  const std::vector<std::int64_t> labels = labels_of(*whole);
+  if (data.has("folds")) {
+    if (data.has("validation_share"))
+      throw data.error("validation_share", "and folds are both given; give one of them");
+    const std::int64_t count = data.integer("folds", {.minimum = 2});
+    if (count > whole->size())
+      throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
+                                            count, whole->size()));
+    const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
+    const auto folds = stratified_folds(labels, count, seed);
+    const DatasetPtr train = subset(whole, without_fold(folds, fold));
+    if (trains)
+      require_each_class(data, "fold", std::to_string(fold), *train, *whole,
+                         "give that class more samples, or leave it out of the table");
+    return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
+            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
+  }
+  if (data.has("fold")) throw data.error("fold", "needs folds, the number of parts");
+  const double share = data.number_or(
+      "validation_share", 0.2,
+      trains ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1});
+  auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
+  const DatasetPtr train = subset(whole, std::move(parts[0]));
+  if (trains)
+    require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
+                       "give a smaller share");
+  return {train, subset(whole, std::move(parts[1])),
+          fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
+}
+
+// The columns and classes of a model that was trained before.
+void ask_for(const TrainedData& trained, CsvOptions& options) {
+  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
+  options.class_names = trained.classes;
+}
+
+void require_columns(const Section& data, const fs::path& path, const CsvDataset& table,
+                     const TrainedData& trained) {
+  if (table.feature_names().size() == trained.columns.size()) return;
+  throw data.error("path",
+                   fmt::format("'{}' has {} columns of features and the weights are of a model that takes "
+                               "{}; name a table with those of its training",
+                               path.string(), table.feature_names().size(), trained.columns.size()));
+}
+
+// Mean 0 and deviation 1, where columns are taken as they are.
+Standardisation no_scale(std::size_t columns) {
+  return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
+}
+
+Pair open_csv(const Section& data, const fs::path& path, const std::optional<TrainedData>& trained) {
+  if (trained) require_table(data, *trained);
+  CsvOptions options = read_csv_options(data);
+  if (trained) ask_for(*trained, options);
+  const auto table = std::make_shared<CsvDataset>(path, options);
+  if (trained)
+    require_columns(data, path, *table, *trained);
+  else
+    check_label_column(data, *table);
+  Pair pair = split(data, table, !trained);
+  pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
+  pair.is_cut = pair.train->size() > 0;
+  pair.preparation = "the columns as they are";
+  pair.trained = trained ? *trained
+                         : TrainedData{table->class_names(), table->feature_names(),
+                                       no_scale(table->feature_names().size())};
+  const bool standardise = data.flag_or("standardise", true);
+  if (standardise) {
+    pair.preparation = "every column less its mean, by its deviation, both of the training rows";
+    pair.is_measured = !trained;
+    if (pair.is_measured) pair.trained.scale = measure_standardisation(*pair.train);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, pair.trained.scale);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, pair.trained.scale);
+  }
+  pair.read_samples = row_reader(options, pair.trained, standardise);
+  return pair;
+}
+
+// MNIST's names, plain or gzipped.
+fs::path idx_file(const fs::path& directory, const std::string& name) {
+  const fs::path plain = directory / name;
+  const fs::path zipped = directory / (name + ".gz");
+  if (is_there(plain) && is_there(zipped))
+    throw UserError(
+        fmt::format("{}: both this file and {}.gz are there, which may differ; remove one of them",
+                    plain.string(), name));
+  return is_there(zipped) ? zipped : plain;
+}
+
+std::string normalisation_text(const PixelScale& pixels) {
+  const auto text = [](const std::vector<double>& numbers) {
+    return numbers.size() == 1 ? fmt::format("{}", numbers[0]) : fmt::format("{}", numbers);
+  };
+  return fmt::format("(value / 255 - {}) / {}", text(pixels.mean), text(pixels.stddev));
+}
+
+Pair open_idx(const Section& data, const fs::path& path) {
+  const IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
+  const auto images = [&](const std::string& part) { return idx_file(path, part + "-images-idx3-ubyte"); };
+  const auto open = [&](const std::string& part) {
+    return std::make_shared<IdxDataset>(images(part), idx_file(path, part + "-labels-idx1-ubyte"), options);
+  };
+  Pair pair{.train = open("train")};
+  pair.origin = hash_of(labels_of(*pair.train));
+  pair.pixels = read_pixel_scale(data);
+  pair.preparation = normalisation_text(pair.pixels);
+  if (!validates(data)) return pair;
+  pair.validation = open("t10k");
+  check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
+  return pair;
+}
+
+std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation,
+                             const PixelScale& pixels) {
+  const std::int64_t side = validation.image_size;
+  const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
+                                         shorter_side_of(validation), side, side);
+  const std::string random = fmt::format(
+      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
+      side, train.horizontal_flip ? ", half of them flipped" : "");
+  return fmt::format("{}{}; {}", train.augment ? random : "", centre, normalisation_text(pixels));
+}
+
+// Moving an image to another class, or renaming it, makes other data.
+std::uint64_t hash_of(const ImageFolderDataset& images) {
+  std::uint64_t hash = fnv_start;
+  for (std::int64_t i = 0; i < images.size(); ++i) hash = fnv(images.name(i) + '\n', hash);
+  return hash;
+}
+
+Pair open_image_folder(const Section& data, const fs::path& path) {
+  const ImageFolderOptions options = read_image_options(data);
+  ImageFolderOptions augmented = options;
+  augmented.augment = data.flag_or("augment", true);
+  if (augmented.augment) {
+    augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
+    augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
+  } else {
+    data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augment is false");
+  }
+  require_parts(data, path, validates(data));
+  const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
+  Pair pair{
+      .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
+  pair.pixels = read_pixel_scale(data);
+  pair.preparation = preparation_text(augmented, options, pair.pixels);
+  pair.read_samples = image_reader(options);
+  if (!validates(data)) return pair;
+  const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
+  check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
+  pair.validation = validation;
+  pair.ignored += validation->ignored();
+  return pair;
+}
+
+std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
+                           std::uint64_t hash) {
+  hash = fnv(format, hash);
+  for (const std::string& name : names) hash = fnv(name + '\n', hash);
+  return hash;
+}
+
+// What is kept of the training data.
+void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
+  const DatasetPtr part = subset(train, std::move(indices));
+  require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
+  train = part;
+}
+
+// What was read of the section so far.
+Settings keys_of_data(const Config& config) {
+  Settings keys = config.values();
+  std::erase_if(keys, [](const auto& key) { return !key.first.starts_with("data."); });
+  return keys;
+}
+
+}  // namespace
+
+const std::vector<std::string>& data_formats() {
+  static const std::vector<std::string> formats{"csv", "idx", "image_folder"};
+  return formats;
+}
+
+RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
+  const Section data = config.section("data");
+  const std::string format = data.choice("format", data_formats());
+  const fs::path path = data.location("path");
+  require_path(data, path);
+  require_kind(data, format, path);
+  Pair pair = format == "csv"   ? open_csv(data, path, trained)
+              : format == "idx" ? open_idx(data, path)
+                                : open_image_folder(data, path);
+  const std::vector<std::string>& classes = pair.train->class_names();
+  require_classes(data, format, path, classes);
+  pair.trained.classes = classes;
+  pair.origin = with_classes(format, classes, pair.origin);
+  if (pair.older_origin) pair.older_origin = with_classes(format, classes, *pair.older_origin);
+  if (data.has("use_fraction")) {
+    const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
+    keep_part(data, "use_fraction", pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
+  }
+  if (data.has("limit"))
+    keep_part(data, "limit", pair.train,
+              stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
+  if (!validates(data))
+    pair.validation = subset(pair.train, {});
+  else if (data.has("validation_limit"))
+    pair.validation = subset(
+        pair.validation, stratified_limit(labels_of(*pair.validation), data.integer("validation_limit"), 1));
+  const std::string description = fmt::format(
+      "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
+      counted(std::ssize(classes), "class", "classes"), pair.validation->size(), format, path.string(),
+      ignored_text(pair.ignored));
+  return {.train = pair.train,
+          .validation = pair.validation,
+          .description = description,
+          .classes = classes_text(*pair.train),
+          .preparation = pair.preparation,
+          .read_samples = pair.read_samples,
+          .pixels = pair.pixels,
+          .origin = pair.origin,
+          .older_origin = pair.older_origin,
+          .is_cut = pair.is_cut,
+          .is_measured = pair.is_measured,
+          .trained = pair.trained,
+          .keys = keys_of_data(config)};
+}
+
+}  // namespace plexaura

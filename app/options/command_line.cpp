@@ -1,0 +1,218 @@
+#include "app/options/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+#include "app/options/repeatable.h"
+#include "app/options/version.h"
+#include "core/base/error.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string without_end_of_line(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text;
+}
+
+std::string one_line(const std::string& text) {
+  std::string line = without_end_of_line(text);
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
+// A file that comes with Plexaura.
+const char* example_for(const std::string& program) {
+  if (program == "convnet") return "models/mnist_cnn.yaml";
+  return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
+}
+
+std::string at_least_one(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0
+             ? ""
+             : fmt::format("'{}' must be a whole number above 0", text);
+}
+
+std::string a_port(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_one =
+      error == std::errc() && end == text.data() + text.size() && number > 0 && number < 65536;
+  return is_one ? "" : fmt::format("'{}' must be a whole number from 1 to 65535", text);
+}
+
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "the text is empty; give it one, or leave out the option" : "";
+}
+
+void require_file(const std::string& program, const CommandLine& line) {
+  if (!line.config.empty()) return;
+  if (!line.predict.empty())
+    throw UserError(fmt::format(
+        "{}: no YAML file was named, for --predict takes all files behind it; write the YAML file "
+        "first: {} FILE.yaml --predict {}",
+        program, program, line.predict.front()));
+  throw UserError(
+      fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
+}
+
+// A server has no steps of its own, and a client takes weights from there.
+void check_visiting(const std::string& program, const CommandLine& line) {
+  if (!line.serve.empty() && !line.join.empty())
+    throw UserError(fmt::format("{}: --serve and --join exclude each other; give one of them", program));
+  if (line.clients != 1 && line.serve.empty())
+    throw UserError(fmt::format("{}: --clients needs --serve", program));
+  if (!line.address.empty() && line.serve.empty())
+    throw UserError(fmt::format("{}: --address needs --serve", program));
+  if (line.port != 0 && line.serve.empty()) throw UserError(fmt::format("{}: --port needs --serve", program));
+  const bool serves = !line.serve.empty();
+  const bool joins = !line.join.empty();
+  const std::pair<bool, const char*> without_effect[] = {{line.evaluate, "--evaluate"},
+                                                         {!line.predict.empty(), "--predict"},
+                                                         {line.dry_run, "--dry-run"},
+                                                         {serves && line.steps.has_value(), "--steps"},
+                                                         {serves && !line.log.empty(), "--log"},
+                                                         {serves && !line.profile.empty(), "--profile"},
+                                                         {joins && line.resume, "--resume"},
+                                                         {joins && line.replace, "--replace"},
+                                                         {joins && !line.weights.empty(), "--weights"}};
+  for (const auto& [given, option] : without_effect)
+    if (given && (serves || joins))
+      throw UserError(fmt::format(
+          "{}: {} {}; leave out {}", program, serves ? "--serve" : "--join",
+          serves ? "only serves those that train" : "trains with the weights of its server", option));
+}
+
+// Options that leave each other no work.
+void check_modes(const std::string& program, const CommandLine& line) {
+  check_visiting(program, line);
+  if (!line.skip.empty() && line.weights.empty())
+    throw UserError(fmt::format("{}: --skip needs --weights", program));
+  if (!line.evaluate && !line.dry_run && line.predict.empty()) return;
+  if (line.evaluate && !line.predict.empty())
+    throw UserError(
+        fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
+  const bool uses = line.evaluate || !line.predict.empty();
+  const std::pair<bool, const char*> of_training[] = {
+      {line.resume, "--resume"},           {line.replace, "--replace"},
+      {line.dry_run && uses, "--dry-run"}, {line.steps.has_value(), "--steps"},
+      {!line.log.empty(), "--log"},        {!line.profile.empty(), "--profile"}};
+  for (const auto& [given, option] : of_training)
+    if (given)
+      throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
+                                  line.evaluate ? "--evaluate"
+                                  : uses        ? "--predict"
+                                                : "--dry-run",
+                                  option));
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
+  CommandLine line;
+  bool version = false;
+  CLI::App app(fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 {} FILE.yaml",
+                           program, argc > 0 ? argv[0] : program));
+  app.name(program);
+  app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
+  repeatable(app.add_option("--set", line.set,
+                            "overrides a key of the file: --set training.batch_size=8; repeatable"))
+      ->type_name("KEY=VALUE");
+  app.add_option("--steps", line.steps,
+                 "stops when the run has made N updates, including those before --resume")
+      ->type_name("N")
+      ->check(at_least_one);
+  app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
+  app.add_flag("--replace", line.replace,
+               "begins anew where output.dir holds a run that was stopped, and removes its checkpoints");
+  app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
+      ->type_name("NAME[:OPTION=VALUE,...]")
+      ->check(not_empty);
+  app.add_option("--device", line.device,
+                 "with --dry-run: the GPU to plan for, which need not be there: a100, h100, h200 or b200")
+      ->type_name("NAME")
+      ->check(not_empty);
+  app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--weights", line.weights, "starts from a safetensors file")
+      ->type_name("FILE")
+      ->check(not_empty);
+  repeatable(
+      app.add_option("--skip", line.skip,
+                     "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)"))
+      ->type_name("PATTERN")
+      ->check(not_empty);
+  app.add_flag("--evaluate", line.evaluate,
+               "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
+  app.add_option("--predict", line.predict,
+                 "prints class and probability (or output) of each image or row of a table, and exits")
+      ->type_name("FILE ...")
+      ->check(not_empty)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--profile", line.profile,
+                 "writes a trace for Perfetto or chrome://tracing; slows down the run")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--serve", line.serve,
+                 "serves weights to clients that are jobs of their own, and writes where into FILE")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--clients", line.clients,
+                 "with --serve: ends when N clients have left, and none is there (1)")
+      ->type_name("N")
+      ->check(at_least_one);
+  app.add_option("--address", line.address,
+                 "with --serve: listens there, 0.0.0.0 or :: at all addresses of this host (127.0.0.1)")
+      ->type_name("ADDRESS")
+      ->check(not_empty);
+  app.add_option("--port", line.port, "with --serve: listens at this port (one that is free)")
+      ->type_name("N")
+      ->check(a_port);
+  app.add_option("--join", line.join, "trains as a client of the server that has written FILE")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_flag("--dry-run", line.dry_run,
+               "prints the model, the memory plan and a description of the data, and exits");
+  app.add_flag("--program", line.print_program,
+               "with --dry-run: also prints every instruction of the training program");
+  app.add_flag("--version", version, "prints the versions of this build, oneDNN, MPI and the processor");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    line.message = without_end_of_line(app.help());
+    return line;
+  } catch (const CLI::ExtrasError& error) {
+    throw UserError(fmt::format("{}: {}; a key of the file is set as --set training.epochs=3; see {} --help",
+                                program, one_line(error.what()), program));
+  } catch (const CLI::ParseError& error) {
+    throw UserError(fmt::format("{}: {}; see {} --help", program, one_line(error.what()), program));
+  }
+  if (version)
+    line.message = version_text();
+  else
+    require_file(program, line);
+  if (line.print_program && !line.dry_run)
+    throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  if (!line.device.empty() && !line.dry_run)
+    throw UserError(fmt::format(
+        "{}: --device needs --dry-run, for nothing runs on a GPU that is only described; to choose "
+        "one of this machine's, write --backend cuda:device=0",
+        program));
+  check_modes(program, line);
+  if (line.resume && line.replace)
+    throw UserError(fmt::format("{}: --resume and --replace exclude each other; give one of them", program));
+  if (line.resume && !line.weights.empty())
+    throw UserError(
+        fmt::format("{}: --resume and --weights exclude each other: a checkpoint has weights of its own; "
+                    "give one of them",
+                    program));
+  return line;
+}
+
+}  // namespace plexaura

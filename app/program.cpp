@@ -1,0 +1,93 @@
+#include "app/program.h"
+
+#include <csignal>
+#include <fmt/format.h>
+
+#include "app/begin_events.h"
+#include "app/choices/shared_cores.h"
+#include "app/options/distributed_config.h"
+#include "app/report/console.h"
+#include "app/setup.h"
+#include "app/spares.h"
+#include "app/train_or_serve.h"
+#include "app/use_model.h"
+#include "app/visiting.h"
+#include "backends/cpu/threads.h"
+#include "core/base/print.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/run_ranks.h"
+#include "distributed/wire/launcher.h"
+#include "training/loop/signals.h"
+
+namespace plexaura {
+
+namespace {
+
+void check_alone(const CommandLine& line, const Communicator& ranks) {
+  if (!line.device.empty() && ranks.size() > 1)
+    throw UserError(fmt::format(
+        "--device plans for one rank, and there are {}; start the program without mpirun", ranks.size()));
+}
+
+// What is needed before ranks exist.
+struct Beginning {
+  CommunicatorOptions communicator = {};
+  std::filesystem::path output = {};  // of a run that trains
+};
+
+// It stands in the file, which is read here for that alone; what is wrong with it is said when ranks exist.
+Beginning read_beginning(const std::string& kind, int argc, const char* const* argv) {
+  Beginning beginning;
+  try {
+    const CommandLine line = parse_command_line(kind, argc, argv);
+    if (!line.message.empty()) return {};
+    const Config config = Config::load(line.config, line.set);
+    const Section distributed = config.section("distributed");
+    beginning.communicator.deadline_seconds = read_deadline(distributed);
+    beginning.communicator.shared_memory = read_shared_memory(distributed);
+    beginning.communicator.outlive_ranks = read_on_loss(distributed) != OnLoss::end;
+    if (!line.dry_run && !uses_model(line) && line.join.empty())
+      beginning.output = read_output_folder(config.section("output"));
+  } catch (const Error&) {
+    return {};
+  }
+  return beginning;
+}
+
+}  // namespace
+
+int run_program(const std::string& kind, int argc, const char* const* argv) {
+  reserve_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away, as head does, does not end the run
+  StopSignals::end_process();
+  const Beginning beginning = read_beginning(kind, argc, argv);
+  const std::unique_ptr<EventFile> events = begin_events(beginning.output);
+  return run_ranks(beginning.communicator, [&](Communicator& ranks) {
+    const CommandLine line = together(ranks, "reading the command line", [&] {
+      CommandLine read = parse_command_line(kind, argc, argv);
+      check_alone(read, ranks);
+      return read;
+    });
+    check_agreement(ranks, {{"--help or --version", line.message.empty() ? "not given" : "given"}});
+    if (!line.message.empty()) {
+      together(ranks, "printing", [&] {
+        if (ranks.rank() == 0) print_output(line.message + "\n");
+      });
+      return 0;
+    }
+    const int spares = read_spares(ranks);
+    const int computing = ranks_that_compute_here(ranks, spares);
+    together(ranks, "choosing the threads", [&] { use_cores(computing, launcher_process()); });
+    Setup setup = read_setup(kind, line, ranks, spares);
+    check_agreement(ranks, facts_of(setup, line));
+    together(ranks, "reading the configuration",
+             [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
+    if (!line.serve.empty())
+      return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
+    if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
+    return train_or_serve(line, ranks, std::move(setup), spares);
+  });
+}
+
+}  // namespace plexaura

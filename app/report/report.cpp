@@ -1,0 +1,212 @@
+#include "app/report/report.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "app/report/terminal.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
+#include "models/zoo/summary.h"
+
+namespace plexaura {
+
+namespace {
+
+// Between two lines, or two states of the line on a terminal.
+constexpr double seconds_in_file = 1;
+constexpr double seconds_on_terminal = 0.1;
+
+std::string row(std::string_view name, const std::string& value) {
+  return fmt::format("  {:<26}{}\n", name, printable(value));
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+// "1,234" or "0.52"
+std::string rate_text(double rate) {
+  return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate));
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+// An accuracy is a share.
+std::string value_text(const MetricValue& metric) {
+  return metric.name.starts_with("accuracy") ? percent(metric.value) : fmt::format("{:.4f}", metric.value);
+}
+
+// "  accuracy 93.00 %  accuracy_top5 99.00 %"
+std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_view kind = "") {
+  std::string text;
+  for (const MetricValue& metric : metrics)
+    text += fmt::format("  {}{} {}", kind, metric.name, value_text(metric));
+  return text;
+}
+
+std::string loss_scale_text(const LossScale& scale) {
+  return fmt::format("{} at the end; steps skipped: {}", with_commas(std::llround(scale.scale)),
+                     with_commas(std::llround(scale.skipped_steps)));
+}
+
+}  // namespace
+
+std::string seconds_text(double seconds) {
+  return seconds < 0.9995 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
+std::string validation_text(double loss, const std::vector<MetricValue>& metrics) {
+  if (std::isnan(loss)) return "no validation";
+  return fmt::format("validation loss {:.4f}{}", loss, metrics_text(metrics, "validation "));
+}
+
+std::string exchange_text(const ExchangeRecord& record) {
+  const auto bytes = static_cast<double>(record.bytes);
+  std::string text = fmt::format("exchanged {} in {} ({}/s)", bytes_text(bytes), seconds_text(record.seconds),
+                                 bytes_text(1e9 * record.gb_per_second()));
+  if (record.sent_bytes)
+    text += *record.sent_bytes > 0
+                ? fmt::format("  sent {}", bytes_text(static_cast<double>(*record.sent_bytes)))
+                : "  sent nothing";
+  if (!record.overlaps) return text + "  overlap off";
+  if (!record.waited_seconds) return text + "  overlap on";
+  return text + fmt::format("  waited {}  overlap {:.0f} %", seconds_text(*record.waited_seconds),
+                            100 * record.overlap().value_or(0));
+}
+
+std::string straggler_text(const RankWaits::Straggler& straggler) {
+  return fmt::format("the others waited {} for rank {}", seconds_text(straggler.seconds), straggler.number);
+}
+
+RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
+    : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
+  if (speaks_ && !log.empty()) log_.emplace(log);
+}
+
+void RunReport::speak(const std::string& log) {
+  if (std::exchange(speaks_, true) || log.empty()) return;
+  try {
+    log_.emplace(log, JsonLog::Owner::heir);
+  } catch (const Error& error) {
+    print_error(fmt::format("{}; the run goes on without --log", error.what()));
+  }
+}
+
+void RunReport::log(std::span<const JsonField> fields) {
+  if (log_) log_->write(fields);
+}
+
+// What follows, an error perhaps, begins on a line of its own.
+RunReport::~RunReport() {
+  if (line_is_open_) console_.print("\n");
+}
+
+void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
+  last_step_ = record;
+  if (!speaks_) return;
+  if (log_) log_->step(record);
+  const double time = seconds_now();
+  const std::int64_t done = record.step_in_epoch;
+  // The end of an epoch that was followed so far is shown, however soon it comes.
+  const bool ends_shown_epoch = done == steps_in_epoch && shown_epoch_ == record.epoch;
+  if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file) && !ends_shown_epoch) return;
+  last_line_ = time;
+  shown_epoch_ = record.epoch;
+  if (columns_ > 0) {
+    console_.print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
+    line_is_open_ = true;
+    return;
+  }
+  console_.print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}{}  {} samples/s  rate {:.3g}\n",
+                             record.epoch + 1, epochs_, done, steps_in_epoch, record.loss,
+                             metrics_text(record.metrics), rate_text(record.images_per_second),
+                             record.learning_rate));
+}
+
+std::string RunReport::progress(const StepRecord& record, std::int64_t done, std::int64_t all) {
+  if (record.epoch != clocked_epoch_) {
+    clocked_epoch_ = record.epoch;
+    clocked_step_ = done;
+    clocked_at_ = last_line_;
+  }
+  const double step_seconds =
+      (last_line_ - clocked_at_) / static_cast<double>(std::max<std::int64_t>(done - clocked_step_, 1));
+  const std::string left =
+      done > clocked_step_ ? "  " + clock_text(step_seconds * static_cast<double>(all - done)) + " left" : "";
+  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}{}  {}/s{}", record.epoch + 1, epochs_,
+                     progress_bar(done, all), done, all, record.loss, metrics_text(record.metrics),
+                     rate_text(record.images_per_second), left);
+}
+
+void RunReport::epoch(const EpochRecord& record) {
+  if (!speaks_) return;
+  if (log_) log_->epoch(record);
+  say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_,
+                  record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
+  if (record.exchange)
+    say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, exchange_text(*record.exchange)));
+  const auto straggler = record.waits ? record.waits->straggler() : std::nullopt;
+  if (straggler) say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, straggler_text(*straggler)));
+}
+
+void RunReport::say(const std::string& line) { show(printable(line)); }
+
+void RunReport::show(const std::string& text) {
+  if (!speaks_) return;
+  console_.print((line_is_open_ ? clear_line : "") + text + "\n");
+  line_is_open_ = false;
+}
+
+void RunReport::summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
+                        const std::string& checkpoints) {
+  if (!speaks_) return;
+  std::string text;
+  text += row("steps", fmt::format("{}{}", with_commas(result.steps),
+                                   result.steps_now < result.steps
+                                       ? fmt::format(", {} of them now", with_commas(result.steps_now))
+                                       : ""));
+  if (const auto& epoch = result.last_epoch) {
+    text += row("training loss", fmt::format("{:.4f}", epoch->train_loss));
+    if (std::isfinite(epoch->val_loss)) {
+      text += row("validation loss", fmt::format("{:.4f}", epoch->val_loss));
+      for (const MetricValue& metric : epoch->val_metrics)
+        text += row(fmt::format("validation {}", metric.name), value_text(metric));
+    }
+  } else if (result.steps_now > 0) {
+    text += row("loss", fmt::format("{:.4f} (last step; no epoch was finished)", last_step_.loss));
+  }
+  if (result.steps_now > 0)
+    text +=
+        row("samples/s", fmt::format("{} (median of the last steps; {:.1f} % of the time waiting for data)",
+                                     rate_text(result.images_per_second), 100 * result.stall_share));
+  text += row("parameters", with_commas(store.trainable_elements()));
+  if (store.types().scales_loss()) text += row("loss scale", loss_scale_text(store.read_loss_scale()));
+  text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
+  text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
+  if (result.skipped.count > 0)
+    text += row("unreadable samples", fmt::format("{} of training, replaced by others; the first: {}",
+                                                  result.skipped.count, result.skipped.first));
+  if (result.skipped_validation.count > 0)
+    text += row("unreadable samples",
+                fmt::format("{} of validation, left out of its figures; the first: {}",
+                            result.skipped_validation.count, result.skipped_validation.first));
+  text.pop_back();
+  show("\n" + text);
+  if (const int failure = console_.failure(); failure != 0)
+    print_error(
+        fmt::format("the standard output has lost what the run said: {}; --log FILE keeps its figures",
+                    std::generic_category().message(failure)));
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes * 1e-3);
+  return bytes < 1e9 ? fmt::format("{:.1f} MB", bytes * 1e-6) : fmt::format("{:.2f} GB", bytes * 1e-9);
+}
+
+}  // namespace plexaura

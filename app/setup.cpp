@@ -1,0 +1,140 @@
+#include "app/setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/data/prediction_data.h"
+#include "app/data/sent_data.h"
+#include "app/options/distributed_config.h"
+#include "app/options/version.h"
+#include "app/use_model.h"
+#include "backends/registry.h"
+#include "core/params/module.h"
+#include "distributed/communicator/handshake.h"
+
+namespace plexaura {
+
+namespace {
+
+const char* given(bool is_given) { return is_given ? "given" : "not given"; }
+
+// The keys of the data are those of the rank that has read it.
+Settings values_of(const Setup& setup) {
+  Settings values = setup.config->values();
+  values.insert(setup.data.keys.begin(), setup.data.keys.end());
+  return values;
+}
+
+// What weights mean: the model, how samples are scaled, and the classes that have names.
+Settings settings_of(const Setup& setup) {
+  Settings settings = values_of(setup);
+  const std::vector<std::string>& classes = setup.data.train->class_names();
+  std::erase_if(settings, [](const auto& setting) {
+    const std::string& key = setting.first;
+    return !key.starts_with("model.") && key != "data.standardise" && key != "data.mean" &&
+           key != "data.stddev";
+  });
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (classes[i] != std::to_string(i))
+      settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
+  return settings;
+}
+
+RunData read_data(const CommandLine& line, const Config& config, const Visit* visit) {
+  if (visit != nullptr) return open_data(config, visit->samples());
+  if (!uses_model(line)) return open_data(config);
+  const std::optional<TrainedData> trained = trained_data(line, config);
+  if (!line.predict.empty())
+    if (std::optional<RunData> data = prediction_data(config, trained)) return *std::move(data);
+  return open_data(config, trained);
+}
+
+// Those that receive the data do not read the keys by which it was opened. `trainers`: how many ranks may train.
+void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
+  const Dataset& train = *setup.data.train;
+  setup.model = make_model(setup.config->section("model"), train.sample_shape(),
+                           static_cast<std::int64_t>(train.class_names().size()), setup.data.pixels);
+  read_run_options(setup, line, trainers);
+  if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
+}
+
+}  // namespace
+
+void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
+  const Dataset& train = *setup.data.train;
+  const std::int64_t samples = train.size() > 0 ? train.size() : setup.data.validation->size();
+  setup.options = read_options(*setup.config, samples, ranks);
+  setup.options.trainer.steps = line.steps;
+  setup.options.trainer.data_origin = setup.data.origin;
+  setup.options.trainer.older_data_origin = setup.data.older_origin;
+  setup.options.trainer.settings = settings_of(setup);
+  setup.options.trainer.notes = to_metadata(setup.data.trained);
+  if ((line.resume || line.replace) && setup.options.trainer.output.empty())
+    throw UserError(fmt::format("{}: {} needs output.dir, where checkpoints are", line.config,
+                                line.resume ? "--resume" : "--replace"));
+  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // the server saves
+}
+
+Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
+  constexpr const char* what = "reading the configuration";
+  Setup setup;
+  const std::string strategy = together(ranks, what, [&] {
+    setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
+    const Section model = setup.config->section("model");
+    if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
+      throw model.error("name",
+                        fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
+    check_visiting(line, ranks, *setup.config);
+    if (!line.join.empty()) setup.visit = std::make_unique<Visit>(line, ranks.deadline_seconds());
+    return read_strategy_name(setup.config->section("distributed"));
+  });
+  check_agreement(ranks, {{"the build", build_id()},
+                          {"distributed.strategy", strategy},
+                          {"--evaluate", given(line.evaluate)},
+                          {"--predict", given(!line.predict.empty())}});
+  setup.data_is_sent = sends_data(strategy) && ranks.size() > 1 && !uses_model(line);
+  together(ranks, what, [&] {
+    if (!setup.data_is_sent || ranks.rank() == 0)
+      setup.data = read_data(line, *setup.config, setup.visit.get());
+  });
+  if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
+  together(ranks, what, [&] { build_from_data(setup, line, ranks, ranks.size() - spares); });
+  return setup;
+}
+
+std::vector<ParameterSpec> parameters_of(const Setup& setup) {
+  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
+  for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
+  return specs;
+}
+
+ParameterStore make_store_of(const Setup& setup) {
+  ParameterStore store(parameters_of(setup), static_cast<std::uint64_t>(setup.options.trainer.seed));
+  store.set_types(setup.options.types);
+  return store;
+}
+
+std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
+  std::map<std::string, std::string> facts = values_of(setup);
+  facts.erase("data.path");
+  // The ranks of one client draw together, as many parts ahead as their readers take.
+  if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");
+  facts["output.dir"] = given(!setup.options.trainer.output.empty());
+  facts.erase("training.tuning");  // that of rank 0 counts
+  facts["the number of samples"] =
+      fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
+  facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
+  facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
+  facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
+  facts["--resume"] = given(line.resume);
+  facts["--replace"] = given(line.replace);
+  facts["--dry-run"] = given(line.dry_run);
+  facts["--device"] = line.device.empty() ? "not given" : line.device;
+  facts["--weights"] = given(!line.weights.empty());
+  facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
+  facts["--log"] = given(!line.log.empty());
+  facts["--profile"] = given(!line.profile.empty());
+  return facts;
+}
+
+}  // namespace plexaura

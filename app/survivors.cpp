@@ -1,0 +1,277 @@
+#include "app/survivors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <fmt/format.h>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/events.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/strategies/rebroadcast.h"
+#include "distributed/strategies/strategies.h"
+#include "distributed/sums/sum_order.h"
+#include "distributed/wire/failure.h"
+#include "distributed/wire/tags.h"
+#include "training/loop/signals.h"
+
+namespace plexaura {
+namespace {
+
+constexpr double as_long_as_it_takes = 1e8;  // seconds
+// What a spare waits for while the others make their programs, or compute what they are at.
+constexpr double patience_seconds = 3600;
+
+std::vector<int> first_of(const std::vector<int>& ranks, int count) {
+  return {ranks.begin(), ranks.begin() + std::min<std::ptrdiff_t>(count, std::ssize(ranks))};
+}
+
+std::vector<int> without(const std::vector<int>& ranks, const std::vector<int>& others) {
+  std::vector<int> rest;
+  std::ranges::set_difference(ranks, others, std::back_inserter(rest));
+  return rest;
+}
+
+// Of ranks that serve or train.
+int seats_of(const Roles& roles) { return roles.trainers() + static_cast<int>(roles.serving().size()); }
+
+std::string ending(const std::vector<int>& ranks, const char* of_one, const char* of_many) {
+  return fmt::format("{} {}", list_ranks(ranks), ranks.size() == 1 ? of_one : of_many);
+}
+
+}  // namespace
+
+struct Survivors::Group {
+  // `left`: those that live. `number`: of this rank, as at the start.
+  Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number, const RunOptions& options,
+        const std::string& processor);
+
+  std::unique_ptr<Communicator> living;
+  std::vector<int> numbers;  // of all of them, as at the start
+  std::unique_ptr<Communicator> exchange;
+  std::unique_ptr<Strategy> own_strategy;
+  std::optional<Roles> roles;
+  std::optional<Rebroadcast> realigning;
+  Strategy* strategy = nullptr;
+
+ private:
+  void check_served() const;
+  void choose_strategy(int shards, const RunOptions& options);
+};
+
+Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number,
+                        const RunOptions& options, const std::string& processor)
+    : living(std::move(left)) {
+  for (const std::string& text : living->gather_all(std::to_string(number), "who is left"))
+    numbers.push_back(std::stoi(text));
+  if (!at_start.serving().empty()) check_served();
+  const int seats = seats_of(at_start);
+  const bool is_spare = living->rank() >= seats;
+  exchange = living->size() > seats ? living->split(is_spare ? 1 : 0, "the exchange of gradients")
+                                    : living->duplicate("the exchange of gradients");
+  if (!is_spare) choose_strategy(options.on_loss == OnLoss::exact ? at_start.trainers() : 0, options);
+  roles.emplace(*living, own_strategy.get(), is_spare);
+  if (is_spare || roles->serves()) return;
+  const bool unlike = !find_difference(roles->training(), "the kind of processor", processor).empty();
+  if (unlike && strategy != nullptr && !strategy->realigns_weights())
+    strategy = &realigning.emplace(*strategy, roles->training(), options.rebroadcast_every);
+}
+
+void Survivors::Group::check_served() const {
+  if (numbers.size() > 1) return;
+  const DeviceError error(
+      fmt::format("all ranks but {} have died, and a parameter server needs a client; go on from the last "
+                  "checkpoint with --resume",
+                  numbers.front()));
+  agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
+}
+
+// `shards`: of which sums are made; 0: one for each rank.
+void Survivors::Group::choose_strategy(int shards, const RunOptions& options) {
+  exchange->choose_algorithm(options.algorithm);
+  StrategyOptions chosen = options.strategy;
+  chosen.even_alone = shards > 0 || keeps_own_weights(chosen.name);
+  own_strategy = make_strategy(chosen, *exchange);
+  strategy = own_strategy.get();
+  if (shards > 0) exchange->bring_shards(shards);
+}
+
+Survivors::Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
+                     std::string log)
+    : roles_at_start_(roles),
+      strategy_at_start_(strategy),
+      trainers_(roles.trainers()),
+      options_(options),
+      processor_(std::move(processor)),
+      log_(std::move(log)),
+      trains_(!roles.is_spare() && !roles.serves()),
+      numbers_(static_cast<std::size_t>(roles.all().size())) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
+}
+
+Survivors::~Survivors() = default;
+
+const Roles& Survivors::roles() const { return group_ ? *group_->roles : roles_at_start_; }
+
+Strategy* Survivors::strategy() const { return group_ ? group_->strategy : strategy_at_start_; }
+
+bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
+
+TrainingResult Survivors::run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report) {
+  const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
+  await_the_beginning();
+  return outlive([&](bool is_lost) {
+    if (is_lost) go_on(trainer, report);
+    if (roles().serves()) return serve_once(store, backend);
+    return trains_ ? train(trainer, store, report) : stand_by();
+  });
+}
+
+void Survivors::serve(ParameterStore& store, Backend& backend) {
+  outlive([&](bool is_lost) {
+    if (is_lost) {
+      regroup();
+      former_.clear();
+    }
+    return serve_once(store, backend);
+  });
+}
+
+TrainingResult Survivors::serve_once(ParameterStore& store, Backend& backend) {
+  roles().serve(*strategy(), store, backend, options_.trainer.bucket_bytes);
+  return {};
+}
+
+// All have come to the end of their work.
+int Survivors::share_status(int mine) const {
+  try {
+    return roles().share_status(mine);
+  } catch (const RankLost& loss) {
+    if (!loss.is_outlived()) throw;
+    return mine;
+  }
+}
+
+TrainingResult Survivors::outlive(const Work& work) {
+  Communicator& all = roles_at_start_.all();
+  if (!all.outlives_ranks()) return work(false);
+  for (bool is_lost = false;; is_lost = true) {
+    const std::optional<TrainingResult> end = attempt(work, is_lost);
+    // While ranks agree, Open MPI 5 bears no other thread: its agreements would fail, or crash.
+    if (strategy() != nullptr) strategy()->give_up();
+    // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
+    if (all.agree(end.has_value(), patience())) return *end;
+  }
+}
+
+// Nothing where another rank has died meanwhile.
+std::optional<TrainingResult> Survivors::attempt(const Work& work, bool is_lost) {
+  try {
+    return work(is_lost);
+  } catch (const RankLost& loss) {
+    if (!loss.is_outlived()) throw;
+    return std::nullopt;
+  }
+}
+
+// Those that train come when they hear of a death, which may be behind a long computation.
+double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
+
+// Before training begins nobody goes on: a spare that hears of a death then ends as the others do.
+void Survivors::await_the_beginning() {
+  if (!has_spares()) return;
+  if (trains_) return tell_spares(0, "the beginning of training");
+  tell_event(EventKind::spare, 1);
+  hear(patience_seconds, "the beginning of training");
+}
+
+TrainingResult Survivors::train(Trainer& trainer, const ParameterStore& store, RunReport& report) {
+  roles().share_parameters(store);
+  TrainingResult result = trainer.run(report);
+  if (has_spares()) tell_spares(result.signal, "the end of training");
+  return result;
+}
+
+TrainingResult Survivors::stand_by() {
+  tell_event(EventKind::spare, 1);
+  TrainingResult result;
+  result.signal = hear(as_long_as_it_takes, "the death of another rank");
+  return result;
+}
+
+// From the lowest rank, which trains.
+void Survivors::tell_spares(int signal, std::string_view what) {
+  Communicator& living = roles().all();
+  if (living.rank() != 0) return;
+  const std::array<std::int32_t, 1> message{signal};
+  for (int spare = trainers_; spare < living.size(); ++spare)
+    living.send({spare, tag::spares}, std::as_bytes(std::span(message)), what);
+}
+
+int Survivors::hear(double deadline_seconds, std::string_view what) {
+  std::array<std::int32_t, 1> message{};
+  roles().all().receive({0, tag::spares, deadline_seconds}, std::as_writable_bytes(std::span(message)), what);
+  return message[0];
+}
+
+// Of those that are left.
+void Survivors::regroup() {
+  const Strategy* former = former_.empty() ? strategy_at_start_ : former_.back()->strategy;
+  if (group_) {
+    former = group_->strategy;
+    former_.push_back(std::move(group_));
+  }
+  Communicator& all = roles_at_start_.all();
+  group_ =
+      std::make_unique<Group>(all.without({}, patience()), roles_at_start_, all.rank(), options_, processor_);
+  if (former != nullptr && group_->strategy != nullptr) group_->strategy->go_on_from(*former);
+}
+
+void Survivors::go_on(Trainer& trainer, RunReport& report) {
+  const bool was_spare = !trains_;
+  regroup();
+  trains_ = !group_->roles->is_spare() && !group_->roles->serves();
+  if (group_->roles->serves()) trainer.step_aside();
+  if (!trains_) return former_.clear();
+  if (was_spare) tell_event(EventKind::spare, 0);
+  const bool exact = options_.on_loss == OnLoss::exact;
+  trainer.regroup(ranks(), group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
+  former_.clear();
+  const auto facts = trainer.facts();
+  check_agreement(ranks(), facts);
+  const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
+  tell_event(EventKind::survived, group_->living->size(), sentence);
+  if (ranks().rank() == 0) report.speak(log_);
+  report.say(sentence);
+}
+
+// All ranks divide the parts alike.
+TakenParts Survivors::taken_parts() const {
+  const auto blocks = divide_shards(trainers_, ranks().size());
+  const ShardRange own = blocks[static_cast<std::size_t>(ranks().rank())];
+  return {trainers_, {own.first, own.last - own.first}};
+}
+
+// "rank 2 has died; rank 4 takes over; ranks 0, 1, 3 and 4 go on", numbered as at the start. The lowest rank has trained all
+// the time, and knows who was there before.
+std::string Survivors::note_who_is_left() {
+  const int seats = seats_of(roles_at_start_);
+  const std::vector<int> at_work = first_of(group_->numbers, seats);
+  std::vector<int> new_ones = without(at_work, first_of(numbers_, seats));
+  if (!roles().serving().empty() && at_work.front() != numbers_.front()) new_ones = {at_work.front()};
+  const std::vector<int> dead = without(numbers_, group_->numbers);
+  std::string sentence = dead.empty() ? "no rank has died" : ending(dead, "has died", "have died");
+  if (!new_ones.empty()) sentence += "; " + ending(new_ones, "takes over", "take over");
+  sentence += "; " + ending(at_work, "goes on", "go on");
+  numbers_ = group_->numbers;
+  return ranks().gather_all(sentence, "who goes on").front();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/options/run_config.h"
+#include "app/report/report.h"
+#include "core/exchange/rank_lost.h"
+#include "core/exchange/weights_immigration.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/communicator/roles.h"
+#include "training/loop/trainer.h"
+
+namespace plexaura {
+
+// Trains, or serves, although ranks die, where the MPI and distributed.on_loss allow it: those that are left make a
+// communicator and a strategy of their own, and go on from the step that was not finished. As many train as at the start, as
+// long as there are spares. Where the one that serves has died, a rank that has trained serves from then on.
+class Survivors {
+ public:
+  // `roles` and `strategy` (null on a spare, and where this rank has none) are those at the start, and outlive this.
+  // `processor`: the kind of this rank's. `log`: of the rank that speaks, whichever it is.
+  Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
+            std::string log);
+  // All of them must outlive the Trainer.
+  ~Survivors();
+  Survivors(const Survivors&) = delete;
+  Survivors& operator=(const Survivors&) = delete;
+
+  // Trainer::run(), again after each loss that is outlived. A spare, whose Trainer is one of TrainerOptions::is_spare, waits
+  // first; where nobody has needed it, its result names the signal that ended the run, and no more. All ranks together;
+  // throws what else ends the run. `store` and `backend`: the Trainer's.
+  TrainingResult run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report);
+  // Roles::serve() likewise, on a rank whose role that is.
+  void serve(ParameterStore& store, Backend& backend);
+  // Roles::share_status(), of the ranks that are left.
+  int share_status(int mine) const;
+
+  // False on a spare, until it has taken the place of another rank, and on a rank that serves.
+  bool trains() const { return trains_; }
+  // Those that are left and train. Only where this rank trains.
+  Communicator& ranks() const { return roles().training(); }
+  // The one that was used last.
+  Strategy* strategy() const;
+
+ private:
+  struct Group;
+
+  const Roles& roles() const;
+  bool has_spares() const;
+  void await_the_beginning();
+  using Work = std::function<TrainingResult(bool is_lost)>;
+  TrainingResult outlive(const Work& work);
+  static std::optional<TrainingResult> attempt(const Work& work, bool is_lost);
+  double patience() const;
+  TrainingResult serve_once(ParameterStore& store, Backend& backend);
+  TrainingResult train(Trainer& trainer, const ParameterStore& store, RunReport& report);
+  TrainingResult stand_by();
+  void tell_spares(int signal, std::string_view what);
+  int hear(double deadline_seconds, std::string_view what);
+  void regroup();
+  void go_on(Trainer& trainer, RunReport& report);
+  std::string note_who_is_left();
+  TakenParts taken_parts() const;
+
+  const Roles& roles_at_start_;
+  Strategy* strategy_at_start_;
+  int trainers_;  // as long as there are so many
+  const RunOptions& options_;
+  std::string processor_;
+  std::string log_;
+  bool trains_;
+  std::vector<int> numbers_;                    // of all that were left before, as at the start
+  std::unique_ptr<Group> group_;                // null: all
+  std::vector<std::unique_ptr<Group>> former_;  // which the Trainer has not let go of yet
+};
+
+}  // namespace plexaura

@@ -1,0 +1,310 @@
+#include "app/train_or_serve.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "app/choices/automatic_compression.h"
+#include "app/choices/automatic_exchange.h"
+#include "app/choices/device_exchange.h"
+#include "app/choices/kernel_choice.h"
+#include "app/choices/shared_cores.h"
+#include "app/described_step.h"
+#include "app/options/distributed_config.h"
+#include "app/options/outputs.h"
+#include "app/report/report.h"
+#include "app/survivors.h"
+#include "app/write_profile.h"
+#include "backends/registry.h"
+#include "core/base/print.h"
+#include "core/base/profile.h"
+#include "distributed/choices/choose_compression.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/roles.h"
+#include "distributed/strategies/rebroadcast.h"
+#include "distributed/strategies/strategies.h"
+#include "models/zoo/summary.h"
+#include "training/loop/signals.h"
+
+namespace plexaura {
+
+namespace {
+
+// Nothing is measured on a device that is not there.
+std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& options) {
+  if (line.device.empty()) return open_backend(line.backend);
+  options.tuning = Tuning::off;
+  return open_described_backend(line.backend, line.device);
+}
+
+std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
+  const Program& program = trainer.programs().largest();
+  std::string text = summary(*setup.model) + "\n";
+  text += printable(fmt::format("data         {}", setup.data.description)) + "\n";
+  text += printable(fmt::format("classes      {}", setup.data.classes)) + "\n";
+  text += printable(fmt::format("samples      {}", setup.data.preparation)) + "\n";
+  text += fmt::format(
+      "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
+      bytes_text(static_cast<double>(program.arena_bytes)),
+      bytes_text(static_cast<double>(program.arena_lower_bound)));
+  text += fmt::format("program      {} instructions, {} reorders\n", program.instructions.size(),
+                      program.reorders);
+  if (line.print_program) text += program.to_text() + "\n";
+  return text;
+}
+
+void say_if_any(RunReport& report, const std::string& sentence) {
+  if (!sentence.empty()) report.say(sentence);
+}
+
+void tell(RunReport& report, const ToldChoice& choice) {
+  if (choice.sentence.empty()) return;
+  report.say(choice.sentence);
+  report.log(choice.fields);
+}
+
+// How the run that wrote the checkpoint may have differed.
+std::string_view difference_of(const Trainer& trainer) {
+  return trainer.has_other_buckets()
+             ? "had another distributed.bucket_bytes, which cuts updates into other pieces, or took other "
+               "kernels"
+             : "took other kernels, as with another processor, build, number of ranks or batch";
+}
+
+// What a user of 16 bits may not expect.
+std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
+  if (!types.is_mixed() || !backend.info().host_memory) return {};
+  return fmt::format(
+      "training.precision {} needs less memory than float32 and takes longer on a CPU, where little is fast "
+      "in "
+      "16 bits",
+      name_of(types.precision()));
+}
+
+// What a rank needs that trains, or may have to.
+struct Work {
+  std::unique_ptr<RunReport> report;
+  std::unique_ptr<Profile> profile;  // null: none
+  std::unique_ptr<Backend> backend;
+  ParameterStore store;
+  KernelChoice choice;
+};
+
+// Of a run that is not stopped before.
+std::int64_t last_step_of(const Setup& setup) {
+  const TrainerOptions& trainer = setup.options.trainer;
+  const BatchPlan plan{setup.data.train->size(), trainer.batch_size};
+  const std::int64_t all = trainer.epochs * plan.steps_per_epoch();
+  return std::min(all, trainer.steps.value_or(all));
+}
+
+// A spare gets its weights when it is needed. `backend`: null where it has not been opened yet.
+Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
+  Communicator& ranks = roles.candidates();
+  auto report = together(ranks, "opening the outputs", [&] {
+    const bool speaks = ranks.rank() == 0;
+    if (speaks) prepare_outputs(line, setup.options.trainer.output.string(), last_step_of(setup));
+    return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
+  });
+  auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
+  if (profile) align_clocks(ranks, *profile);
+  if (!backend)
+    backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
+  ParameterStore store = together(ranks, "making the parameters", [&] {
+    ParameterStore made = make_store_of(setup);
+    if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
+    return made;
+  });
+  if (setup.visit)
+    report->say(
+        together(ranks, "joining the server", [&] { return setup.visit->join(setup.options, store); }));
+  KernelChoice choice = kernel_choice(ranks, line, setup.options);
+  setup.options.trainer.number_of_rank = roles.number();
+  setup.options.trainer.profile = profile.get();
+  setup.options.trainer.tuner = choice.tuner.get();
+  return {std::move(report), std::move(profile), std::move(backend), std::move(store), std::move(choice)};
+}
+
+TrainerParts parts_of(const Setup& setup, Work& work) {
+  return {.model = builder_of(*setup.model),
+          .store = work.store,
+          .backend = *work.backend,
+          .train = setup.data.train,
+          .validation = setup.data.validation};
+}
+
+// Of a rank that serves. When nobody needs it any more: that nothing can be printed costs no checkpoint.
+void print_account(const Survivors& survivors) {
+  if (survivors.strategy() != nullptr) print_output(survivors.strategy()->account());
+}
+
+// Trains, and tells how it ended. Returns the exit status.
+int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
+                   Work& work) {
+  const TrainingResult result = survivors.run(trainer, work.store, *work.backend, *work.report);
+  if (survivors.trains()) {
+    work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
+    if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
+  }
+  const int status = survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
+  print_account(survivors);
+  return status;
+}
+
+// Of a spare.
+int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
+  Work work = prepare(line, roles, setup, nullptr);
+  Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
+  setup.options.trainer.is_spare = true;
+  Trainer trainer(parts_of(setup, work), setup.options.trainer);
+  return run_to_the_end(line, setup, survivors, trainer, work);
+}
+
+// With the ranks that train.
+int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
+          Setup setup, std::unique_ptr<Backend> opened) {
+  Communicator& ranks = roles.training();
+  const std::string output = setup.options.trainer.output.string();
+  Work work = prepare(line, roles, setup, std::move(opened));
+  const auto& report = work.report;
+  const auto& backend = work.backend;
+  const ParameterStore& store = work.store;
+  const KernelChoice& choice = work.choice;
+  const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
+  std::optional<Rebroadcast> realigning;
+  const bool rebroadcasts = !unlike.empty() && strategy != nullptr && !strategy->realigns_weights();
+  if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
+  say_if_any(*report, choice.remark);
+  say_if_any(*report, remark_on_speed(setup.options.types, *backend));
+  say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
+  for (const ToldChoice& choice : setup.choices) tell(*report, choice);
+  Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
+  TrainerParts parts = parts_of(setup, work);
+  parts.collective = &ranks;
+  parts.strategy = strategy;
+  Trainer trainer(std::move(parts), setup.options.trainer);
+  if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
+  if (line.dry_run) {
+    together(ranks, "printing", [&] {
+      if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));
+      if (auto* const described = dynamic_cast<DescribedBackend*>(backend.get()))
+        print_output(
+            text_of(account_of_step(*described, trainer), *described, setup.options.trainer.batch_size));
+    });
+    return 0;
+  }
+  const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
+  if (line.resume) check_all_or_none(ranks, resumed, "a checkpoint in output.dir");
+  const bool replaces = !line.resume && newest_step(output).has_value();
+  check_agreement(ranks, trainer.facts());
+  report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
+                          setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));
+  report->say("classes: " + setup.data.classes);
+  if (replaces)
+    report->say("the checkpoints in " + output +
+                " will be removed as this run writes its own; --resume goes on from the newest");
+  if (line.resume)
+    report->say(resumed ? "resumed from the newest checkpoint in " + output
+                        : "no checkpoint in " + output + " yet; starting afresh");
+  if (trainer.has_other_kernels())
+    report->say(fmt::format("the run that wrote this checkpoint {}, so that rounding may differ",
+                            difference_of(trainer)));
+  if (setup.options.on_loss == OnLoss::end && exchange.size() > 1 && exchange.could_outlive_ranks())
+    report->say(why_others_end(*setup.config, setup.options));
+  if (rebroadcasts)
+    report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
+                            unlike, setup.options.rebroadcast_every));
+  if (const std::string& why = trainer.programs().why_not_late(); !why.empty())
+    report->say("distributed.overlap is both, but no exchange overlaps with the forward pass, because " +
+                why);
+  if (has_parameter_server(setup.options.strategy.name) && !setup.visit)
+    report->say(push_limit_sentence(setup.options.strategy.async_server));
+  if (!keeps_order(exchange, setup.options))
+    report->say(fmt::format(
+        "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "
+        "or another division into buckets, may round differently",
+        setup.options.algorithm));
+  return run_to_the_end(line, setup, survivors, trainer, work);
+}
+
+// The ranks that train bring the weights. They also decide when a run is stopped: mpirun signals all ranks, and one that
+// serves is needed until they have saved.
+int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
+  const auto backend = open_backend(line.backend);
+  ParameterStore store = make_store_of(setup);
+  if (line.dry_run) return 0;
+  const StopSignals signals;
+  Survivors survivors(roles, &strategy, setup.options, backend->info().kind, line.log);
+  survivors.serve(store, *backend);
+  const int status = survivors.share_status(0);
+  print_account(survivors);
+  return status;
+}
+
+// What is not written in the file is asked for where it can be had.
+void check_survival(const Communicator& ranks, const Setup& setup) {
+  if (setup.options.on_loss == OnLoss::end || ranks.size() == 1 || ranks.outlives_ranks()) return;
+  if (!setup.config->section("distributed").has("on_loss")) return;
+  throw setup.config->section("distributed")
+      .error("on_loss",
+             fmt::format("is not 'end', and this job of {} ends when a rank dies; start it with "
+                         "tools/run --survive, or mpirun --with-ft ulfm, of Open MPI 5, or set it to end",
+                         message_passing_library()));
+}
+
+// Where devices may sum: theirs, that the devices of all ranks have joined, and the backend.
+struct OnDevices {
+  std::unique_ptr<Backend> backend = {};
+  std::unique_ptr<Strategy> strategy = {};
+};
+
+OnDevices settle_devices(Communicator& exchange, const CommandLine& line, Setup& setup) {
+  if (!may_sum_on_devices(exchange, setup.options)) return {};
+  auto backend = together(exchange, "opening the backend", [&] { return open_device(line, setup.options); });
+  DeviceExchange settled = settle_device_exchange(exchange, *backend, setup.options);
+  setup.choices.push_back(std::move(settled.told));
+  return {std::move(backend), std::move(settled.strategy)};
+}
+
+// What is left to choose of how gradients cross. Spares do not hear of the size of buckets.
+void settle_choices(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
+  const bool compresses = setup.options.strategy.compression.name == automatic_compression;
+  if ((exchange.size() == 1 && !compresses) || setup.options.algorithm == device_algorithm) return;
+  const auto parameters = together(exchange, "making the parameters", [&] { return parameters_of(setup); });
+  if (compresses) setup.choices.push_back(settle_compression(exchange, line, parameters, setup.options));
+  if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
+}
+
+// What the options of a run take from these ranks, and not from the file.
+void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOptions& options) {
+  if (ranks.outlives_ranks()) options.strategy.update = BucketSum::Update::by_step;
+  options.trainer.parts_may_move = ranks.outlives_ranks() && options.on_loss == OnLoss::exact;
+  options.trainer.buckets_change_bits = buckets_change_bits(exchange, options);
+}
+
+}  // namespace
+
+int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
+  together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
+  // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
+  const bool is_spare = ranks.rank() >= ranks.size() - spares;
+  const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
+                                    : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
+  exchange->choose_algorithm(algorithm_of_hosts(setup.options));
+  OnDevices devices = is_spare ? OnDevices{} : settle_devices(*exchange, line, setup);
+  // A spare may write a checkpoint, too, and hears of no choice that is settled below.
+  fit_to_ranks(ranks, *exchange, setup.options);
+  if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
+  settle_choices(*exchange, line, spares > 0, setup);
+  const auto strategy = devices.strategy ? std::move(devices.strategy)
+                        : setup.visit    ? setup.visit->strategy(setup.options)
+                                         : make_strategy(setup.options.strategy, *exchange);
+  const Roles roles(ranks, strategy.get());
+  if (roles.trainers() + spares < ranks.size()) {
+    together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
+    fit_to_ranks(ranks, *exchange, setup.options);
+  }
+  if (roles.serves()) return serve(line, roles, *strategy, setup);
+  return train(line, roles, *exchange, strategy.get(), std::move(setup), std::move(devices.backend));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,178 @@
+#include "app/use_model.h"
+
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+
+#include "app/report/report.h"
+#include "backends/registry.h"
+#include "core/base/print.h"
+#include "distributed/communicator/handshake.h"
+#include "training/data/loader.h"
+#include "training/files/safetensors.h"
+#include "training/files/shortage.h"
+#include "training/programs/evaluation.h"
+#include "training/ranks/store_hash.h"
+
+namespace plexaura {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path weights_file(const CommandLine& line, const fs::path& output) {
+  if (!line.weights.empty()) {
+    require_weights_file(line.weights);
+    return line.weights;
+  }
+  if (const auto newest = newest_checkpoint(output)) return *newest / "weights.safetensors";
+  throw UserError(
+      fmt::format("{}: there are no weights to use; name a file with --weights, or in output.dir a "
+                  "folder with a checkpoint",
+                  line.config));
+}
+
+// What `read` makes of the file. A run that goes on may have replaced the checkpoint by a newer one before it was read.
+template <class Read>
+auto read_weights(const CommandLine& line, const fs::path& output, const Read& read) {
+  for (;;) {
+    const fs::path file = weights_file(line, output);
+    try {
+      return read(file);
+    } catch (const UserError&) {
+      if (weights_file(line, output) == file) throw;
+    }
+  }
+}
+
+// Of a table it depends on the other rows, and on the split, how a row is scaled and which rows are held out.
+// Throws UserError where they are not those of the training. Returns a remark where the file does not say.
+std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
+                         const RunData& data) {
+  if (line.evaluate ? !data.is_cut : !data.is_measured) return "";
+  const char* consequence =
+      line.evaluate ? "what is held out now may be what it was trained on"
+                    : "the mean and deviation by which rows are scaled may not be those of its training";
+  const std::optional<std::uint64_t> origin = data_origin_in(metadata, file);
+  if (!origin)
+    return fmt::format("{} does not say with what table and split it was made: {}", file.string(),
+                       consequence);
+  if (*origin == data.origin) return "";
+  throw UserError(fmt::format(
+      "{} was made with another table or split than the section data describes now, so "
+      "that {}; give the same data.path, label, folds and fold or validation_share, and "
+      "split_seed{}",
+      file.string(), consequence,
+      trained_data_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
+                                      : ""));
+}
+
+void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
+  if (const auto skipped = first_skipped(store, line.skip))
+    throw UserError(
+        fmt::format("--skip leaves out '{}', and a model that is used needs all of its parameters; skip "
+                    "nothing but what the model lacks",
+                    *skipped));
+}
+
+std::string text_of(const Validation& validation, const RunData& data) {
+  std::string text =
+      printable(data.description) + "\n" + validation_text(validation.loss, validation.metrics) + "\n";
+  if (validation.skipped.count > 0)
+    text += printable(fmt::format("unreadable samples that were left out: {}; the first: {}",
+                                  validation.skipped.count, validation.skipped.first)) +
+            "\n";
+  return text;
+}
+
+void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& options, Model& model,
+              ParameterStore& store, Backend& backend) {
+  check_agreement(ranks, {{"initial weights", fmt::format("{:016x}", weights_hash(store))}});
+  Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch);
+  const Validation validation = validate(evaluator, data.validation, ranks,
+                                         {.batch_size = options.batch_size,
+                                          .micro_batches = options.micro_batches,
+                                          .workers = options.workers,
+                                          .prefetch = options.prefetch,
+                                          .on_error = options.on_error});
+  if (!std::isfinite(validation.loss))  // on all ranks, which have the same
+    agree_on_error(ranks,
+                   std::make_exception_ptr(UserError(fmt::format(
+                       "the validation loss is {}: the weights, or a sample, lead beyond what numbers can "
+                       "hold; set training.watch=true to see which op made the first such number",
+                       std::isnan(validation.loss) ? "nan" : "infinite"))),
+                   "validation");
+  together(ranks, "printing", [&] {
+    if (ranks.rank() == 0) print_output(text_of(validation, data));
+  });
+}
+
+// The samples of a file; none where it cannot be read and may be left out. A table is one file for all of its samples.
+std::optional<NamedSamples> read_file(const std::string& file, const RunData& data, OnError on_error,
+                                      Skipped& skipped) {
+  try {
+    return data.read_samples(file);
+  } catch (const LimitReached&) {
+    throw;
+  } catch (const UserError& error) {
+    if (on_error == OnError::fail || !data.trained.columns.empty()) throw;
+    if (skipped.count++ == 0) skipped.first = error.what();
+    return std::nullopt;
+  }
+}
+
+void predict(const std::vector<std::string>& files, const RunData& data, OnError on_error, Model& model,
+             ParameterStore& store, Backend& backend) {
+  Skipped skipped;
+  for (const std::string& file : files) {
+    const std::optional<NamedSamples> samples = read_file(file, data, on_error, skipped);
+    if (!samples) continue;
+    for (const std::string& text : predictions(*samples, model, data.train->class_names(), store, backend))
+      print_output(text + "\n");
+  }
+  if (skipped.count == std::ssize(files))
+    throw UserError(fmt::format("no file could be read; the first: {}", skipped.first));
+  if (skipped.count > 0)
+    print_error(
+        fmt::format("unreadable files that were left out: {}; the first: {}", skipped.count, skipped.first));
+}
+
+}  // namespace
+
+bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
+
+std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
+  return read_weights(line, config.section("output").location_or("dir", ""), [](const fs::path& file) {
+    return trained_data_in(read_safetensors_header(file).metadata, file);
+  });
+}
+
+int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
+              Model& model) {
+  const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
+  std::string remark;
+  ParameterStore store = together(ranks, "loading the weights", [&] {
+    if (!line.predict.empty() && ranks.size() > 1)
+      throw UserError("--predict is for one rank; start the program without mpirun");
+    ParameterStore loaded = make_store(model, options.types.values);
+    loaded.set_types(options.types);
+    require_no_skipped(loaded, line);
+    read_weights(line, options.trainer.output, [&](const fs::path& file) {
+      const Metadata metadata = load_weights(file, loaded, line.skip);
+      check_settings(file, metadata, options.trainer.settings, "give the same");
+      if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
+        throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
+      remark = check_origin(file, metadata, line, data);
+    });
+    return loaded;
+  });
+  if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
+  if (!line.predict.empty()) predict(line.predict, data, options.trainer.on_error, model, store, *backend);
+  if (!remark.empty() && ranks.rank() == 0) print_error(remark);
+  return 0;
+}
+
+}  // namespace plexaura

@@ -1,3 +1,0 @@
-#include "models/programs/program.h"
-
-int main(int argc, char** argv) { return plexaura::run_program("convnet", argc, argv); }

@@ -1,0 +1,190 @@
+#include "app/choices/automatic_exchange.h"
+
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/distributed/sums/sums_support.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::automatic_exchange_test {
+
+namespace {
+
+const std::vector<std::string> two_hosts{"a", "b"};
+
+// The user's cache lies in a folder of its own.
+class Cache {
+ public:
+  Cache() {
+    if (const char* old = std::getenv("XDG_CACHE_HOME")) old_ = old;
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  }
+  ~Cache() { old_ ? ::setenv("XDG_CACHE_HOME", old_->c_str(), 1) : ::unsetenv("XDG_CACHE_HOME"); }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  std::filesystem::path file() const { return folder_ / "plexaura/exchanges"; }
+
+ private:
+  TemporaryFolder folder_;
+  std::optional<std::string> old_;
+};
+
+// As the configuration leaves them where it says nothing of buckets.
+RunOptions open_options() {
+  RunOptions options;
+  options.types = ArenaTypes::all(DType::float32);
+  options.algorithm = "auto";
+  options.finds_buckets = true;
+  return options;
+}
+
+std::vector<ParameterSpec> parameters_of(std::int64_t elements) {
+  std::vector<ParameterSpec> specs;
+  for (const char* name : {"first", "second", "third"})
+    specs.push_back({.name = name,
+                     .type = {DType::float32, {elements}},
+                     .role = ParameterRole::trainable,
+                     .initialiser = {}});
+  return specs;
+}
+
+struct Settled {
+  ToldChoice told;
+  RunOptions options;
+};
+
+// Of each rank. The link is so slow that small buckets pay.
+std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOptions& options,
+                            std::int64_t elements = 100'000) {
+  std::vector<Settled> made(hosts.size());
+  ThreadNetwork network(static_cast<int>(hosts.size()));
+  network.slow_down(1e-6);
+  for (const std::string& end : with_hosts(network, hosts, {}, [&](Communicator& ranks) {
+         Settled& mine = made[static_cast<std::size_t>(ranks.rank())];
+         mine.options = options;
+         ranks.choose_algorithm(options.algorithm);
+         mine.told = settle_exchange(ranks, parameters_of(elements), mine.options);
+       }))
+    if (end != "fine") throw InternalError("test failed: a rank " + end);
+  return made;
+}
+
+bool stays(const RunOptions& options, std::int64_t elements = 100'000) {
+  for (const Settled& settled : settle(two_hosts, options, elements))
+    if (!settled.told.sentence.empty() || !settled.told.fields.empty() ||
+        settled.options.trainer.bucket_bytes != options.trainer.bucket_bytes ||
+        settled.options.algorithm != options.algorithm)
+      return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("exchange: what was measured is told, and taken by all ranks from the cache the next time") {
+  const Cache cache;
+  const std::vector<Settled> first = settle(two_hosts, open_options());
+  const Settled& mine = first[0];
+  CHECK(mine.told.sentence.starts_with("gradients cross in buckets of "));
+  CHECK(mine.told.sentence.ends_with("; this is kept in '" + cache.file().string() + "'"));
+  CHECK(mine.options.trainer.bucket_bytes < 25 << 20);
+  const std::vector<Settled> second = settle(two_hosts, open_options());
+  for (const Settled& settled : {first[1], second[0], second[1]}) {
+    CHECK(settled.options.trainer.bucket_bytes == mine.options.trainer.bucket_bytes);
+    CHECK(settled.options.algorithm == mine.options.algorithm);
+  }
+  CHECK(second[0].told.sentence.ends_with(", as measured before"));
+  CHECK(second[0].told.fields.size() == 4);
+  CHECK(std::get<bool>(second[0].told.fields[3].value) == false);
+}
+
+TEST_CASE("exchange: other ranks, other gradients and what else matters are measured by themselves") {
+  const Cache cache;
+  const auto is_known = [](const std::vector<Settled>& settled) {
+    return settled[0].told.sentence.ends_with(", as measured before");
+  };
+  settle(two_hosts, open_options());
+  CHECK(is_known(settle(two_hosts, open_options())));
+  CHECK(!is_known(settle({"a", "b", "b"}, open_options())));
+  CHECK(!is_known(settle({"a", "a", "b"}, open_options())));
+  CHECK(!is_known(settle(two_hosts, open_options(), 100'001)));
+  RunOptions other = open_options();
+  other.strategy.overlap = Overlap::off;
+  CHECK(!is_known(settle(two_hosts, other)));
+  other = open_options();
+  other.tuning = Tuning::measure;
+  CHECK(!is_known(settle(two_hosts, other)));
+  CHECK(is_known(settle(two_hosts, open_options())));
+}
+
+TEST_CASE(
+    "exchange: what the cache holds is measured again where it is none of what there is to choose from") {
+  const Cache cache;
+  settle(two_hosts, open_options());
+  std::string text = read_text(cache.file());
+  text = text.substr(0, text.rfind('\n', text.size() - 2) + 18) + "12345 ring\n";
+  write_text(cache.file(), text);
+  CHECK(!settle(two_hosts, open_options())[0].told.sentence.ends_with(", as measured before"));
+}
+
+TEST_CASE("exchange: nothing is measured where there is nothing to choose") {
+  const Cache cache;
+  CHECK(settle({"a"}, open_options())[0].told.sentence.empty());
+  CHECK(stays(open_options(), 80'000));  // less than a megabyte
+  RunOptions options = open_options();
+  options.tuning = Tuning::off;
+  CHECK(stays(options));
+  options = open_options();
+  options.algorithm = "hierarchical";
+  options.finds_buckets = false;
+  CHECK(stays(options));
+  for (const char* strategy : {"local", "reduce-broadcast"}) {
+    options = open_options();
+    options.strategy.name = strategy;
+    CHECK(stays(options));
+  }
+  options = open_options();
+  options.strategy.compression.name = "bf16";
+  CHECK(stays(options));
+  CHECK(!std::filesystem::exists(cache.file()));
+}
+
+TEST_CASE("exchange: buckets stay as they are where they have a share in the bits") {
+  const Cache cache;
+  RunOptions options = open_options();
+  options.algorithm = "ring";
+  CHECK(stays(options));
+  options.algorithm = "hierarchical";
+  options.trainer.optimizer.max_gradient_norm = 1;
+  CHECK(stays(options));
+  options.trainer.optimizer.max_gradient_norm = 0;
+  options.types = ArenaTypes::mixed(DType::float16);
+  CHECK(stays(options));
+  options.types = ArenaTypes::mixed(DType::bfloat16);
+  CHECK(!stays(options));
+}
+
+TEST_CASE("exchange: a key that is given stays, and the other is looked for") {
+  const Cache cache;
+  RunOptions options = open_options();
+  options.finds_buckets = false;
+  options.trainer.bucket_bytes = 5;
+  const Settled by_algorithm = settle(two_hosts, options)[0];
+  CHECK(!by_algorithm.told.sentence.empty());
+  CHECK(by_algorithm.options.trainer.bucket_bytes == 5);
+  options.trainer.parts_may_move = true;  // and a tree cannot add them
+  CHECK(stays(options));
+  options = open_options();
+  options.algorithm = "tree";
+  const Settled by_size = settle(two_hosts, options)[0];
+  CHECK(by_size.options.algorithm == "tree");
+  CHECK(by_size.options.trainer.bucket_bytes < 25 << 20);
+}
+
+}  // namespace plexaura::testing::automatic_exchange_test

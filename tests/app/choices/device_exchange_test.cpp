@@ -1,0 +1,86 @@
+#include "app/choices/device_exchange.h"
+
+#include <doctest/doctest.h>
+
+#include "backends/registry.h"
+#include "core/base/error.h"
+#include "tests/distributed/sums/sums_support.h"
+
+namespace plexaura::testing::device_exchange_test {
+
+namespace {
+
+RunOptions options_of(const std::string& algorithm) {
+  RunOptions options;
+  options.algorithm = algorithm;
+  return options;
+}
+
+struct Settled {
+  bool on_device = false;
+  ToldChoice told;
+  std::string algorithm;
+};
+
+// Of rank 0 of two, and how it ended.
+std::string settle(const std::string& backend, const std::string& algorithm, Settled& settled) {
+  ThreadNetwork network(2);
+  return with_hosts(network, {"a", "a"}, {}, [&](Communicator& ranks) {
+    const auto device = open_backend(backend);
+    RunOptions options = options_of(algorithm);
+    const DeviceExchange made = settle_device_exchange(ranks, *device, options);
+    if (ranks.rank() == 0) settled = {made.strategy != nullptr, made.told, options.algorithm};
+    ranks.barrier("the end");
+  })[0];
+}
+
+bool may_sum(const RunOptions& options, int ranks = 2) {
+  bool may = false;
+  ThreadNetwork network(ranks);
+  with_hosts(network, std::vector<std::string>(static_cast<std::size_t>(ranks), "a"), {},
+             [&](Communicator& all) {
+               if (all.rank() == 0) may = may_sum_on_devices(all, options);
+             });
+  return may;
+}
+
+}  // namespace
+
+TEST_CASE("devices sum the gradients of allreduce alone, where the algorithm is theirs or open") {
+  CHECK(may_sum(options_of("auto")));
+  CHECK(may_sum(options_of("device")));
+  CHECK_FALSE(may_sum(options_of("auto"), 1));
+  CHECK_FALSE(may_sum(options_of("ring")));
+  RunOptions options = options_of("auto");
+  options.strategy.name = "reduce-broadcast";
+  CHECK_FALSE(may_sum(options));
+  options = options_of("auto");
+  options.strategy.compression.name = "bf16";
+  CHECK_FALSE(may_sum(options));
+  CHECK(algorithm_of_hosts(options_of("device")) == "auto");
+  CHECK(algorithm_of_hosts(options_of("ring")) == "ring");
+}
+
+TEST_CASE("devices sum where they can, and the run says so") {
+  for (const char* algorithm : {"auto", "device"}) {
+    Settled settled;
+    CHECK(settle("far", algorithm, settled) == "fine");
+    CHECK(settled.on_device);
+    CHECK(settled.algorithm == "device");
+    CHECK(settled.told.sentence == "gradients cross by the far device, each rank on a device of its own");
+    CHECK(settled.told.fields.size() == 4);
+  }
+}
+
+TEST_CASE("where devices cannot sum, the run goes on or says why it does not") {
+  Settled settled;
+  CHECK(settle("cpu", "auto", settled) == "fine");
+  CHECK_FALSE(settled.on_device);
+  CHECK(settled.algorithm == "auto");
+  CHECK(settled.told.sentence.empty());
+  CHECK(settle("cpu", "device", settled)
+            .find("distributed.algorithm is 'device', but the device of rank 0 has no "
+                  "library for that; take 'auto'") != std::string::npos);
+}
+
+}  // namespace plexaura::testing::device_exchange_test

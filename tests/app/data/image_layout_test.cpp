@@ -1,0 +1,65 @@
+#include "app/data/image_layout.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "app/options/run_config.h"
+#include "tests/app/options/read_configuration.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::image_layout_test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string refusal(const fs::path& images, const std::string& keys = "") {
+  return user_error([&] {
+    open_data(Config::parse(
+        fmt::format("data: {{format: image_folder, path: {}{}}}\n", images.string(), keys), "test.yaml"));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("images without the folders for training and validation are told the layout") {
+  const TemporaryFolder folder;
+  const fs::path images = folder / "images";
+  write_images(images);
+  const std::string layout =
+      fmt::format("images lie in {0}/train/CLASS and {0}/val/CLASS: ", images.string());
+  fs::rename(images / "val", images / "Valid");
+  CHECK(refusal(images).ends_with(
+      "' has no folder 'val'; " + layout +
+      "rename 'Valid' if it is that, or set data.validation_limit to 0 to train without "
+      "validation"));
+  fs::remove_all(images / "Valid");
+  CHECK(refusal(images).ends_with(
+      layout + "move them there, or set data.validation_limit to 0 to train without validation"));
+  fs::rename(images / "train", images / "TRAIN");
+  CHECK(refusal(images, ", validation_limit: 0")
+            .ends_with("' has no folder 'train'; " + layout + "rename 'TRAIN' if it is that"));
+  fs::rename(images / "TRAIN", images / "dogs");
+  CHECK(refusal(images).ends_with("' has no folder 'train'; " + layout + "move them there"));
+}
+
+TEST_CASE("classes that lie one folder too deep are told so") {
+  const TemporaryFolder folder;
+  const fs::path images = folder / "images";
+  write_images(images);
+  for (const char* part : {"train", "val"}) {
+    fs::rename(images / part, folder / "part");
+    fs::create_directory(images / part);
+    fs::rename(folder / "part", images / part / "train");
+  }
+  CHECK(refusal(images).ends_with(fmt::format(
+      "has samples of one class alone, 'train', and a model tells two or more apart; its folder holds "
+      "folders, 'a' and others: if these are the classes, move them to {}/train",
+      images.string())));
+  fs::remove_all(images / "train/train/b");
+  CHECK(refusal(images).ends_with(fmt::format(
+      "its folder holds the folder 'a': if these are the classes, move them to {}/train", images.string())));
+}
+
+}  // namespace plexaura::testing::image_layout_test

@@ -1,0 +1,290 @@
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include "app/options/run_config.h"
+#include "tests/app/options/read_configuration.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "training/data/image.h"
+#include "training/files/file.h"
+
+namespace plexaura::testing::open_data_test {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("an IDX file that is there twice is refused") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  std::filesystem::copy_file(folder / "digits/t10k-labels-idx1-ubyte",
+                             folder / "digits/t10k-labels-idx1-ubyte.gz");
+  CHECK(user_error([&] {
+          read(fmt::format("format: idx, path: {}", (folder / "digits").string()),
+               "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}");
+        })
+            .ends_with(
+                "t10k-labels-idx1-ubyte: both this file and t10k-labels-idx1-ubyte.gz are there, which may "
+                "differ; remove one of them"));
+}
+
+TEST_CASE("a table with one other number is another table") {
+  const TemporaryFolder folder;
+  const auto origin = [&](const std::string& last_row) {
+    write_text(folder / "t.csv", "x,y\n1,a\n2,b\n3,a\n" + last_row);
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0}}\n",
+                                               (folder / "t.csv").string()),
+                                   "test.yaml"))
+        .origin;
+  };
+  CHECK(origin("4,b\n") == origin("4.0,b\n"));
+  CHECK(origin("4,b\n") != origin("4.5,b\n"));
+  CHECK(origin("4,b\n") != origin("4,a\n"));
+}
+
+TEST_CASE("images that were moved, swapped or renamed are other data") {
+  const TemporaryFolder folder;
+  const fs::path images = folder / "images";
+  const auto open = [&] {
+    return open_data(Config::parse(fmt::format("data: {{format: image_folder, path: {}}}\n", images.string()),
+                                   "test.yaml"));
+  };
+  write_images(images);
+  for (const char* name : {"train/a/2.jpg", "train/b/3.jpg"})
+    fs::copy_file(images / "train/a/1.jpg", images / name);
+  const RunData before = open();
+  CHECK(open().origin == before.origin);
+  fs::rename(images / "train/a/2.jpg", images / "train/b/2.jpg");
+  const RunData moved = open();
+  CHECK(moved.origin != before.origin);
+  fs::rename(images / "train/b/3.jpg", images / "train/a/3.jpg");  // as many of each class as before
+  CHECK(open().origin != before.origin);
+  CHECK(open().origin != moved.origin);
+  REQUIRE(before.older_origin);
+  CHECK(moved.older_origin == before.older_origin);
+  CHECK(before.older_origin != before.origin);
+}
+
+TEST_CASE("data are described with their classes") {
+  const auto classes = [](const std::string& keys) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}/models/iris.csv{}}}\n",
+                                               PLEXAURA_SOURCE, keys),
+                                   "test.yaml"))
+        .classes;
+  };
+  CHECK(classes("") == "'setosa' (40), 'versicolor' (40), 'virginica' (40)");
+  CHECK(classes(", limit: 4") == "'setosa' (2), 'versicolor' (1), 'virginica' (1)");
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  CHECK(open_data(Config::parse(
+                      fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "images").string()),
+                      "test.yaml"))
+            .classes == "'a' (1), 'b' (1)");
+  write_digits(folder / "digits");
+  CHECK(open_data(Config::parse(fmt::format("data: {{format: idx, path: {}, classes: 3}}\n",
+                                            (folder / "digits").string()),
+                                "test.yaml"))
+            .classes == "'0' (1), '1' (1), '2' (0)");
+}
+
+TEST_CASE("a label that may be a missing one is a class where the configuration says so") {
+  const TemporaryFolder folder;
+  write_text(folder / "t.csv", "x,y\n1,a\n2,NA\n");
+  const auto open = [&](const std::string& keys) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0{}}}\n",
+                                               (folder / "t.csv").string(), keys),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(user_error([&] { open(""); })
+            .ends_with("t.csv:3:3: the label is 'NA', as programs write a missing one; fill in "
+                       "the class, remove the row, or set data.missing_is_class to true if a "
+                       "class is called so"));
+  CHECK(open(", missing_is_class: true") == 2);
+}
+
+TEST_CASE("validation digits of another size are refused when the data is opened") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_text(folder / "digits/t10k-images-idx3-ubyte",
+             std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02"
+                         "abcd",
+                         20));
+  const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
+  const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
+  CHECK(user_error([&] { read(idx, sgd); }) ==
+        fmt::format("{0}/t10k-images-idx3-ubyte: its samples have the shape [1,1,2] and those of "
+                    "{0}/train-images-idx3-ubyte have [1,1,1]; give validation samples of the same shape",
+                    (folder / "digits").string()));
+}
+
+TEST_CASE("without validation no validation set is needed") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_images(folder / "images");
+  fs::remove(folder / "digits/t10k-images-idx3-ubyte");
+  fs::remove_all(folder / "images/val");
+  for (const std::string& data :
+       {"idx, path: " + (folder / "digits").string(), "image_folder, path: " + (folder / "images").string(),
+        fmt::format("csv, path: {}/models/iris.csv", PLEXAURA_SOURCE)}) {
+    CAPTURE(data);
+    const Config config =
+        Config::parse(fmt::format("data: {{format: {}, validation_limit: 0}}\n", data), "test.yaml");
+    const RunData opened = open_data(config);
+    CHECK(opened.validation->size() == 0);
+    CHECK(opened.train->size() >= 2);
+  }
+}
+
+TEST_CASE("a table may be separated by another character, and its header may be told") {
+  const TemporaryFolder folder;
+  const auto open = [&](const std::string& table, const std::string& keys) {
+    write_text(folder / "t.csv", table);
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0{}}}\n",
+                                               (folder / "t.csv").string(), keys),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(open("a;k\n1;x\n2;y\n", ", delimiter: ';'") == 2);
+  CHECK(open("a\tk\n1\tx\n2\ty\n", ", delimiter: \"\\t\"") == 2);
+  CHECK(user_error([&] {
+          open("a;k\n1;x\n", ", delimiter: ';;'");
+        }).ends_with(": data.delimiter must be one character, for example \";\" or \"\\t\" for a tab"));
+  CHECK(user_error([&] { open("1,x\n2,y\n", ""); }).find("set data.header to false") != std::string::npos);
+  CHECK(open("1,x\n2,y\n3,x\n", ", header: true") == 2);
+  CHECK(open("1,x\n2,y\n", ", header: false") == 2);
+}
+
+TEST_CASE("a part of the training data that lacks one of its classes is refused") {
+  const auto samples = [](const std::string& part) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}/models/iris.csv, {}}}\n",
+                                               PLEXAURA_SOURCE, part),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(samples("limit: 3") == 3);
+  CHECK(samples("use_fraction: 0.025") == 3);
+  for (const std::string part : {"limit: 2", "limit: 1", "use_fraction: 1e-09"}) {
+    const std::string text = user_error([&] { samples(part); });
+    CHECK(text.find("data." + part.substr(0, part.find(':')) + " is " + part.substr(part.find(' ') + 1) +
+                    ", which leaves ") != std::string::npos);
+    CHECK(text.find(" of the 120 samples to train on and none of the class '") != std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "a split that leaves a class without training samples is refused, and one without validation is not") {
+  const TemporaryFolder folder;
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "x,y\n1,a\n2,a\n3,a\n4,a\n5,a\n6,rare\n7,a\n8,a\n9,a\n");
+  const auto split = [&](const std::string& keys) {
+    const RunData data = open_data(
+        Config::parse(fmt::format("data: {{format: csv, path: {}, {}}}\n", table, keys), "test.yaml"));
+    return std::pair(data.train->size(), data.validation->size());
+  };
+  CHECK(split("folds: 3, fold: 0") == std::pair<std::int64_t, std::int64_t>(6, 3));
+  CHECK(user_error([&] { split("folds: 3, fold: 1"); })
+            .ends_with(
+                "data.fold is 1, which leaves 6 of the 9 samples to train on and none of the class 'rare'; "
+                "give that class more samples, or leave it out of the table"));
+  CHECK(split("validation_share: 0.4") == std::pair<std::int64_t, std::int64_t>(5, 4));
+  CHECK(user_error([&] { split("validation_share: 0.7"); })
+            .ends_with(
+                "data.validation_share is 0.7, which leaves 3 of the 9 samples to train on and none of the "
+                "class 'rare'; give a smaller share"));
+}
+
+TEST_CASE("a place that does not fit the format is told so, and so is a single class") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_images(folder / "images");
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "x,y\n1,a\n2,a\n");
+  const auto refusal = [](const std::string& data) {
+    return user_error(
+        [&] { open_data(Config::parse(fmt::format("data: {{format: {}}}\n", data), "test.yaml")); });
+  };
+  CHECK(refusal("csv, path: ''") ==
+        "test.yaml:1:27: data.path is empty; name the data's place, for example with --set data.path=...");
+  const std::string digits = (folder / "digits").string();
+  CHECK(refusal("csv, path: " + digits)
+            .ends_with("data.path '" + digits +
+                       "' is a folder and data.format csv reads a table; name the file"));
+  for (const std::string format : {"idx", "image_folder"})
+    CHECK(refusal(format + ", path: " + table)
+              .ends_with("data.path '" + table + "' is no folder and data.format " + format +
+                         " reads the files of one; name the folder that holds them"));
+  CHECK(refusal("csv, path: " + table)
+            .ends_with("data.path '" + table +
+                       "' has samples of one class alone, 'a', and a model tells two or more apart; add the "
+                       "others, or name the "
+                       "column of the labels in data.label"));
+  fs::remove_all(folder / "images/train/b");
+  fs::remove_all(folder / "images/val/b");
+  CHECK(refusal("image_folder, path: " + (folder / "images").string())
+            .ends_with("apart; add folders of the others"));
+}
+
+TEST_CASE("without a header the label has a number") {
+  const TemporaryFolder folder;
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "1,a\n2,b\n");
+  const auto open = [&](const std::string& label) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, header: false, label: {}}}\n",
+                                               table, label),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(open("-1") == 2);
+  CHECK(user_error([&] { open("kind"); })
+            .ends_with(": data.label is 'kind' and with data.header=false the columns "
+                       "have no names; give its number from 0, or leave out data.header"));
+}
+
+TEST_CASE("how samples are prepared is told, with every figure") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_images(folder / "images");
+  const auto preparation = [&](const std::string& data) {
+    return open_data(Config::parse(fmt::format("data: {{format: {}}}\n", data), "test.yaml")).preparation;
+  };
+  const std::string images = "image_folder, path: " + (folder / "images").string();
+  CHECK(preparation(images) ==
+        "random crop of 0.08 to 1 of the area, scaled to 224x224, half of them flipped; validation: shorter "
+        "side "
+        "scaled to 256, 224x224 from the centre; (value / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, "
+        "0.225]");
+  CHECK(preparation(images + ", image_size: 64, augment: false, mean: [0, 0.25, 1], stddev: [1, 2, 4]") ==
+        "shorter side scaled to 73, 64x64 from the centre; (value / 255 - [0, 0.25, 1]) / [1, 2, 4]");
+  CHECK(preparation(fmt::format("idx, path: {}, mean: 0.5", (folder / "digits").string())) ==
+        "(value / 255 - 0.5) / 1");
+  CHECK(preparation(fmt::format("csv, path: {}/models/iris.csv, standardise: false", PLEXAURA_SOURCE)) ==
+        "the columns as they are");
+  CHECK(user_error([&] {
+          preparation(images + ", mean: [0.5]");
+        }).ends_with(": data.mean has 1 numbers; give three, for red, green and blue"));
+  CHECK(user_error([&] { preparation(images + ", stddev: [1, 0, 1]"); }).find("data.stddev[1] is '0'") !=
+        std::string::npos);
+}
+
+TEST_CASE("files that are not images are counted where the data are described") {
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  const auto description = [&] {
+    const Config config = Config::parse(
+        fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "images").string()), "test.yaml");
+    return open_data(config).description;
+  };
+  CHECK(description().ends_with("images"));
+  write_text(folder / "images/train/a/Thumbs.db", "");
+  CHECK(description().ends_with("images (ignored: 1 file that is not an image)"));
+  write_text(folder / "images/val/b/notes", "");
+  CHECK(description().ends_with("images (ignored: 2 files that are not images)"));
+  write_text(folder / "images/val/b/2.webp", std::string("RIFF\0\0\0\0WEBP", 12));
+  CHECK(description().ends_with(
+      "images (ignored: 1 in WebP, 2 files that are not images; only JPEG and PNG are read)"));
+}
+
+}  // namespace plexaura::testing::open_data_test

@@ -1,0 +1,53 @@
+#include "app/data/trained_data.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing::trained_data_test {
+
+namespace {
+
+const TrainedData table{
+    {"x", "17", "two words"}, {"width", "", "a b"}, {{0.1F, -3e38F, 1e-40F}, {1.0F / 3, 1, 16777216}}};
+
+}  // namespace
+
+TEST_CASE("what weights say of their data is read again exactly") {
+  const Metadata metadata = to_metadata(table);
+  CHECK(metadata.at("data.column 0") == "0.1 0.33333334 width");
+  CHECK(metadata.at("data.class 2") == "two words");
+  const auto again = trained_data_in(metadata, "weights");
+  REQUIRE(again);
+  CHECK(*again == table);
+  const TrainedData images{{"rose", "tulip"}};
+  CHECK(trained_data_in(to_metadata(images), "weights") == images);
+  CHECK(!trained_data_in({{"setting.model.name", "mlp"}}, "weights"));
+}
+
+TEST_CASE("data that differ in one thing are not equal") {
+  TrainedData other = table;
+  other.columns[1] = "b";
+  CHECK(!(other == table));
+  other = table;
+  other.scale.mean[0] = 0.2F;
+  CHECK(!(other == table));
+  other = table;
+  other.scale.stddev[2] = 2;
+  CHECK(!(other == table));
+  other = table;
+  other.classes.pop_back();
+  CHECK(!(other == table));
+}
+
+TEST_CASE("a column that is told wrongly is refused") {
+  for (const char* text : {"", "1", "1 2", "one 2 x", "1 0 x", "1 -2 x", "nan 2 x", "1 inf x", "1,5 2 x"})
+    CHECK(user_error([&] {
+            trained_data_in({{"data.column 0", text}}, "old.safetensors");
+          }) == std::string("old.safetensors: its metadata says data.column 0 '") + text +
+                    "', which is no mean, deviation above 0 and name; name another file of weights");
+  CHECK(trained_data_in({{"data.column 0", "1 2 "}, {"data.class 0", "x"}}, "weights")->columns ==
+        std::vector<std::string>{""});
+}
+
+}  // namespace plexaura::testing::trained_data_test

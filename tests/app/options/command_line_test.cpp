@@ -1,0 +1,76 @@
+#include "app/options/command_line.h"
+
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing::command_line_test {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+CommandLine parse(const Words& words) {
+  std::vector<const char*> argv{"mlp"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return parse_command_line("mlp", static_cast<int>(argv.size()), argv.data());
+}
+
+}  // namespace
+
+TEST_CASE("options may stand before the YAML file, as --help shows them") {
+  const CommandLine set = parse({"--set", "a=1", "--set", "b=2", "run.yaml"});
+  CHECK(set.config == "run.yaml");
+  CHECK(set.set == Words{"a=1", "b=2"});
+  const CommandLine skip = parse({"--weights", "w", "--skip", "fc1.*", "--skip", "fc2.*", "run.yaml"});
+  CHECK(skip.config == "run.yaml");
+  CHECK(skip.skip == Words{"fc1.*", "fc2.*"});
+}
+
+TEST_CASE("--predict takes several files, and says so where one of them was to be the YAML file") {
+  const CommandLine line = parse({"run.yaml", "--predict", "a.png", "b.png"});
+  CHECK(line.config == "run.yaml");
+  CHECK(line.predict == Words{"a.png", "b.png"});
+  CHECK(parse({"--predict", "a.png", "--backend", "cpu", "run.yaml"}).config == "run.yaml");
+  CHECK(user_error([] {
+          parse({"--predict", "a.png", "run.yaml"});
+        }) ==
+        "mlp: no YAML file was named, for --predict takes all files behind it; write the YAML file first: "
+        "mlp FILE.yaml --predict a.png");
+}
+
+TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither where it only looks") {
+  CHECK(parse({"run.yaml", "--replace"}).replace);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--resume", "--replace"});
+        }) == "mlp: --resume and --replace exclude each other; give one of them");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--evaluate", "--replace"});
+        }) == "mlp: --evaluate does not train; leave out --replace");
+}
+
+TEST_CASE("a server and its clients have options of their own, and others have no effect there") {
+  const CommandLine serves = parse({"run.yaml", "--serve", "file", "--clients", "3", "--resume"});
+  CHECK(serves.serve == "file");
+  CHECK(serves.clients == 3);
+  CHECK(parse({"run.yaml", "--join", "file"}).join == "file");
+  const auto error = [](const Words& words) { return user_error([&] { parse(words); }); };
+  CHECK(error({"run.yaml", "--serve", "a", "--join", "a"}) ==
+        "mlp: --serve and --join exclude each other; give one of them");
+  CHECK(error({"run.yaml", "--clients", "2"}) == "mlp: --clients needs --serve");
+  const CommandLine listens = parse({"run.yaml", "--serve", "file", "--address", "::", "--port", "4711"});
+  CHECK(listens.address == "::");
+  CHECK(listens.port == 4711);
+  CHECK(error({"run.yaml", "--address", "::1"}) == "mlp: --address needs --serve");
+  CHECK(error({"run.yaml", "--join", "a", "--port", "4711"}) == "mlp: --port needs --serve");
+  CHECK(error({"run.yaml", "--serve", "a", "--port", "65536"}) ==
+        "mlp: --port: '65536' must be a whole number from 1 to 65535; see mlp --help");
+  CHECK(error({"run.yaml", "--join", "a", "--resume"}) ==
+        "mlp: --join trains with the weights of its server; leave out --resume");
+  CHECK(error({"run.yaml", "--serve", "a", "--log", "b"}) ==
+        "mlp: --serve only serves those that train; leave out --log");
+}
+
+}  // namespace plexaura::testing::command_line_test
