@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/data/open_data.h"
 #include "app/data/prediction_data.h"
 #include "app/data/sent_data.h"
 #include "app/options/distributed_config.h"

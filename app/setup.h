@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/choices/told_choice.h"
+#include "app/data/run_data.h"
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
 #include "app/visiting.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "app/predict.h"
 #include "app/report/report.h"
 #include "backends/registry.h"
 #include "core/base/print.h"

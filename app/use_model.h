@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "app/data/trained_data.h"
+#include "app/data/run_data.h"
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
 #include "distributed/communicator/communicator.h"

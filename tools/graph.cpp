@@ -10,6 +10,7 @@
 
 #include "tools/tool.h"
 
+#include "app/data/open_data.h"
 #include "app/options/repeatable.h"
 #include "app/options/run_config.h"
 #include "backends/registry.h"

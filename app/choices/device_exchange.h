@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "app/choices/told_choice.h"
 #include "app/options/run_config.h"
@@ -10,9 +9,6 @@
 #include "distributed/communicator/communicator.h"
 
 namespace plexaura {
-
-// The value of distributed.algorithm with which devices sum; it is none of the communicator's.
-inline constexpr std::string_view device_algorithm = "device";
 
 // By which the communicator sums.
 std::string algorithm_of_hosts(const RunOptions& options);

@@ -1,3 +1,5 @@
+#include "app/data/open_data.h"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
@@ -13,7 +15,6 @@
 #include "app/data/image_layout.h"
 #include "app/data/label_column.h"
 #include "app/data/prediction_data.h"
-#include "app/options/run_config.h"
 #include "core/base/fnv.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/data/csv.h"

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "app/data/open_data.h"
 #include "models/zoo/pixel_scale.h"
 
 namespace plexaura {

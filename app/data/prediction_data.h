@@ -2,8 +2,7 @@
 
 #include <optional>
 
-#include "app/data/trained_data.h"
-#include "app/options/run_config.h"
+#include "app/data/run_data.h"
 #include "models/config/config.h"
 #include "training/data/csv.h"
 #include "training/data/image_folder.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/options/run_config.h"
+#include "app/data/run_data.h"
 #include "core/exchange/collective.h"
 
 namespace plexaura {

@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "app/choices/device_exchange.h"
 #include "app/data/sent_data.h"
 #include "distributed/choices/choose_compression.h"
 #include "distributed/strategies/strategies.h"

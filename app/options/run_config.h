@@ -1,49 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "app/data/trained_data.h"
-#include "app/predict.h"
-#include "core/ops/normalise_image.h"
 #include "core/params/placement.h"
 #include "distributed/strategies/strategies.h"
 #include "models/config/config.h"
-#include "training/data/dataset.h"
 #include "training/loop/trainer.h"
 
 namespace plexaura {
-
-struct RunData {
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> validation;
-  std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
-  std::string classes;       // "'a' (300), 'b' (100)": of `train`
-  std::string preparation;   // how a sample is made of what the files hold: crops, scales, normalisation
-  ReadSamples read_samples;  // for --predict; none for a format that it refuses
-  PixelScale pixels = {};    // by which the model normalises samples that are bytes
-  // Hash of what a run may not change when it goes on: the classes, the labels or images, and what is held out of a table.
-  std::uint64_t origin = 0;
-  std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
-  // Of one table: what is held out of it is cut from what is trained on ...
-  bool is_cut = false;
-  // ... and samples are scaled by what was measured over those that are trained on.
-  bool is_measured = false;
-  TrainedData trained = {};
-  Settings keys = {};  // of the section data, by which it was opened
-};
-
-// What data.format may be.
-const std::vector<std::string>& data_formats();
-
-// Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
-// UserError with file and line, or naming the data's own file.
-// `trained`: of a model that is used and not trained. A table is then read as that model was taught: its columns,
-// their scale, its classes; and there need be no row to train on.
-RunData open_data(const Config& config, const std::optional<TrainedData>& trained = {});
 
 // What happens to the others when a rank dies, where the MPI outlives ranks.
 enum class OnLoss : std::uint8_t {
@@ -51,6 +19,9 @@ enum class OnLoss : std::uint8_t {
   drop,  // they share out the data anew, and go on
   exact  // they compute its part of each step, and go on to the same bits
 };
+
+// The value of distributed.algorithm with which devices sum; it is none of the communicator's.
+inline constexpr std::string_view device_algorithm = "device";
 
 struct RunOptions {
   ArenaTypes types = {};  // training.precision

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "app/options/run_config.h"
+#include "app/data/open_data.h"
 #include "tests/app/options/read_configuration.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"

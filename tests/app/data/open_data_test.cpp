@@ -1,3 +1,5 @@
+#include "app/data/open_data.h"
+
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -5,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "app/options/run_config.h"
 #include "tests/app/options/read_configuration.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "distributed/communicator/group_communicator.h"
+#include "distributed/strategies/strategies.h"
 #include "tests/distributed/wire/thread_transport.h"
 #include "training/data/remote_dataset.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/data/open_data.h"
 #include "app/options/distributed_config.h"
 #include "app/options/run_config.h"
 #include "tests/app/options/read_configuration.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <string>
 
+#include "app/data/open_data.h"
 #include "app/options/run_config.h"
 #include "tests/support/error_text.h"
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "app/data/open_data.h"
 #include "app/options/run_config.h"
 #include "tests/support/temporary_folder.h"
 #include "training/data/image.h"

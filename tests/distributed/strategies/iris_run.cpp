@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "app/data/open_data.h"
 #include "app/data/sent_data.h"
 #include "app/options/distributed_config.h"
 #include "app/options/run_config.h"
