@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/print.h"
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 #include "training/data/random.h"
 #include "training/files/file.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 namespace plexaura {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "training/data/dataset.h"
-#include "training/data/image_folder.h"
+#include "training/data/images/image_folder.h"
 
 namespace plexaura {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "models/config/yaml_tree.h"
-#include "training/data/csv_cells.h"
+#include "training/data/tables/csv_cells.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "models/config/config.h"
-#include "training/data/csv.h"
+#include "training/data/tables/csv.h"
 
 namespace plexaura {
 

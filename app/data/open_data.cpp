@@ -17,11 +17,11 @@
 #include "app/data/prediction_data.h"
 #include "core/base/fnv.h"
 #include "models/zoo/pixel_scale.h"
-#include "training/data/csv.h"
 #include "training/data/idx.h"
-#include "training/data/image_folder.h"
-#include "training/data/standardise.h"
+#include "training/data/images/image_folder.h"
 #include "training/data/subset.h"
+#include "training/data/tables/csv.h"
+#include "training/data/tables/standardise.h"
 
 namespace plexaura {
 

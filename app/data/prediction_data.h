@@ -4,8 +4,8 @@
 
 #include "app/data/run_data.h"
 #include "models/config/config.h"
-#include "training/data/csv.h"
-#include "training/data/image_folder.h"
+#include "training/data/images/image_folder.h"
+#include "training/data/tables/csv.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "training/data/standardise.h"
+#include "training/data/tables/standardise.h"
 #include "training/files/safetensors.h"
 
 namespace plexaura {

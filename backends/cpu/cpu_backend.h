@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernel_source.h"
 #include "core/device/backend.h"
+#include "core/host/kernel_source.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/kernel_source.h"
+#include "core/host/kernel_source.h"
 
 // Vectorised kernels of our own, for float32, in the layouts in which values come.
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/kernel_source.h"
+#include "core/host/kernel_source.h"
 
 // Kernels of oneDNN: float32, and bfloat16 and float16 where it has fast code for this processor, in the layouts that it
 // prefers.

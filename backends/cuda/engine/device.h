@@ -7,8 +7,8 @@
 #include "backends/cuda/engine/branches.h"
 #include "backends/cuda/engine/capture.h"
 #include "backends/cuda/engine/pinned.h"
+#include "backends/cuda/engine/promises.h"
 #include "backends/cuda/engine/transfers.h"
-#include "backends/cuda/offers/promises.h"
 #include "backends/cuda/runtime/runtime.h"
 #include "core/device/backend.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/cuda/kernels/block.h"
-#include "backends/cuda/kernels/launch_check.h"
+#include "backends/cuda/runtime/launch_check.h"
 #include "backends/cuda/runtime/runtime.h"
 #include "core/device/backend.h"
 #include "core/graph/op.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/call.h"
-#include "backends/cuda/offers/fused_batch_norm.h"
+#include "backends/cuda/kernels/fused_batch_norm.h"
 
 namespace plexaura::cuda {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "backends/cuda/kernels/fused_batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
 #include "backends/cuda/offers/cast_behind.h"
 #include "backends/cuda/offers/chain_regions.h"
 #include "backends/cuda/offers/channels_last.h"
 #include "backends/cuda/offers/costs.h"
-#include "backends/cuda/offers/fused_batch_norm.h"
 #include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/host/in_place.h"

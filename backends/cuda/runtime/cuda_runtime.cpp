@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <string>
 
-#include "backends/cuda/kernels/launch_check.h"
+#include "backends/cuda/runtime/launch_check.h"
 #include "backends/cuda/runtime/out_of_memory.h"
 #include "backends/cuda/runtime/runtime.h"
 #include "core/base/error.h"

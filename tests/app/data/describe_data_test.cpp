@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
-#include "training/data/csv.h"
+#include "training/data/tables/csv.h"
 
 namespace plexaura::testing::describe_data_test {
 

@@ -10,7 +10,7 @@
 #include "tests/app/options/read_configuration.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 #include "training/files/file.h"
 
 namespace plexaura::testing::open_data_test {

@@ -7,7 +7,7 @@
 #include "app/data/open_data.h"
 #include "app/options/run_config.h"
 #include "tests/support/temporary_folder.h"
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 #include "training/files/file.h"
 
 namespace plexaura::testing {

@@ -12,10 +12,10 @@
 #include "models/zoo/model.h"
 #include "testing/values.h"
 #include "tests/support/backend.h"
-#include "training/data/csv.h"
 #include "training/data/idx.h"
-#include "training/data/standardise.h"
 #include "training/data/subset.h"
+#include "training/data/tables/csv.h"
+#include "training/data/tables/standardise.h"
 #include "training/loop/trainer.h"
 
 namespace plexaura::testing::trains_on_far_device_test {

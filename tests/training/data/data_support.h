@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "training/data/dataset.h"
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 namespace plexaura::testing {
 

@@ -6,8 +6,8 @@
 
 #include "tests/training/data/data_support.h"
 #include "training/data/loader.h"
-#include "training/data/standardise.h"
 #include "training/data/subset.h"
+#include "training/data/tables/standardise.h"
 
 namespace plexaura::testing::dataset_test {
 

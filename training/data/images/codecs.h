@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 // One function per file format, behind decode_image. They throw CodecError.
 namespace plexaura::codecs {

@@ -1,4 +1,4 @@
-#include "backends/cuda/offers/fused_batch_norm.h"
+#include "backends/cuda/kernels/fused_batch_norm.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,11 +1,11 @@
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "training/data/codecs.h"
+#include "training/data/images/codecs.h"
 
 namespace plexaura {
 

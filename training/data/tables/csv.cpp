@@ -1,4 +1,4 @@
-#include "training/data/csv.h"
+#include "training/data/tables/csv.h"
 
 #include <algorithm>
 #include <charconv>
@@ -11,9 +11,9 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "training/data/csv_cells.h"
-#include "training/data/csv_header.h"
-#include "training/data/csv_text.h"
+#include "training/data/tables/csv_cells.h"
+#include "training/data/tables/csv_header.h"
+#include "training/data/tables/csv_text.h"
 #include "training/files/file.h"
 
 namespace plexaura {

@@ -4,7 +4,7 @@
 #include <png.h>
 
 #include "tests/training/data/data_support.h"
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 namespace plexaura::testing::png_test {
 

@@ -1,4 +1,4 @@
-#include "training/data/resample.h"
+#include "training/data/images/resample.h"
 
 #include <algorithm>
 #include <cmath>

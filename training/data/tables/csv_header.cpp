@@ -1,4 +1,4 @@
-#include "training/data/csv_header.h"
+#include "training/data/tables/csv_header.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "training/data/csv_cells.h"
+#include "training/data/tables/csv_cells.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "training/data/csv.h"
+#include "training/data/tables/csv.h"
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "tests/training/data/data_support.h"
-#include "training/data/standardise.h"
 #include "training/data/subset.h"
+#include "training/data/tables/standardise.h"
 
 namespace plexaura::testing::csv_test {
 

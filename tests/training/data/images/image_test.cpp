@@ -1,4 +1,4 @@
-#include "training/data/image.h"
+#include "training/data/images/image.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 // clang-format on
 
 #include "tests/training/data/data_support.h"
-#include "training/data/codecs.h"
+#include "training/data/images/codecs.h"
 #include "training/files/file.h"
 
 namespace plexaura::testing::image_test {

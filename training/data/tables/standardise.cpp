@@ -1,4 +1,4 @@
-#include "training/data/standardise.h"
+#include "training/data/tables/standardise.h"
 
 #include <cmath>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "training/data/image_folder.h"
+#include "training/data/images/image_folder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@
 #include "tests/support/error_text.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/training/data/data_support.h"
-#include "training/data/crop.h"
+#include "training/data/images/crop.h"
+#include "training/data/images/resample.h"
 #include "training/data/loader.h"
-#include "training/data/resample.h"
 #include "training/data/sample_reader.h"
 #include "training/files/file.h"
 

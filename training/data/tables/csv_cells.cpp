@@ -1,4 +1,4 @@
-#include "training/data/csv_cells.h"
+#include "training/data/tables/csv_cells.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "training/data/csv_text.h"
+#include "training/data/tables/csv_text.h"
 
 namespace plexaura {
 

@@ -13,7 +13,7 @@
 // clang-format on
 
 #include "core/base/error.h"
-#include "training/data/codecs.h"
+#include "training/data/images/codecs.h"
 
 // libjpeg reports an error by a function that must not return, and no C++ exception may pass through its
 // frames. So errors jump out, and each member function below that calls libjpeg has a setjmp of its own and

@@ -3,7 +3,7 @@
 #include <csetjmp>
 #include <png.h>
 
-#include "training/data/codecs.h"
+#include "training/data/images/codecs.h"
 
 // libpng reports an error by a function that must not return, and no C++ exception may pass through its
 // frames. So errors jump out, and each member function below that calls libpng has a setjmp of its own and no

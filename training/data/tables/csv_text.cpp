@@ -1,4 +1,4 @@
-#include "training/data/csv_text.h"
+#include "training/data/tables/csv_text.h"
 
 #include <algorithm>
 #include <fmt/format.h>

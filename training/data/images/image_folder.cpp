@@ -1,4 +1,4 @@
-#include "training/data/image_folder.h"
+#include "training/data/images/image_folder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@
 
 #include "core/base/error.h"
 #include "core/base/utf8.h"
-#include "training/data/crop.h"
-#include "training/data/image.h"
-#include "training/data/resample.h"
+#include "training/data/images/crop.h"
+#include "training/data/images/image.h"
+#include "training/data/images/resample.h"
 #include "training/files/file.h"
 
 namespace plexaura {

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "training/data/crop.h"
-#include "training/data/image.h"
+#include "training/data/images/crop.h"
+#include "training/data/images/image.h"
 
 namespace plexaura {
 

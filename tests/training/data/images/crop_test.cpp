@@ -1,4 +1,4 @@
-#include "training/data/crop.h"
+#include "training/data/images/crop.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "backends/cuda/offers/promises.h"
+#include "backends/cuda/engine/promises.h"
 
 #include <algorithm>
 #include <atomic>
