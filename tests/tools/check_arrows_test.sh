@@ -9,7 +9,8 @@ trap 'rm -rf "$tree"' EXIT
 expect() {
   rm -rf "${tree:?}"/*
   for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/exchange/collective.h core/exchange/weights_immigration.h \
-    training/loop/trainer.h backends/registry.h distributed/wire/tags.h models/config/config.h "$1"; do
+    training/loop/trainer.h backends/registry.h distributed/wire/tags.h distributed/communicator/communicator.h core/params/parameter_store.h \
+    distributed/summing/overlapped.h models/config/config.h app/setup.h "$1"; do
     mkdir -p "$tree/$(dirname "$file")"
     [ -e "$tree/$file" ] || echo '#pragma once' > "$tree/$file"
   done
@@ -24,12 +25,22 @@ expect() {
 
 expect core/tensor/shape.h '"core/vm/vm.h"' 'core/tensor does not stand on core/vm'
 expect core/base/error.h '"core/tensor/shape.h"' 'core/base does not stand on core/tensor'
-expect core/vm/vm.h '"training/loop/trainer.h"' 'core includes nothing outside itself'
+expect core/vm/vm.h '"training/loop/trainer.h"' 'core/vm does not stand on training/loop'
 expect core/vm/vm.h '<mpi.h>' 'nothing else'
 expect core/new/new.h '"core/tensor/shape.h"' 'has no place yet'
-expect backends/registry.h '"training/loop/trainer.h"' 'backends does not stand on training'
-expect training/loop/trainer.h '"backends/registry.h"' 'training does not stand on backends'
-expect distributed/wire/tags.h '"core/vm/vm.h"' 'distributed needs of the engine only'
+expect backends/registry.h '"training/loop/trainer.h"' 'backends does not stand on training/loop'
+expect training/loop/trainer.h '"backends/registry.h"' 'training/loop does not stand on backends'
+expect distributed/wire/tags.h '"distributed/communicator/communicator.h"' 'distributed/wire does not stand on distributed/communicator'
+expect distributed/averaging/mean_change.h '"distributed/summing/overlapped.h"' 'distributed/averaging does not stand on distributed/summing'
+expect distributed/exchange/new.h '"core/params/parameter_store.h"' 'distributed needs of the engine only'
 expect models/config/config.h '<mpi.h>' 'only distributed/mpi/ knows this library'
 expect models/config/config.h '"config.h"' 'paths begin at the root'
+expect models/config/config.h '"app/setup.h"' 'models/config does not stand on app'
+rm -rf "${tree:?}"/*
+mkdir -p "$tree/core/base" "$tree/tools"
+echo '#pragma once' > "$tree/core/base/error.h"
+sed 's|"core/base": \[\]|"core/base": ["core/step"]|' "$check" > "$tree/tools/check_arrows"
+cp "$(dirname "$check")/tool.py" "$tree/tools/"
+! python3 "$tree/tools/check_arrows" "$tree" > "$tree/output" || { echo "a circle of folders is not found"; exit 1; }
+grep -qF "core/base stands on itself" "$tree/output" || { echo "a circle of folders is not named: $(cat "$tree/output")"; exit 1; }
 echo "every rule finds what it is for"
