@@ -10,7 +10,8 @@ TIMES = re.compile(r"second|overlap|waited|straggler")  # keys of --log
 # Kinds of events (core/events.h) that no time decides: ready, step, phase, wait, saved, error, echo, bucket, serves. A wait for
 # samples is told only where they are late.
 KINDS = {2: "ready", 3: "step", 5: "alone", 6: "together", 8: "saved", 9: "error", 10: "echo", 16: "bucket", 19: "serves"}
-TEXTS_OF_TIMES = "how long the ranks have waited'"  # these texts are longer where the numbers have more digits
+# Calls whose texts are no longer or shorter for a reason that counts: numbers of more digits, and the names of the two versions.
+OTHER_LENGTHS = ("'how long the ranks have waited'", "'the comparison of the ranks'")
 
 
 def without_places(text):
@@ -18,7 +19,7 @@ def without_places(text):
 
 
 def checkpoint_lines(output):
-    """A line for each tensor and each entry of the metadata, in the order of the files."""
+    """Of each file a line for each tensor, in the order in which they lie there, and then one for each entry of the metadata."""
     lines = []
     for path in sorted(output.glob("checkpoint-*/*.safetensors")):
         name = f"{path.parent.name}/{path.name}"
@@ -26,11 +27,11 @@ def checkpoint_lines(output):
         begin = 8 + int.from_bytes(data[:8], "little")
         header = json.loads(data[8:begin])
         metadata = header.pop("__metadata__", {})
-        lines += [f"{name}: {key} = {value}" for key, value in sorted(metadata.items()) if key != "kernel_times"]
         for tensor, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
             first, last = entry["data_offsets"]
             digest = hashlib.sha256(data[begin + first:begin + last]).hexdigest()
             lines.append(f"{name}: {tensor} {entry['dtype']}{entry['shape']} sha256 {digest}")
+        lines += [f"{name}: {key} = {value}" for key, value in sorted(metadata.items()) if key != "kernel_times"]
     return lines
 
 
@@ -56,7 +57,7 @@ def message_lines(folder):
     lines = []
     for path in sorted(folder.glob("rank-*")):
         calls = [call for thread in read_calls(path).values() for call in thread]
-        counts = collections.Counter(text for call in calls for text in call.messages_without_times())
+        counts = collections.Counter(text for call in calls for text in call.messages_that_count())
         lines += [f"{path.name}: {count} times {text}" for text, count in sorted(counts.items())]
     return lines
 
@@ -81,10 +82,10 @@ class Call:
         self.name, self.messages = name, []
 
     def texts(self):
-        return [self.name, *(f"{self.name}: {text}" for text in sorted(self.messages_without_times()))]
+        return [self.name, *(f"{self.name}: {text}" for text in sorted(self.messages_that_count()))]
 
-    def messages_without_times(self):
-        return [text.rpartition(":")[0] for text in self.messages] if self.name.endswith(TEXTS_OF_TIMES) else self.messages
+    def messages_that_count(self):
+        return [text.rpartition(":")[0] for text in self.messages] if self.name.endswith(OTHER_LENGTHS) else self.messages
 
 
 def texts(calls):
