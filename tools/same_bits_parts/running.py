@@ -35,7 +35,7 @@ class Run:
         kept |= {"OMP_NUM_THREADS": "1", "PLEXAURA_TUNING": "off", "XDG_CACHE_HOME": str(self.folder / "cache"), "OMPI_MCA_odls_base_sigkill_timeout": "1"}
         if self.row.backend not in ("cpu", "portable"):
             kept["PLEXAURA_PLUGIN_PATH"] = str(self.build.plugins(self.row.backend))
-        return kept | self.row.environment
+        return kept | (self.open_mpi_5 if self.row.kind == "survive" else {}) | self.row.environment
 
     def lines(self):
         """By aspect. Raises Skipped and Failed."""
@@ -74,8 +74,7 @@ class Run:
         self.start(self.recorded(self.command("--log", "log", "--resume")))
 
     def survive(self):
-        command = self.command("--log", "log", program=self.build.program(f"faulty_{self.model.program}"))
-        self.execute([self.build.source / "tools/run", "-n", self.row.ranks, "--survive", *command], more=self.open_mpi_5 | self.death())
+        self.start(self.command("--log", "log", program=self.build.program(f"faulty_{self.model.program}")), more=self.death())
 
     def predict(self):
         self.train()
@@ -98,7 +97,9 @@ class Run:
 
     def start(self, command, **options):
         """On the ranks of the configuration."""
-        if self.row.ranks > 1:
+        if self.row.kind == "survive":
+            command = [self.build.source / "tools/run", "-n", self.row.ranks, "--survive", *command]
+        elif self.row.ranks > 1:
             command = ["bash", "-c", f'. "$0" && exec mpirun -n {self.row.ranks} "$@"', ROOT / "tools/mpi_environment", *command]
         return self.execute(command, **options)
 

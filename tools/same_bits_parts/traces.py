@@ -10,8 +10,9 @@ TIMES = re.compile(r"second|overlap|waited|straggler")  # keys of --log
 # Kinds of events (core/events.h) that no time decides: ready, step, phase, wait, saved, error, echo, bucket, serves. A wait for
 # samples is told only where they are late.
 KINDS = {2: "ready", 3: "step", 5: "alone", 6: "together", 8: "saved", 9: "error", 10: "echo", 16: "bucket", 19: "serves"}
-# Calls whose texts are no longer or shorter for a reason that counts: numbers of more digits, and the names of the two versions.
-OTHER_LENGTHS = ("'how long the ranks have waited'", "'the comparison of the ranks'")
+# Calls in which ranks tell times, numbers of processes or the version of the build: lengths of these texts do not count.
+OTHER_LENGTHS = ("'how long the ranks have waited'", "'the comparison of the ranks'", "'where the ranks are'", "'the rendezvous of the node'",
+                 "'the gradient arena'", "'the folder of checkpoints'")
 
 
 def without_places(text):
