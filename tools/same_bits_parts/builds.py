@@ -62,8 +62,8 @@ class Build:
         """Compiles recorder.cpp with this build's own header of events."""
         header = next(iter(sorted((self.source / "core").rglob("events.h"))), None)
         if not header:
-            raise Mistake(f"the sources of {self.name}, '{self.source}', have no core/events.h")
-        shim = folder / self.name / "core/events.h"
+            raise Mistake(f"the sources of {self.name}, '{self.source}', have no events.h in core/")
+        shim = folder / self.name / "core/base/events.h"
         shim.parent.mkdir(parents=True)
         shim.write_text(f'#include "{header}"\n')
         made = folder / self.name / "recorder.so"

@@ -1,6 +1,6 @@
 // tools/same_bits loads it into each rank before the libraries of the program (LD_PRELOAD). It writes the calls between
 // ranks into a file of the folder PLEXAURA_CALLS, a line each:
-//   event THREAD KIND NUMBER TEXT                     what the program tells about a call or a step: see core/events.h
+//   event THREAD KIND NUMBER TEXT                     what the program tells about a call or a step: see core/base/events.h
 //   message THREAD COMMUNICATOR CALL PEER TAG BYTES   a call of MPI; communicators count from 1 in the order in which they are made
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 #include <mpi.h>
 #endif
 
-#include "core/events.h"
+#include "core/base/events.h"
 
 namespace {
 

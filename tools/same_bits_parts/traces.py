@@ -7,7 +7,7 @@ import re
 
 SOURCE = re.compile(r"\S+\.(?:cpp|h|cu):\d+")
 TIMES = re.compile(r"second|overlap|waited|straggler")  # keys of --log
-# Kinds of events (core/events.h) that no time decides: ready, step, phase, wait, saved, error, echo, bucket, serves. A wait for
+# Kinds of events (core/base/events.h) that no time decides: ready, step, phase, wait, saved, error, echo, bucket, serves. A wait for
 # samples is told only where they are late.
 KINDS = {2: "ready", 3: "step", 5: "alone", 6: "together", 8: "saved", 9: "error", 10: "echo", 16: "bucket", 19: "serves"}
 # Calls in which ranks tell times, numbers of processes or the version of the build: lengths of these texts do not count.
