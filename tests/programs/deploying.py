@@ -45,6 +45,36 @@ class BatchFiles(ProgramTest):
             self.assertNotIn("resumed", says("--replace"))
         self.assertEqual((self.folder / "srun_options").read_text(), "--mpi=pmix --cpus-per-task=3 --cpu-bind=cores\n")
 
+    def test_resume_is_added_to_what_trains(self):
+        """Not beside an option with which the programs refuse it, nor beside one that begins anew. All options that the files name are the programs'."""
+        (self.folder / "tools").symlink_to(SOURCE / "tools")
+        for launcher in ("srun", "mpirun"):
+            self.write(f"bin/{launcher}", "#!/bin/bash\nprintf '%s\\n' \"$@\"\n").chmod(0o755)
+        environment = os.environ | {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "SLURM_NTASKS": "2", "SLURM_CPUS_PER_TASK": "3"}
+        values = self.values_of_options()
+        refused = {option for option, value in values.items() if self.refuses_to_resume(option, value)}
+        self.assertIn("--evaluate", refused)
+        for name in BATCH_FILES:
+            named = set(re.findall(r"--[a-z-]+", re.search(r"^case .*?^esac$", (DEPLOY / name).read_text(), re.M | re.S)[0]))
+            self.assertLessEqual(named, set(values))
+            self.assertLessEqual(refused, named)
+
+            for option, value in values.items():
+                for words in ([option, value], [f"{option}={value}"]) if value else ([option],):
+                    command = ["bash", DEPLOY / name, "mlp", "iris.yaml", *words]
+                    started = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+                    added = started[started.index("iris.yaml") + 1 + len(words):]
+                    self.assertEqual(added, [] if option in named else ["--resume"], (name, words))
+
+    def values_of_options(self):
+        """Each option of the programs with a value, or with "" where it takes none."""
+        text = subprocess.run([BUILD / "models/mlp", "--help"], capture_output=True, text=True, check=True).stdout
+        return {option: value and "1" for option, value in re.findall(r"^  (--[a-z-]+)(?: ([A-Z]+)\S*)?", text, re.M)}
+
+    def refuses_to_resume(self, option, value):
+        words = [BUILD / "models/mlp", "missing.yaml", option, *value, "--resume"]
+        return "leave out --resume" in subprocess.run(words, cwd=self.folder, capture_output=True, text=True).stderr
+
     def test_what_slurm_is_asked_for(self):
         # The signal goes to the ranks, or to mpirun, twice whose time for the ranks is less than what is left then.
         expected = {"srun.sbatch": ("TERM@180", []), "mpirun.sbatch": ("B:TERM@300", ["120"])}

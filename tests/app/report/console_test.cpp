@@ -25,7 +25,7 @@ struct SmallPipe {
   }
   std::string read_some() const {
     std::string text(1000, '\0');
-    text.resize(static_cast<std::size_t>(::read(reader.get(), text.data(), text.size())));
+    text.resize(static_cast<std::size_t>(::read(reader.number(), text.data(), text.size())));
     return text;
   }
   FileDescriptor reader;
@@ -41,7 +41,7 @@ TEST_CASE("a console waits for a slow reader") {
   std::thread reader([&] {
     while (read.size() < text.size()) read += pipe.read_some();
   });
-  Console(pipe.writer.get()).print(text);
+  Console(pipe.writer.number()).print(text);
   reader.join();
   CHECK(read == text);
 }
@@ -49,7 +49,7 @@ TEST_CASE("a console waits for a slow reader") {
 TEST_CASE("after a signal a console does not wait for a reader that has stopped") {
   const StopSignals signals;
   const SmallPipe pipe;
-  Console console(pipe.writer.get());
+  Console console(pipe.writer.number());
   std::raise(SIGTERM);
   console.print("there is room");
   CHECK(pipe.read_some() == "there is room");
@@ -59,8 +59,8 @@ TEST_CASE("after a signal a console does not wait for a reader that has stopped"
 
 TEST_CASE("a console does not change the file that others write to") {
   const SmallPipe pipe;
-  Console console(pipe.writer.get());
-  CHECK((fcntl(pipe.writer.get(), F_GETFL) & O_NONBLOCK) == 0);
+  Console console(pipe.writer.number());
+  CHECK((fcntl(pipe.writer.number(), F_GETFL) & O_NONBLOCK) == 0);
 }
 
 }  // namespace plexaura::testing::console_test
