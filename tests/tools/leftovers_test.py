@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""How long the processes of a job live on when tools/run is killed, by a clock that the tests turn.
+"""How long the processes of a job live on when tools/run is killed, by a clock that the tests turn, and what ends the watcher.
 
 usage: leftovers_test.py ROOT
 """
 
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "tools/run_parts"))
 
 import leftovers  # noqa: E402
+from asked import NUMBERS  # noqa: E402
 from leftovers import Leftovers  # noqa: E402
 
 
@@ -47,7 +51,6 @@ class LeftoversTest(unittest.TestCase):
             self.assertIsNone(self.seconds_until_killed(timeout, 19))
             self.assertAlmostEqual(self.seconds_until_killed(timeout, 500), 20, delta=1)
 
-
     def test_the_folder_for_shared_memory(self):
         """Whoever knows the name of the run's folder does not know it. Where there is no room there is none."""
         with tempfile.TemporaryDirectory() as run, tempfile.TemporaryDirectory() as shared, mock.patch.object(leftovers, "SHARED_MEMORY", shared):
@@ -63,6 +66,41 @@ class LeftoversTest(unittest.TestCase):
             self.assertEqual(list(pathlib.Path(shared).iterdir()), [taken])
         with mock.patch.object(leftovers, "SHARED_MEMORY", shared):  # which is gone
             self.assertEqual(left.make_shared_folder(), "")
+
+
+class WatcherTest(unittest.TestCase):
+    """The process that tools/run starts to clean up after it."""
+
+    def setUp(self):
+        outer = tempfile.TemporaryDirectory()
+        self.addCleanup(outer.cleanup)
+        self.folder = pathlib.Path(outer.name) / "plexaura-run-test"
+        self.folder.mkdir()
+        self.watcher = subprocess.Popen([sys.executable, leftovers.__file__, self.folder], stdin=subprocess.PIPE)
+        self.addCleanup(lambda: (self.watcher.kill(), self.watcher.communicate()))
+
+    def ignored(self):
+        mask = int(re.search(r"^SigIgn:\s*([0-9a-f]+)$", pathlib.Path(f"/proc/{self.watcher.pid}/status").read_text(), re.M)[1], 16)
+        return {number for number in NUMBERS if mask >> (number - 1) & 1}
+
+    def send_all_signals(self):
+        end = time.monotonic() + 60
+        while self.ignored() != set(NUMBERS):  # until it has begun
+            self.assertIsNone(self.watcher.poll())
+            self.assertLess(time.monotonic(), end, f"it ignores {self.ignored()} alone")
+            time.sleep(0.01)
+        for number in NUMBERS:
+            self.watcher.send_signal(number)
+
+    def test_signals_to_the_launcher_do_not_end_it(self):
+        self.send_all_signals()
+        self.watcher.communicate()  # without a word, as when the launcher is killed
+        self.assertEqual((self.watcher.returncode, self.folder.exists()), (0, False))
+
+    def test_it_leaves_the_folder_to_a_launcher_that_ends_by_itself(self):
+        self.send_all_signals()
+        self.watcher.communicate(b"ended")
+        self.assertEqual((self.watcher.returncode, self.folder.exists()), (0, True))
 
 
 if __name__ == "__main__":
