@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <limits>
 
 #include "app/options/repeatable.h"
 #include "app/options/version.h"
@@ -30,20 +31,23 @@ const char* example_for(const std::string& program) {
   return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
 }
 
-std::string at_least_one(const std::string& text) {
+// Whether it is one, from 1 to `most`.
+bool is_whole_number(const std::string& text, std::int64_t most) {
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0
-             ? ""
-             : fmt::format("'{}' must be a whole number above 0", text);
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end && number > 0 && number <= most;
+}
+
+std::string at_least_one(const std::string& text) {
+  const bool is_one = is_whole_number(text, std::numeric_limits<std::int64_t>::max());
+  return is_one ? "" : fmt::format("'{}' must be a whole number above 0", text);
 }
 
 std::string a_port(const std::string& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_one =
-      error == std::errc() && end == text.data() + text.size() && number > 0 && number < 65536;
-  return is_one ? "" : fmt::format("'{}' must be a whole number from 1 to 65535", text);
+  constexpr std::int64_t most = 65535;
+  return is_whole_number(text, most) ? ""
+                                     : fmt::format("'{}' must be a whole number from 1 to {}", text, most);
 }
 
 std::string not_empty(const std::string& text) {
