@@ -28,13 +28,13 @@ struct Arguments {
   std::int64_t rounds = 7;
 };
 
-using Pair = std::pair<OwnDescriptor, OwnDescriptor>;
+using Pair = std::pair<FileDescriptor, FileDescriptor>;
 
 Pair connected() {
   ServerPlace place;
-  const OwnDescriptor listener = listen_at({}, place);
-  OwnDescriptor one = connect_to(place, 10);
-  OwnDescriptor other(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK));
+  const FileDescriptor listener = listen_at({}, place);
+  FileDescriptor one = connect_to(place, 10);
+  FileDescriptor other(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK));
   if (!one.is_there() || !other.is_there()) throw DeviceError("this host cannot connect to itself");
   return {std::move(one), std::move(other)};
 }
@@ -77,7 +77,7 @@ Times time_sealed(const Arguments& arguments, const std::vector<std::byte>& cont
   });
 }
 
-void wait_for(const OwnDescriptor& socket, short event) {
+void wait_for(const FileDescriptor& socket, short event) {
   pollfd wait{socket.number(), event, 0};
   poll(&wait, 1, 1000);
 }

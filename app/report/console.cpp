@@ -34,7 +34,7 @@ Console::Console(int output) : output_(output), unblocked_(without_blocking(outp
 void Console::print(std::string_view text) {
   constexpr std::chrono::milliseconds nap(20);
   constexpr int patience = 10;  // naps after a signal
-  const int file = unblocked_.get() >= 0 ? unblocked_.get() : output_;
+  const int file = unblocked_.is_there() ? unblocked_.number() : output_;
   for (int naps = 0; !text.empty() && !given_up_;) {
     const ssize_t written = ::write(file, text.data(), text.size());
     if (written >= 0) {

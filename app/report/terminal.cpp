@@ -23,7 +23,8 @@ std::size_t terminal_columns() {
   if (const std::size_t columns = columns_of(STDOUT_FILENO); columns > 0) return columns;
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return 0;
   const std::string output_of_mpirun = fmt::format("/proc/{}/fd/1", getppid());
-  return columns_of(FileDescriptor(::open(output_of_mpirun.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)).get());
+  return columns_of(
+      FileDescriptor(::open(output_of_mpirun.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)).number());
 }
 
 std::string progress_bar(std::int64_t done, std::int64_t all) {

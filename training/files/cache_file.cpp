@@ -39,9 +39,9 @@ FileDescriptor lock_cache(const fs::path& file) {
   fs::create_directories(file.parent_path(), error);
   const fs::path path = file.string() + ".lock";
   FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (lock.get() < 0) throw_create_error(path, errno);
+  if (!lock.is_there()) throw_create_error(path, errno);
   const double end = seconds_now() + longest_wait;
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+  while (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
     if (seconds_now() > end) throw UserError(fmt::format("another process holds '{}'", path.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -116,10 +116,11 @@ EventFile::~EventFile() {
 // the process.
 bool EventFile::open(const fs::path& path) {
   file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file_.get() < 0) return false;
+  if (!file_.is_there()) return false;
   void* memory = MAP_FAILED;
-  if (::posix_fallocate(file_.get(), 0, file_bytes) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
-    memory = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (::posix_fallocate(file_.number(), 0, file_bytes) == 0 &&
+      ::flock(file_.number(), LOCK_EX | LOCK_NB) == 0)
+    memory = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
   if (memory == MAP_FAILED) {
     ::unlink(path.c_str());
     return false;

@@ -56,30 +56,18 @@ void check_replaceable(const fs::path& path) {
 // A rename is on the disk only after its folder is. Some file systems cannot sync folders and say EINVAL.
 void sync_folder(const fs::path& path) {
   const FileDescriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || (::fsync(folder.get()) != 0 && errno != EINVAL)) throw_write_error(path, errno);
+  if (!folder.is_there() || (::fsync(folder.number()) != 0 && errno != EINVAL))
+    throw_write_error(path, errno);
 }
 
 }  // namespace
 
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
-bool FileDescriptor::close() { return ::close(std::exchange(number_, -1)) == 0; }
-
 InputFile::InputFile(fs::path path) : path_(std::move(path)) {
   // Without O_NONBLOCK opening a named pipe would wait for its writer; for regular files it changes nothing.
   file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file_.get() < 0) throw_read_error(path_, errno);
+  if (!file_.is_there()) throw_read_error(path_, errno);
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) throw_read_error(path_, errno);
+  if (::fstat(file_.number(), &status) != 0) throw_read_error(path_, errno);
   if (!S_ISREG(status.st_mode))
     throw UserError(fmt::format("cannot read '{}': it is not a regular file; name another", path_.string()));
   bytes_ = static_cast<std::uint64_t>(status.st_size);
@@ -87,7 +75,7 @@ InputFile::InputFile(fs::path path) : path_(std::move(path)) {
 
 void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
-    const ssize_t count = ::pread(file_.get(), into.data(), std::min(into.size(), largest_transfer),
+    const ssize_t count = ::pread(file_.number(), into.data(), std::min(into.size(), largest_transfer),
                                   static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_read_error(path_, errno);
@@ -117,7 +105,7 @@ std::string read_text_file(const fs::path& path, std::uint64_t limit) {
 
 void write_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) throw_create_error(path, errno);
+  if (!file.is_there()) throw_create_error(path, errno);
   try {
     write_all(file, std::as_bytes(bytes), path);
     if (!file.close()) throw_write_error(path, errno);
@@ -132,8 +120,8 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   do {
     temporary_ = next_temporary(path_);
     file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  } while (file_.get() < 0 && errno == EEXIST);
-  if (file_.get() < 0) throw_create_error(path_, errno);
+  } while (!file_.is_there() && errno == EEXIST);
+  if (!file_.is_there()) throw_create_error(path_, errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -143,7 +131,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(std::span<const std::byte> bytes) { write_all(file_, bytes, path_); }
 
 void AtomicFile::commit() {
-  if (::fsync(file_.get()) != 0 || !file_.close()) throw_write_error(path_, errno);
+  if (::fsync(file_.number()) != 0 || !file_.close()) throw_write_error(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
   committed_ = true;
   sync_folder(path_);
@@ -151,7 +139,7 @@ void AtomicFile::commit() {
 
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(file.get(), bytes.data(), std::min(bytes.size(), largest_transfer));
+    const ssize_t count = ::write(file.number(), bytes.data(), std::min(bytes.size(), largest_transfer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_write_error(path, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));

@@ -8,26 +8,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/file_descriptor.h"
 
 namespace plexaura {
-
-// A descriptor of the operating system, closed with the object. -1 stands for none. One thread at a
-// time moves or closes it.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int number) : number_(number) {}
-  FileDescriptor(FileDescriptor&& other) noexcept;
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-
-  int get() const { return number_; }
-  // Closes now; false (with errno set) where the system reports that earlier writes were lost.
-  bool close();
-
- private:
-  int number_ = -1;
-};
 
 // A regular file opened for reading. Errors name the file: UserError where it is missing, unreadable, not a
 // regular file or shorter than it was; DeviceError where the disk fails. Several threads may read it at

@@ -25,7 +25,7 @@ constexpr std::size_t longest_name = 300;
 // What its holder wrote into the file, who may be about to.
 std::string holder_of(const FileDescriptor& file) {
   std::string name(longest_name, '\0');
-  const ssize_t count = ::pread(file.get(), name.data(), name.size(), 0);
+  const ssize_t count = ::pread(file.number(), name.data(), name.size(), 0);
   name.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return name;
 }
@@ -40,7 +40,7 @@ std::string this_process() {
 
 bool is_locked(const fs::path& file) {
   const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  return opened.get() >= 0 && ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return opened.is_there() && ::flock(opened.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost)
@@ -56,15 +56,15 @@ FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost
     if (!fs::remove(path_, error) && error) throw_write_error(path_, error.value());
   }
   const std::string name = this_process();
-  if (::ftruncate(file_.get(), 0) != 0) throw_write_error(path_, errno);
+  if (::ftruncate(file_.number(), 0) != 0) throw_write_error(path_, errno);
   write_all(file_, std::as_bytes(std::span(name)), path_);
 }
 
 // Whether nobody else holds the file.
 bool FolderLock::try_lock() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) throw_create_error(path_, errno);
-  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!file_.is_there()) throw_create_error(path_, errno);
+  while (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return false;
     throw UserError(fmt::format("cannot lock '{}': {}; name a folder on a file system that has locks",
@@ -76,7 +76,7 @@ bool FolderLock::try_lock() {
 void FolderLock::renew() {
   struct stat held {};
   struct stat found {};
-  const bool is_there = ::fstat(file_.get(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
+  const bool is_there = ::fstat(file_.number(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
                         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
   if (is_there) return;
   std::error_code ignored;  // where the folder cannot be made, the lock cannot, and says why

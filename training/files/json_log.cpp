@@ -25,7 +25,7 @@ off_t end_of_lines(const FileDescriptor& file, off_t size) {
   std::array<char, 4096> piece{};
   while (size > 0) {
     const off_t begin = std::max<off_t>(size - static_cast<off_t>(piece.size()), 0);
-    const ssize_t count = ::pread(file.get(), piece.data(), static_cast<std::size_t>(size - begin), begin);
+    const ssize_t count = ::pread(file.number(), piece.data(), static_cast<std::size_t>(size - begin), begin);
     if (count != size - begin) return size;
     const auto at = std::string_view(piece.data(), static_cast<std::size_t>(count)).rfind('\n');
     if (at != std::string_view::npos) return begin + static_cast<off_t>(at) + 1;
@@ -37,21 +37,21 @@ off_t end_of_lines(const FileDescriptor& file, off_t size) {
 // A whole line that lacks its end, or one that is not ours, gets an end.
 void end_last_line(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   const off_t end = end_of_lines(file, status.st_size);
   if (end == status.st_size) return;
   char first = ' ';
   char last = ' ';
-  const bool is_read =
-      ::pread(file.get(), &first, 1, end) == 1 && ::pread(file.get(), &last, 1, status.st_size - 1) == 1;
+  const bool is_read = ::pread(file.number(), &first, 1, end) == 1 &&
+                       ::pread(file.number(), &last, 1, status.st_size - 1) == 1;
   if (!is_read || first != '{' || last == '}')
     return write_all(file, std::as_bytes(std::span("\n", 1)), path);
-  if (::ftruncate(file.get(), end) != 0) throw_write_error(path, errno);
+  if (::ftruncate(file.number(), end) != 0) throw_write_error(path, errno);
 }
 
 bool is_removed(const FileDescriptor& file) {
   struct stat status {};
-  return ::fstat(file.get(), &status) == 0 && status.st_nlink == 0;
+  return ::fstat(file.number(), &status) == 0 && status.st_nlink == 0;
 }
 
 // What is not known is written as null.
@@ -82,7 +82,7 @@ JsonLog::JsonLog(std::filesystem::path path, Owner owner) : path_(std::move(path
 
 void JsonLog::open() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (file_.get() < 0) throw_create_error(path_, errno);
+  if (!file_.is_there()) throw_create_error(path_, errno);
   lock();
   end_last_line(file_, path_);
 }
@@ -90,8 +90,8 @@ void JsonLog::open() {
 // A device may have several writers, and a file system may have no locks.
 void JsonLog::lock() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
-  const bool is_held = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (::fstat(file_.number(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const bool is_held = ::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   if (is_held && owner_ == Owner::alone)
     throw UserError(fmt::format(
         "another run writes its log into '{}': wait until it has ended, or name another file with --log",

@@ -40,12 +40,12 @@ std::string own_name() {
   return name.data();
 }
 
-OwnDescriptor socket_for(const addrinfo& address) {
-  return OwnDescriptor(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+FileDescriptor socket_for(const addrinfo& address) {
+  return FileDescriptor(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 // The port of a server that was killed is free again at once, and "::" listens for IPv4 as well.
-bool listens(const OwnDescriptor& listener, const addrinfo& address) {
+bool listens(const FileDescriptor& listener, const addrinfo& address) {
   const int on = 1;
   const int off = 0;
   setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -56,7 +56,7 @@ bool listens(const OwnDescriptor& listener, const addrinfo& address) {
 }
 
 // Of what the socket is bound to.
-int port_of(const OwnDescriptor& listener) {
+int port_of(const FileDescriptor& listener) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   getsockname(listener.number(), reinterpret_cast<sockaddr*>(&bound), &size);
@@ -73,7 +73,7 @@ bool stands_for_all(const addrinfo& address) {
   return reinterpret_cast<const sockaddr_in*>(address.ai_addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-bool comes_about(const OwnDescriptor& connection, double seconds) {
+bool comes_about(const FileDescriptor& connection, double seconds) {
   pollfd wait{connection.number(), POLLOUT, 0};
   if (poll(&wait, 1, static_cast<int>(seconds * 1000)) <= 0) return false;
   int error = 0;
@@ -81,34 +81,34 @@ bool comes_about(const OwnDescriptor& connection, double seconds) {
   return getsockopt(connection.number(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-OwnDescriptor connect_to_address(const addrinfo& address, double seconds) {
-  OwnDescriptor made = socket_for(address);
+FileDescriptor connect_to_address(const addrinfo& address, double seconds) {
+  FileDescriptor made = socket_for(address);
   if (!made.is_there()) return {};
   const bool has_begun =
       connect(made.number(), address.ai_addr, address.ai_addrlen) == 0 || errno == EINPROGRESS;
-  return has_begun && comes_about(made, seconds) ? std::move(made) : OwnDescriptor();
+  return has_begun && comes_about(made, seconds) ? std::move(made) : FileDescriptor();
 }
 
 // The time that is left is shared among the addresses that are left: one that swallows what it is sent leaves some to the others.
-OwnDescriptor connect_to_host(const std::string& host, int port, double until) {
+FileDescriptor connect_to_host(const std::string& host, int port, double until) {
   std::string problem;
   const Addresses found = addresses_of(host, port, 0, problem);
   int left = 0;
   for (const addrinfo* each = found.get(); each; each = each->ai_next) ++left;
   for (const addrinfo* each = found.get(); each; each = each->ai_next, --left) {
     const double seconds = std::max(until - seconds_now(), 0.0) / left;
-    if (OwnDescriptor made = connect_to_address(*each, seconds); made.is_there()) return made;
+    if (FileDescriptor made = connect_to_address(*each, seconds); made.is_there()) return made;
   }
   return {};
 }
 
 }  // namespace
 
-OwnDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
+FileDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
   std::string problem;
   const Addresses found = addresses_of(at.address, at.port, AI_PASSIVE, problem);
   for (const addrinfo* each = found.get(); each; each = each->ai_next) {
-    OwnDescriptor listener = socket_for(*each);
+    FileDescriptor listener = socket_for(*each);
     if (listener.is_there() && listens(listener, *each)) {
       place.host = stands_for_all(*each) ? own_name() : at.address;
       place.port = port_of(listener);
@@ -123,12 +123,12 @@ OwnDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
 }
 
 // A host may not know its own name.
-OwnDescriptor connect_to(const ServerPlace& place, double seconds) {
+FileDescriptor connect_to(const ServerPlace& place, double seconds) {
   std::vector<std::string> hosts{place.host};
   if (place.host == own_name()) hosts.insert(hosts.end(), {"127.0.0.1", "::1"});
   const double until = seconds_now() + seconds;
   for (const std::string& host : hosts)
-    if (OwnDescriptor made = connect_to_host(host, place.port, until); made.is_there()) return made;
+    if (FileDescriptor made = connect_to_host(host, place.port, until); made.is_there()) return made;
   return {};
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "distributed/servers/jobs/own_descriptor.h"
+#include "core/base/file_descriptor.h"
 #include "distributed/servers/jobs/server_file.h"
 
 namespace plexaura {
@@ -15,9 +15,9 @@ struct ListenAt {
 
 // A socket that listens there. Host and port by which clients reach it come into `place`; the host is the name of this one where
 // the address stands for all addresses. UserError where that address and port cannot be had.
-OwnDescriptor listen_at(const ListenAt& at, ServerPlace& place);
+FileDescriptor listen_at(const ListenAt& at, ServerPlace& place);
 
 // A connection to the first of the host's addresses at which somebody listens; none where that is not so within so many seconds.
-OwnDescriptor connect_to(const ServerPlace& place, double seconds);
+FileDescriptor connect_to(const ServerPlace& place, double seconds);
 
 }  // namespace plexaura

@@ -21,7 +21,7 @@ constexpr int most_in_reserve = 32;   // descriptors
 
 // Of the system, which gives the lowest number that is free. Below 0 where none is.
 int next_descriptor(int any) {
-  const OwnDescriptor next(fcntl(any, F_DUPFD_CLOEXEC, 0));
+  const FileDescriptor next(fcntl(any, F_DUPFD_CLOEXEC, 0));
   return next.number();
 }
 
@@ -49,7 +49,7 @@ bool is_due(double& told_at) {
 
 }  // namespace
 
-Door::Door(OwnDescriptor listener, Warn warn)
+Door::Door(FileDescriptor listener, Warn warn)
     : listener_(std::move(listener)),
       warn_(std::move(warn)),
       told_shut_at_(seconds_now() - quiet_seconds),
@@ -78,7 +78,7 @@ Door::Newcomer Door::let_in() {
   if (!is_open()) return {};
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  OwnDescriptor socket(
+  FileDescriptor socket(
       accept4(listener(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.is_there()) return {};
   return {std::move(socket), name_of_address(address, size)};

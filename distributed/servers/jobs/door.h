@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "distributed/servers/jobs/own_descriptor.h"
+#include "core/base/file_descriptor.h"
 
 namespace plexaura {
 
@@ -13,7 +13,7 @@ namespace plexaura {
 class Door {
  public:
   using Warn = std::function<void(const std::string& sentence)>;
-  Door(OwnDescriptor listener, Warn warn);
+  Door(FileDescriptor listener, Warn warn);
 
   int listener() const { return listener_.number(); }
   // Whether the process has descriptors for one more.
@@ -23,8 +23,8 @@ class Door {
   bool is_somebody_waiting() const;
 
   struct Newcomer {
-    OwnDescriptor socket;  // none where nobody waits, or it is shut
-    std::string from;      // its address
+    FileDescriptor socket;  // none where nobody waits, or it is shut
+    std::string from;       // its address
   };
   Newcomer let_in();
 
@@ -34,7 +34,7 @@ class Door {
   void tell_of_turned_away(bool is_at_end);
 
  private:
-  OwnDescriptor listener_;
+  FileDescriptor listener_;
   Warn warn_;
   double told_shut_at_;          // seconds
   double told_turned_away_at_;   // seconds

@@ -50,7 +50,7 @@ std::size_t length_at(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Line::Line(OwnDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes)
+Line::Line(FileDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes)
     : socket_(std::move(socket)),
       side_(side),
       most_bytes_(most_bytes),

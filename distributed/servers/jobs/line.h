@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/file_descriptor.h"
 #include "distributed/seal/seal.h"
-#include "distributed/servers/jobs/own_descriptor.h"
 
 namespace plexaura {
 
@@ -66,7 +66,7 @@ class LineLost final : public DeviceError {
 class Line {
  public:
   // `key`: that of the server's file. Letters with more than `most_bytes` of content are refused as LineLost.
-  Line(OwnDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes);
+  Line(FileDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes);
 
   int socket() const { return socket_.number(); }
   void take_up_to(std::size_t bytes) { most_bytes_ = bytes; }
@@ -103,7 +103,7 @@ class Line {
   bool take_chunk();
   void take_in(std::span<const std::byte> chunk, bool is_last);
 
-  OwnDescriptor socket_;
+  FileDescriptor socket_;
   Seal::Side side_;
   std::size_t most_bytes_;
   std::unique_ptr<Seal> seal_;

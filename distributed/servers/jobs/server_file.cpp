@@ -29,12 +29,12 @@ std::string place_text(const ServerPlace& place) {
 }
 
 // A pipe is opened without waiting for whoever would write into it.
-OwnDescriptor open_to_read(const std::filesystem::path& path) {
-  return OwnDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+FileDescriptor open_to_read(const std::filesystem::path& path) {
+  return FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
 // Of a regular file, as much as shows whether a server has written it.
-std::optional<std::string> text_in(const OwnDescriptor& file) {
+std::optional<std::string> text_in(const FileDescriptor& file) {
   struct stat status {};
   std::array<char, most_bytes> text{};
   const bool is_regular = file.is_there() && fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode);
@@ -69,13 +69,13 @@ bool is_beginning(std::string_view text) {
 }
 
 // Nothing yet, or what a server has left that was killed.
-bool is_for_servers(const OwnDescriptor& file) {
+bool is_for_servers(const FileDescriptor& file) {
   const auto text = text_in(file);
   return text && (text->empty() || is_whole(*text));
 }
 
 // Why the key must not be written into the file; nothing where it may.
-std::string danger_of(const OwnDescriptor& file) {
+std::string danger_of(const FileDescriptor& file) {
   struct stat status {};
   if (fstat(file.number(), &status) != 0) return "cannot be looked at: " + reason();
   if (status.st_uid != geteuid()) return "belongs to another user, who could read the key";
@@ -108,7 +108,7 @@ ServerFile::ServerFile(std::filesystem::path path)
 // Where it was removed meanwhile, another server's may stand there.
 ServerFile::~ServerFile() {
   const auto is_own = [&] {
-    const OwnDescriptor there = open_to_read(path_);
+    const FileDescriptor there = open_to_read(path_);
     return there.is_there() && flock(there.number(), LOCK_SH | LOCK_NB) != 0;
   };
   std::error_code error;
@@ -129,7 +129,7 @@ std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
 }
 
 void check_server_file(const std::filesystem::path& path) {
-  const OwnDescriptor file = open_to_read(path);
+  const FileDescriptor file = open_to_read(path);
   const bool can_be_mended = errno == EACCES || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
   if (!file.is_there() && !can_be_mended) return;  // it may be there later
   if (!file.is_there())

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "distributed/servers/jobs/own_descriptor.h"
+#include "core/base/file_descriptor.h"
 
 namespace plexaura {
 
@@ -31,7 +31,7 @@ class ServerFile {
 
  private:
   std::filesystem::path path_;
-  OwnDescriptor file_;
+  FileDescriptor file_;
 };
 
 // What a server has told there; none where it has not yet, or the file is not there.

@@ -159,7 +159,7 @@ void VisitedServer::receive_guests() {
   }
 }
 
-void VisitedServer::receive(OwnDescriptor socket, const std::string& from) {
+void VisitedServer::receive(FileDescriptor socket, const std::string& from) {
   guests_.push_back(
       {Line(std::move(socket), Seal::Side::server, place_.key, most_of_facts_), from, seconds_now()});
   attend(guests_.back());

@@ -68,7 +68,7 @@ class VisitedServer {
   // Until it is over, or is to end. Whether it is over. Throws DeviceError where all clients were lost.
   bool serve();
   // Takes a connection in as if it had been made at the port. `from`: by which it is named.
-  void receive(OwnDescriptor socket, const std::string& from);
+  void receive(FileDescriptor socket, const std::string& from);
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }

@@ -60,7 +60,7 @@ bool Visitor::try_to_connect(double until) {
   const auto place = read_server_file(file_);
   if (!place) return false;
   const std::string where = fmt::format("{}, port {}", place->host, place->port);
-  OwnDescriptor socket = connect_to(*place, std::clamp(until - seconds_now(), 0.0, proof_seconds));
+  FileDescriptor socket = connect_to(*place, std::clamp(until - seconds_now(), 0.0, proof_seconds));
   try {
     if (!socket.is_there()) throw LineLost("nobody listens there");
     {

@@ -108,11 +108,11 @@ TEST_CASE("who keeps times waits for another who does, and adds to what that one
   const Tuner one = with_times(5);
   const Tuner two = with_times(6);
   const FileDescriptor lock(::open((file.string() + ".lock").c_str(), O_RDWR | O_CREAT, 0666));
-  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  REQUIRE(::flock(lock.number(), LOCK_EX) == 0);
   std::thread waits([&] { CHECK(save_kernel_times(file, one).empty()); });
   std::this_thread::sleep_for(300ms);
   write_text(file, two.to_text());
-  REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
+  REQUIRE(::flock(lock.number(), LOCK_UN) == 0);
   waits.join();
   Tuner both(Tuning::off);
   both.add(one.to_text());

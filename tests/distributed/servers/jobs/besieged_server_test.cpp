@@ -39,7 +39,7 @@ std::string end_of(Line& line) {
   });
 }
 
-bool is_closed(const OwnDescriptor& socket) {
+bool is_closed(const FileDescriptor& socket) {
   char next = 0;
   const ssize_t got = recv(socket.number(), &next, 1, MSG_DONTWAIT | MSG_PEEK);
   return got == 0 || (got < 0 && errno != EAGAIN);
@@ -58,7 +58,7 @@ double resident_megabytes() {
 TEST_CASE("besieged server: of strangers that say nothing few are kept, and a client joins at once") {
   Served served({});
   served.start();
-  std::vector<OwnDescriptor> strangers;
+  std::vector<FileDescriptor> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(stranger_to(served.place()));
   Visitor visitor(served.file(), 60);
   visitor.join(served.facts(), 16);
@@ -75,7 +75,7 @@ TEST_CASE("besieged server: of strangers that say nothing few are kept, and a cl
 TEST_CASE("besieged server: bytes win a stranger no time") {
   Served served({});
   served.start();
-  const OwnDescriptor stranger = stranger_to(served.place());
+  const FileDescriptor stranger = stranger_to(served.place());
   for (std::size_t i = 0; !is_closed(stranger) && i < 35; ++i) {
     send_raw(stranger, bytes_of("plx2" + std::string(31, 'x')).subspan(i, 1));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -138,8 +138,8 @@ TEST_CASE("besieged server: few letters of a client are read in a turn") {
   };
   std::array<int, 2> ends{-1, -1};
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
-  server.receive(OwnDescriptor(ends[0]), "here");
-  Line line(OwnDescriptor{ends[1]}, Seal::Side::client, server.place().key, 1 << 10);
+  server.receive(FileDescriptor(ends[0]), "here");
+  Line line(FileDescriptor{ends[1]}, Seal::Side::client, server.place().key, 1 << 10);
   while (!line.prove()) work(1);
   for (int i = 0; i < 10; ++i) line.post({.say = Say::beat});
   line.post({.say = static_cast<Say>(99)});  // which ends the connection as soon as it is read

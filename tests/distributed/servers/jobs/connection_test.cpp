@@ -21,17 +21,17 @@ bool has_ipv6() {
 
 TEST_CASE("connection: a place is reached as long as somebody listens there") {
   ServerPlace place;
-  OwnDescriptor listener = listen_at({}, place);
+  FileDescriptor listener = listen_at({}, place);
   CHECK(place.host == "127.0.0.1");
   CHECK(connect_to(place, 10).is_there());
-  listener = OwnDescriptor();
+  listener = FileDescriptor();
   CHECK_FALSE(connect_to(place, 10).is_there());
   CHECK_FALSE(connect_to({"no such host.invalid", place.port, ""}, 10).is_there());
 }
 
 TEST_CASE("connection: without an address only this host is listened to") {
   ServerPlace place;
-  const OwnDescriptor listener = listen_at({}, place);
+  const FileDescriptor listener = listen_at({}, place);
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
   REQUIRE(getsockname(listener.number(), reinterpret_cast<sockaddr*>(&bound), &size) == 0);
@@ -45,7 +45,7 @@ TEST_CASE("connection: an address for all is told by the name of this host") {
     if (!has_ipv6() && address == std::string("::")) continue;
     CAPTURE(address);
     ServerPlace place;
-    const OwnDescriptor listener = listen_at({.address = address}, place);
+    const FileDescriptor listener = listen_at({.address = address}, place);
     CHECK(place.host == name.data());
     CHECK(connect_to(place, 10).is_there());
     CHECK(connect_to({"127.0.0.1", place.port, ""}, 10).is_there());
@@ -58,7 +58,7 @@ TEST_CASE("connection: by IPv6, and by whichever address of a host is listened a
     return;
   }
   ServerPlace place;
-  const OwnDescriptor listener = listen_at({.address = "::1"}, place);
+  const FileDescriptor listener = listen_at({.address = "::1"}, place);
   CHECK(place.host == "::1");
   CHECK(connect_to(place, 10).is_there());
   CHECK_FALSE(connect_to({"127.0.0.1", place.port, ""}, 10).is_there());
@@ -66,16 +66,16 @@ TEST_CASE("connection: by IPv6, and by whichever address of a host is listened a
 
 TEST_CASE("connection: a port of one's own, which is free again at once") {
   ServerPlace place;
-  OwnDescriptor listener = listen_at({}, place);
+  FileDescriptor listener = listen_at({}, place);
   const int port = place.port;
-  const OwnDescriptor connection = connect_to(place, 10);
+  const FileDescriptor connection = connect_to(place, 10);
   CHECK(
       user_error([&] { listen_at({.port = port}, place); }) ==
       "--serve cannot listen at 127.0.0.1, port " + std::to_string(port) +
           ": Address already in use; give --address an address of this host, and --port a port that is free");
-  OwnDescriptor inside(accept(listener.number(), nullptr, nullptr));
-  listener = OwnDescriptor();
-  inside = OwnDescriptor();  // closed by the server first: the system keeps the port for a while
+  FileDescriptor inside(accept(listener.number(), nullptr, nullptr));
+  listener = FileDescriptor();
+  inside = FileDescriptor();  // closed by the server first: the system keeps the port for a while
   listener = listen_at({.port = port}, place);
   CHECK(place.port == port);
 }

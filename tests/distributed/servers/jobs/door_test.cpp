@@ -37,7 +37,7 @@ TEST_CASE("door: lets in who comes, and names the address") {
   Watched watched;
   CHECK_FALSE(watched.door.is_somebody_waiting());
   CHECK_FALSE(watched.door.let_in().socket.is_there());
-  const OwnDescriptor connection = connect_to(watched.place, 10);
+  const FileDescriptor connection = connect_to(watched.place, 10);
   const Door::Newcomer newcomer = watched.door.let_in();
   CHECK(newcomer.socket.is_there());
   CHECK(newcomer.from == "127.0.0.1");
@@ -45,7 +45,7 @@ TEST_CASE("door: lets in who comes, and names the address") {
 
 TEST_CASE("door: is shut while the process has few descriptors left, and says so once") {
   Watched watched;
-  std::vector<OwnDescriptor> connections;
+  std::vector<FileDescriptor> connections;
   for (int i = 0; i < 100; ++i) connections.push_back(connect_to(watched.place, 10));
   std::vector<Door::Newcomer> inside;
   const rlim_t all = static_cast<rlim_t>(connections.back().number()) + 50;

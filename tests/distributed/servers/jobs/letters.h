@@ -41,14 +41,14 @@ inline Line line_to(const ServerPlace& place) {
 }
 
 // A connection of somebody who has no key.
-inline OwnDescriptor stranger_to(const ServerPlace& place) { return connect_to(place, 10); }
+inline FileDescriptor stranger_to(const ServerPlace& place) { return connect_to(place, 10); }
 
-inline void send_raw(const OwnDescriptor& socket, std::span<const std::byte> bytes) {
+inline void send_raw(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
 // All that comes, until the other end closes or breaks the connection.
-inline std::string read_to_end(const OwnDescriptor& socket) {
+inline std::string read_to_end(const FileDescriptor& socket) {
   std::string all;
   char next = 0;
   pollfd wait{socket.number(), POLLIN, 0};

@@ -19,10 +19,10 @@ using Side = Seal::Side;
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 constexpr std::size_t bytes_of_greeting = 36;
 
-std::array<OwnDescriptor, 2> pair_of_sockets() {
+std::array<FileDescriptor, 2> pair_of_sockets() {
   std::array<int, 2> sockets{};
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets.data()) == 0);
-  return {OwnDescriptor(sockets[0]), OwnDescriptor(sockets[1])};
+  return {FileDescriptor(sockets[0]), FileDescriptor(sockets[1])};
 }
 
 bool are_proven(Line& near, Line& far) {
@@ -54,7 +54,7 @@ struct Tapped {
   void give_far(const Bytes& bytes) const { send_raw(to_far, bytes); }
   void give_near(const Bytes& bytes) const { send_raw(to_near, bytes); }
   // What has left an end since the last time.
-  static Bytes taken(const OwnDescriptor& tap) {
+  static Bytes taken(const FileDescriptor& tap) {
     Bytes all(megabyte);
     const ssize_t got = recv(tap.number(), all.data(), all.size(), MSG_DONTWAIT);
     all.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
@@ -78,8 +78,8 @@ struct Tapped {
 
   std::optional<Line> near;
   std::optional<Line> far;
-  OwnDescriptor to_near;
-  OwnDescriptor to_far;
+  FileDescriptor to_near;
+  FileDescriptor to_far;
   std::vector<Bytes> record;  // what the near end has sent during the proof
 };
 
@@ -261,7 +261,7 @@ TEST_CASE("line: a letter that was changed, repeated, left out or moved on its w
   }
   SUBCASE("cut, with nothing behind") {
     tapped.give_far(Bytes(first.begin(), first.end() - 5));
-    tapped.to_far = OwnDescriptor();
+    tapped.to_far = FileDescriptor();
     CHECK(error_of(*tapped.far) == "the connection was closed");
   }
   SUBCASE("with nothing in it") {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "distributed/servers/jobs/own_descriptor.h"
+#include "core/base/file_descriptor.h"
 
 namespace plexaura::testing {
 
@@ -19,15 +19,15 @@ namespace plexaura::testing {
 // pause before each.
 class SlowLink {
  public:
-  explicit SlowLink(OwnDescriptor connection) : far_(std::move(connection)) {
+  explicit SlowLink(FileDescriptor connection) : far_(std::move(connection)) {
     std::array<int, 2> ends{-1, -1};
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data());
-    near_ = OwnDescriptor(ends[0]);
-    inner_ = OwnDescriptor(ends[1]);
+    near_ = FileDescriptor(ends[0]);
+    inner_ = FileDescriptor(ends[1]);
     pump_ = std::jthread([this](const std::stop_token& stop) { pump(stop); });
   }
 
-  OwnDescriptor take_near_end() { return std::move(near_); }
+  FileDescriptor take_near_end() { return std::move(near_); }
   void slow_down(std::chrono::milliseconds pause) { pause_ = pause.count(); }
 
  private:
@@ -40,7 +40,7 @@ class SlowLink {
     }
   }
 
-  static void pass_on(const OwnDescriptor& from, const OwnDescriptor& to, std::int64_t pause) {
+  static void pass_on(const FileDescriptor& from, const FileDescriptor& to, std::int64_t pause) {
     std::array<std::byte, 1 << 12> bytes{};
     const ssize_t got = recv(from.number(), bytes.data(), pause > 0 ? 16 : bytes.size(), MSG_DONTWAIT);
     if (got == 0) shutdown(to.number(), SHUT_WR);
@@ -49,9 +49,9 @@ class SlowLink {
     send(to.number(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL);
   }
 
-  OwnDescriptor far_;
-  OwnDescriptor near_;
-  OwnDescriptor inner_;
+  FileDescriptor far_;
+  FileDescriptor near_;
+  FileDescriptor inner_;
   std::atomic<std::int64_t> pause_ = 0;  // milliseconds
   std::jthread pump_;                    // goes first
 };

@@ -183,8 +183,8 @@ class Storm::Work {
   void read_as_client(Choices& choices) {
     std::array<int, 2> ends{};
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data());
-    const OwnDescriptor far(ends[1]);
-    Line line(OwnDescriptor{ends[0]}, Seal::Side::client, server_.place().key, 1 << 10);
+    const FileDescriptor far(ends[1]);
+    Line line(FileDescriptor{ends[0]}, Seal::Side::client, server_.place().key, 1 << 10);
     write_all(far, choices.take_some());
     try {
       line.take();
@@ -215,9 +215,9 @@ class Storm::Work {
   void connect() {
     std::array<int, 2> ends{};
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data());
-    end_ = OwnDescriptor(ends[0]);
+    end_ = FileDescriptor(ends[0]);
     answered_.clear();
-    server_.receive(OwnDescriptor(ends[1]), "a storm");
+    server_.receive(FileDescriptor(ends[1]), "a storm");
   }
 
   // A client's part of it, by the rules.
@@ -253,7 +253,7 @@ class Storm::Work {
     write_all(end_, sealed);
   }
 
-  static void write_all(const OwnDescriptor& to, std::span<const std::byte> bytes) {
+  static void write_all(const FileDescriptor& to, std::span<const std::byte> bytes) {
     ::send(to.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
@@ -262,7 +262,7 @@ class Storm::Work {
     shutdown(end_.number(), SHUT_WR);
     turns_ = 10'000;
     server_.serve();
-    end_ = OwnDescriptor();
+    end_ = FileDescriptor();
   }
 
   // Whether the server has not yet closed the connection. Asked before each of its turns.
@@ -279,7 +279,7 @@ class Storm::Work {
   }
 
   VisitedServer server_;
-  OwnDescriptor end_;
+  FileDescriptor end_;
   Bytes answered_;
   int turns_ = 0;
 };

@@ -26,21 +26,21 @@ struct Place {
   }
   std::string path() const { return (folder / "server").string(); }
   // An end with the letters of whoever comes; none where nobody has come.
-  std::optional<OwnDescriptor> guest() const {
+  std::optional<FileDescriptor> guest() const {
     pollfd wait{listener.number(), POLLIN, 0};
     poll(&wait, 1, 10);
-    OwnDescriptor socket(accept(listener.number(), nullptr, nullptr));
+    FileDescriptor socket(accept(listener.number(), nullptr, nullptr));
     if (!socket.is_there()) return std::nullopt;
     return socket;
   }
 
   TemporaryFolder folder;
   ServerPlace place;
-  OwnDescriptor listener;
+  FileDescriptor listener;
   ServerFile file{folder / "server"};
 };
 
-Line server_end(OwnDescriptor socket, const std::string& key = a_key) {
+Line server_end(FileDescriptor socket, const std::string& key = a_key) {
   return Line(std::move(socket), Seal::Side::server, key, 1 << 10);
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("visitor: gives up after the deadline where there is no server, or one
             "again");
   CHECK(error_of_visitor(place, 0.2) ==
         no_answer(place, "0.2", "who listens there has not proven that it knows the key"));
-  place.listener = OwnDescriptor();
+  place.listener = FileDescriptor();
   CHECK(error_of_visitor(place, 0.2) == no_answer(place, "0.2", "nobody listens there"));
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("visitor: does not wait where the file is not that of a server") {
 TEST_CASE("visitor: tells nothing to who has taken the port of its server and does not know the key") {
   const Place place;
   SUBCASE("it answers by the rules, with another key") {
-    const auto impostor = answer_all(place, [](OwnDescriptor guest) {
+    const auto impostor = answer_all(place, [](FileDescriptor guest) {
       Line line = server_end(std::move(guest), std::string(64, '0'));
       take_letter(line);
     });
@@ -103,7 +103,7 @@ TEST_CASE("visitor: tells nothing to who has taken the port of its server and do
         error_of_visitor(place, 1).starts_with("--join: " + place.path() + " names no server that answered"));
   }
   SUBCASE("it sends bytes without end") {
-    const auto impostor = answer_all(place, [](const OwnDescriptor& guest) {
+    const auto impostor = answer_all(place, [](const FileDescriptor& guest) {
       send_raw(guest, bytes_of(std::string(1 << 16, 'x')));
       const std::string came = read_to_end(guest);
       CHECK(came.size() <= 36);
@@ -113,7 +113,7 @@ TEST_CASE("visitor: tells nothing to who has taken the port of its server and do
         error_of_visitor(place, 1).starts_with("--join: " + place.path() + " names no server that answered"));
   }
   SUBCASE("it sends a byte now and then, which wins it no time") {
-    const auto impostor = answer_all(place, [](const OwnDescriptor& guest) {
+    const auto impostor = answer_all(place, [](const FileDescriptor& guest) {
       for (int i = 0; i < 60; ++i) {
         send_raw(guest, bytes_of("x"));
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -128,7 +128,7 @@ TEST_CASE("visitor: does not trust what is no letter of a server") {
   for (const char* text : {"x", "0", "1:a", "18446744073709551595:"}) {
     CAPTURE(text);
     const Place place;
-    const auto server = answer_all(place, [text](OwnDescriptor guest) {
+    const auto server = answer_all(place, [text](FileDescriptor guest) {
       Line line = server_end(std::move(guest));
       take_letter(line);
       post_letter(line, {.say = Say::told}, bytes_of(text));
@@ -141,7 +141,7 @@ TEST_CASE("visitor: does not trust what is no letter of a server") {
 TEST_CASE("visitor: waits for an answer of which something comes within each deadline") {
   const Place place;
   const std::vector<std::byte> weights(16, std::byte{7});
-  const auto server = answer_all(place, [&](OwnDescriptor guest) {
+  const auto server = answer_all(place, [&](FileDescriptor guest) {
     SlowLink link(std::move(guest));
     Line line = server_end(link.take_near_end());
     take_letter(line);
