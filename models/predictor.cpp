@@ -54,7 +54,8 @@ Predictor::Predictor(std::shared_ptr<Model> model, const std::filesystem::path& 
 Predictor Predictor::clone() const { return {model_, store_.share(), backend_, options_}; }
 
 Tensor Predictor::operator()(const Tensor& samples) {
-  const InUse use(busy_, "a Predictor answers one thread at a time; clone() one for each thread");
+  const InUse use(busy_, "a Predictor",
+                  "a Predictor answers one thread at a time; clone() one for each thread");
   Backend& backend = backend_.get();
   std::unique_lock turn(backend.turn(), std::defer_lock);
   if (!backend.info().host_memory) turn.lock();

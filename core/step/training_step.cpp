@@ -138,7 +138,8 @@ void TrainingStep::add_points_of_update(const Program& update, std::size_t begin
 }
 
 StepTicket TrainingStep::run(const StepInputs& inputs) {
-  const InUse use(busy_, "a training step is made by one thread at a time, and another thread makes one now");
+  const InUse use(busy_, "a training step",
+                  "a training step is made by one thread at a time, and another thread makes one now");
   backend_use_.get();
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");

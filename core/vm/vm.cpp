@@ -289,12 +289,12 @@ VM::~VM() {
 }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
-  const InUse use(implementation_->busy, one_thread);
+  const InUse use(implementation_->busy, "a VM", one_thread);
   implementation_->run(feeds, block);
 }
 
 void VM::run(std::span<const Feed> feeds) {
-  const InUse use(implementation_->busy, one_thread);
+  const InUse use(implementation_->busy, "a VM", one_thread);
   implementation_->run(feeds, {.step = implementation_->steps + 1});
   ++implementation_->steps;
 }
@@ -306,7 +306,7 @@ void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
 }
 
 void VM::wait() {
-  const InUse use(implementation_->busy, one_thread);
+  const InUse use(implementation_->busy, "a VM", one_thread);
   implementation_->wait();
 }
 
@@ -314,7 +314,7 @@ Tensor VM::output(std::size_t index) {
   if (index >= program().outputs.size())
     throw UserError(
         fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
-  const InUse use(implementation_->busy, one_thread);
+  const InUse use(implementation_->busy, "a VM", one_thread);
   implementation_->check_has_run(fmt::format("output({})", index));
   implementation_->wait();
   return implementation_->read(program().outputs[index]);
@@ -331,7 +331,7 @@ Tensor VM::value(const Node& node) {
     throw UserError(
         fmt::format("VM::value({}): the node belongs to another graph than the one that was compiled",
                     name_of(node.graph(), node.id())));
-  const InUse use(implementation_->busy, one_thread);
+  const InUse use(implementation_->busy, "a VM", one_thread);
   implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
   implementation_->wait();
   return implementation_->read(found->second);

@@ -159,6 +159,22 @@ TEST_CASE("a predictor that answers another thread refuses a call, and its clone
   CHECK(predict(samples_of(1)) == answers_of(1));
 }
 
+TEST_CASE("a predictor that its own model asks refuses the call, and says that it is the same thread") {
+  Net net;
+  ParameterStore store = store_of(net);
+  Predictor* itself = nullptr;
+  std::string text;
+  Predictor predict(
+      [&](Node x) {
+        text = user_error([&] { (*itself)(samples_of(1)); });
+        return net(x);
+      },
+      store, test_backend());
+  itself = &predict;
+  CHECK(predict(samples_of(1)) == answers_of(1));
+  CHECK(text.starts_with("a Predictor was called from within another call of itself"));
+}
+
 TEST_CASE("clones compile and answer in several threads at once") {
   Net net;
   ParameterStore store = store_of(net);

@@ -164,6 +164,27 @@ TEST_CASE("a VM that another thread is in refuses a call") {
   CHECK(vm.output() == filled(2));
 }
 
+TEST_CASE("a VM that its own run calls refuses the call, and says that it is the same thread") {
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = neg(graph.input("x", type))}};
+  VM* itself = nullptr;
+  std::vector<std::string> texts;
+  const auto calls_itself = [&] {
+    texts = {user_error([&] {
+               itself->run({{"x", filled(2)}});
+             }),
+             user_error([&] { itself->output(); }), user_error([&] { itself->wait(); })};
+    return true;
+  };
+  VM vm(compile(graph, outputs, test_backend()), test_backend(), {.host_points = {{0, calls_itself}}});
+  itself = &vm;
+  vm.run({{"x", filled(1)}});
+  CHECK(vm.output() == filled(-1));
+  REQUIRE(texts.size() == 3);
+  for (const std::string& text : texts)
+    CHECK(text.starts_with("a VM was called from within another call of itself"));
+}
+
 TEST_CASE("a VM shares a backend that is shared, and its store, and notices that another backend is gone") {
   Graph graph;
   const Node x = graph.input("x", type);

@@ -58,7 +58,8 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
 
 double Optimizer::step(std::span<const Feed> feeds) {
   const InUse use(
-      busy_, "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
+      busy_, "Optimizer::step",
+      "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
   check_labels(labels_, feeds);
   const std::int64_t number = steps() + 1;
   const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
