@@ -21,11 +21,16 @@ void check_range(const LabelInput& input, const Tensor& labels) {
   const auto wrong =
       std::ranges::find_if(values, [&](std::int64_t label) { return !is_allowed(input, label); });
   if (wrong == values.end()) return;
-  throw UserError(
-      fmt::format("element {} of '{}' is the label {} and there are {} classes, so that labels go from "
-                  "0 to {}{}; correct the data",
-                  wrong - values.begin(), input.name, *wrong, input.classes, input.classes - 1,
-                  input.ignore ? fmt::format(", or are {} to be ignored", *input.ignore) : ""));
+  const std::string rule_and_remedy =
+      input.ignore ? fmt::format(", or are {} to be ignored; correct the data", *input.ignore)
+                   : fmt::format(
+                         "; correct the data, or give softmax_cross_entropy() the option {{.ignore = {}}}, "
+                         "which leaves such samples out of the loss",
+                         *wrong);
+  throw UserError(fmt::format(
+      "element {} of '{}' is the label {} and there are {} classes, so that labels go from "
+      "0 to {}{}",
+      wrong - values.begin(), input.name, *wrong, input.classes, input.classes - 1, rule_and_remedy));
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST_CASE("a label that names no class is refused, and nothing is updated") {
         optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 3})}});
       }) ==
       "element 1 of 'labels' is the label 3 and there are 3 classes, so that labels go from 0 to 2; correct "
-      "the data");
+      "the data, or give softmax_cross_entropy() the option {.ignore = 3}, which leaves such samples out of "
+      "the loss");
   CHECK(store.read("logits") == before);
   CHECK(optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 2})}}) > 0);
 }
