@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <stdexcept>
 
 #include "core/compile/compile.h"
 #include "core/ops/philox.h"
@@ -151,6 +152,35 @@ TEST_CASE("dropout draws anew in each run that is given no step, and the same in
   CHECK(drawn(other) == first);
   CHECK(drawn(other) == second);
   CHECK(drawn(other, StepBlock{.step = 1}) == first);
+}
+
+TEST_CASE("a run that fails draws nothing: the next one draws what it would have drawn") {
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = dropout(graph.input("x", {DType::float32, {64}}))}};
+  const auto program = compile(graph, outputs, test_backend());
+  Tensor ones(TensorType{DType::float32, {64}});
+  std::ranges::fill(ones.as<float>(), 1.F);
+  bool is_broken = false;
+  const auto breaks = [&] {
+    if (is_broken) throw std::runtime_error("the host");
+    return true;
+  };
+  VM undisturbed(program, test_backend());
+  for (const std::size_t place :
+       {std::size_t{0}, program->instructions.size()}) {  // before the draw, and after it
+    CAPTURE(place);
+    VM vm(program, test_backend(), {.host_points = {{place, breaks}}});
+    for (const std::int64_t step : {1, 2, 3}) {
+      CAPTURE(step);
+      CHECK_THROWS_AS(vm.run({}), UserError);  // refused: it was not fed
+      is_broken = true;
+      CHECK_THROWS_AS(vm.run({{"x", ones}}), std::runtime_error);
+      is_broken = false;
+      vm.run({{"x", ones}});
+      undisturbed.run({{"x", ones}}, {.step = static_cast<double>(step)});
+      CHECK(vm.output() == undisturbed.output());
+    }
+  }
 }
 
 TEST_CASE("dropout keeps the mean, and as many elements as it says") {
