@@ -276,9 +276,10 @@ class Refused(VisitTest):
         self.check_learned()
 
     def test_one_whose_training_diverges_behind_some_pushes(self):
-        """The checkpoint from before its pushes stays, though only the newest is kept."""
+        """The checkpoint from before its pushes stays, though only the newest is kept, also when a later server goes on."""
         relu = "model.activation=relu"  # whose gradients grow with the samples
-        server = self.serve(relu, "output.every=1", "output.keep=1", options=("--clients", 2))
+        keeping_one = (relu, "output.every=1", "output.keep=1")
+        server = self.serve(*keeping_one, options=("--clients", 2))
         good = self.join(relu, ENDLESS)
         self.wait_for_pushes(50)
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
@@ -292,7 +293,17 @@ class Refused(VisitTest):
         self.assertTrue((self.folder / kept / "weights.safetensors").is_file())
         self.stop(good)
         self.end(server, 0)
-        self.assertTrue((self.folder / kept / "weights.safetensors").is_file())
+        for _ in range(2):
+            server = self.serve(*keeping_one, options=("--resume", "--clients", 9))
+            good = self.join(relu, ENDLESS)
+            self.wait_until_said(server, "serving from the checkpoint")
+            self.wait_for_pushes(20)
+            self.stop(good)
+            server.send_signal(signal.SIGTERM)
+            self.end(server, 143)
+            left = [path.name for path in sorted((self.folder / "run").glob("checkpoint-*"))]
+            self.assertIn(pathlib.Path(kept).name, left)
+            self.assertLessEqual(len(left), 5)  # beside it only those that may be needed for pushes to come, and the newest
 
     def test_a_second_server(self):
         server = self.serve()
