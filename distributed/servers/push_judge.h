@@ -16,7 +16,8 @@ namespace plexaura {
 // all. A push is refused where it, or what it would make of the weights, is not finite. It is also refused where it is
 // too large: where it would change the trainables by more than `limit` times their own norm, and by more than `limit`
 // times what the last pushes of all clients have changed them (the median of their norms). While both are 0, no size is
-// too large.
+// too large. Pushes that grow by less than that from one to the next are taken in: so does an honest learning rate grow from
+// nothing, where the weights of this server begin at 0.
 class PushJudge {
  public:
   // Ten times the learning rate of the others changes weights about ten times as far, which is no divergence.

@@ -82,6 +82,26 @@ TEST_CASE("push judge: weights that are 0 may go anywhere at first") {
   CHECK(take_in(judge, changes_rule, {1000, 1000, 0}, weights).empty());
 }
 
+// Of several servers one may hold biases alone, which begin at 0; a step changes them by the learning rate.
+TEST_CASE("push judge: a learning rate that grows from nothing is honest, and so are parts that are 0") {
+  PushJudge judge;
+  Numbers weights{0, 0, 0};
+  for (int push = 0; push < 64; ++push) {
+    CHECK(take_in(judge, changes_rule, {1e-6F * static_cast<float>(push * push), 0, 0}, weights).empty());
+    CHECK(take_in(judge, changes_rule, {0, 0, 0}, weights).empty());  // of a client that has frozen them
+  }
+}
+
+TEST_CASE("push judge: a part without trainables is judged by its buffers alone") {
+  PushJudge judge;
+  Numbers weights{1};
+  const auto push = [&](float number) {
+    return judge.take_in<float>(weights_rule, 0, 1, 0, Numbers{number}, weights).value_or("");
+  };
+  CHECK(push(1e30F).empty());
+  CHECK(says(push(std::numeric_limits<float>::infinity()), "not finite"));
+}
+
 TEST_CASE("push judge: one large change that was taken in does not make the next ones small") {
   PushJudge judge(10);
   Numbers weights{0, 0, 0};
