@@ -156,8 +156,8 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   virtual ~Backend();
 
   // Held by a thread that compiles for this or, where its memory is not host memory, uses it in any other way while
-  // other threads may do so, too.
-  std::recursive_mutex& turn() const { return turn_; }
+  // other threads may do so, too. A backend that passes calls on to another one has its turn.
+  virtual std::recursive_mutex& turn() const { return turn_; }
 
   virtual const BackendInfo& info() const = 0;
 

@@ -9,6 +9,7 @@ class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}
 
+  std::recursive_mutex& turn() const override { return inner_.turn(); }
   const BackendInfo& info() const override { return inner_.info(); }
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
     return inner_.allocate(bytes, use);
