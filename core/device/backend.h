@@ -19,7 +19,8 @@
 #include "core/tensor/layout.h"
 
 // The porting manual: everything that the engine requires of a device. A backend implements Backend, Memory,
-// Event, Kernel and Launch, and, if it can record, Recording. Calls come from one thread at a time unless a
+// Event, Kernel and Launch, and, if it can record, Recording. Where BackendInfo::host_memory, several threads at once
+// call everything but regions(), propose() and Candidate::make. All other calls come from one thread at a time, unless a
 // comment says otherwise.
 
 namespace plexaura {
