@@ -1,0 +1,320 @@
+// The printed form of an op is the key of kernel times in checkpoints and of the hash of a plan, so it must not change.
+
+#include <algorithm>
+#include <array>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <functional>
+#include <limits>
+
+#include "core/graph/structure.h"
+#include "core/ops/all_reduce.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/dropout.h"
+#include "core/ops/gather.h"
+#include "core/ops/labels.h"
+#include "core/ops/matmul.h"
+#include "core/ops/normalise_image.h"
+#include "core/ops/optimizer_steps.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/random.h"
+#include "core/ops/reduce.h"
+#include "core/ops/reorder.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+#include "core/ops/softmax.h"
+#include "core/ops/unary.h"
+
+namespace plexaura::testing::printed_forms_test {
+
+namespace {
+
+constexpr auto every_op = std::to_array<std::string_view>({
+#define PLEXAURA_OP(name) #name,
+#include "core/ops/ops.def"
+});
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Node value(Graph& graph, Shape shape, DType dtype = DType::float32) {
+  return graph.input(fmt::format("x{}", graph.size()), {dtype, std::move(shape)});
+}
+
+Node vector(Graph& graph, DType dtype = DType::float32) { return value(graph, {3}, dtype); }
+Node matrix(Graph& graph, DType dtype = DType::float32) { return value(graph, {2, 3}, dtype); }
+Node image(Graph& graph) { return value(graph, {1, 4, 6, 5}); }
+Node scalar(Graph& graph) { return value(graph, {}); }
+Node indices(Graph& graph) { return value(graph, {2}, DType::int64); }
+Node index_of(Graph& graph, const Shape& shape) { return value(graph, shape, DType::uint8); }
+
+constexpr Conv2dOptions convolution{.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}, .groups = 2};
+constexpr MaxPool2dOptions max_window{.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 0}};
+constexpr AvgPool2dOptions mean_window{
+    .kernel = {3, 2}, .stride = Size2d{1, 2}, .padding = {0, 1}, .count_include_pad = false};
+constexpr SliceOptions odd_rows{.axis = -2, .start = -5, .stop = 7, .step = 2};
+constexpr CrossEntropyOptions without_255{.reduction = Reduction::sum, .ignore = 255};
+const std::vector<DecaySegment> decay{{.offset = 0, .count = 2, .decay = 1e-4},
+                                      {.offset = 2, .count = 1, .decay = 0}};
+
+// An op of a graph by its name, as graphs and the keys of kernel times print it.
+struct PrintedForm {
+  std::string_view name;
+  std::string_view options;
+  std::function<void(Graph& graph)> build;
+};
+
+template <class Builder>
+PrintedForm one(std::string_view name, Builder builder) {
+  return {name, "", [builder](Graph& graph) { builder(matrix(graph)); }};
+}
+
+template <class Builder>
+PrintedForm two(std::string_view name, Builder builder) {
+  return {name, "", [builder](Graph& graph) { builder(matrix(graph), matrix(graph)); }};
+}
+
+std::vector<PrintedForm> elementwise_forms() {
+  return {
+      two("add", add),
+      two("sub", sub),
+      two("mul", mul),
+      two("div", div),
+      two("maximum", maximum),
+      two("minimum", minimum),
+      two("mul_no_nan", mul_no_nan),
+      two("pow", pow),
+      two("eq", eq),
+      two("ne", ne),
+      two("lt", lt),
+      two("le", le),
+      two("gt", gt),
+      two("ge", ge),
+      two("sigmoid_cross_entropy", sigmoid_cross_entropy),
+      {"weighted_sum", "weight_a=0.25, weight_b=-3",
+       [](Graph& g) { weighted_sum(matrix(g), 0.25, matrix(g), -3); }},
+      {"pow_log", "order=2", [](Graph& g) { pow_log(matrix(g), matrix(g), 2); }},
+      {"where", "", [](Graph& g) { where(matrix(g, DType::boolean), matrix(g), matrix(g)); }},
+      one("neg", neg),
+      one("abs", abs),
+      one("exp", exp),
+      one("log", log),
+      one("sqrt", sqrt),
+      one("square", square),
+      one("sigmoid", sigmoid),
+      one("tanh", tanh),
+      one("relu", relu),
+      one("softplus", softplus),
+      one("erf", erf),
+      one("stop_gradient", stop_gradient),
+      one("gelu", [](const Node& x) { return gelu(x); }),
+      one("gelu_tanh", [](const Node& x) { return gelu(x, {.tanh = true}); }),
+      {"leaky_relu", "slope=0.1", [](Graph& g) { leaky_relu(matrix(g), 0.1); }},
+      {"clip", "low=-inf, high=1e-20", [](Graph& g) { clip(matrix(g), -infinity, 1e-20); }},
+      {"cast", "dtype=bfloat16", [](Graph& g) { cast(matrix(g), DType::bfloat16); }},
+      {"normalise_image", "mean=[0.5,0.25,0.1], stddev=[2], dtype=float64",
+       [](Graph& g) {
+         normalise_image(matrix(g, DType::uint8),
+                         {.scale = {.mean = {0.5, 0.25, 0.1}, .stddev = {2}}, .dtype = DType::float64});
+       }},
+      {"dropout", "p=0.1, batch=false, stream=560978562166922777",
+       [](Graph& g) {
+         dropout(matrix(g));
+         dropout(matrix(g), {.p = 0.1, .batch = false});
+       }},
+      {"dropout_grad", "p=0.3", [](Graph& g) { dropout_grad(matrix(g), matrix(g, DType::boolean), 0.3); }},
+      {"uniform", "dtype=float32, shape=[2,3], first=-2, second=0.5, batch=false, stream=560977462655294566",
+       [](Graph& g) {
+         uniform(g, {DType::float32, {2, 3}}, -2, 0.5, {.batch = false});
+       }},
+      {"normal", "dtype=float64, shape=[], first=1, second=0.01, batch=false, stream=560977462655294566",
+       [](Graph& g) {
+         normal(g, {DType::float64, {}}, 1, 0.01, {.batch = false});
+       }},
+  };
+}
+
+std::vector<PrintedForm> moving_forms() {
+  return {
+      {"reshape", "shape=[3,-1]",
+       [](Graph& g) {
+         reshape(matrix(g), {3, -1});
+       }},
+      {"broadcast_to", "shape=[4,2,3]",
+       [](Graph& g) {
+         broadcast_to(matrix(g), {4, 2, 3});
+       }},
+      {"permute", "axes=[1,0]",
+       [](Graph& g) {
+         permute(matrix(g), {-1, 0});
+       }},
+      {"slice", "axis=-2, start=-5, stop=7, step=2", [](Graph& g) { slice(matrix(g), odd_rows); }},
+      {"slice", "axis=0, step=1", [](Graph& g) { slice(matrix(g), {}); }},
+      {"slice_grad", "axis=-2, start=-5, stop=7, step=2, extent=5",
+       [](Graph& g) {
+         slice_grad(value(g, {3, 3}), 5, odd_rows);
+       }},
+      {"concat", "axis=1",
+       [](Graph& g) {
+         concat({matrix(g), matrix(g)}, 1);
+       }},
+      {"gather", "axis=-1", [](Graph& g) { gather(matrix(g), indices(g), {.axis = -1}); }},
+      {"gather_grad", "axis=1, extent=9",
+       [](Graph& g) {
+         gather_grad(value(g, {3, 2}), indices(g), 9, {.axis = -1});
+       }},
+      {"one_hot", "classes=7, dtype=int32", [](Graph& g) { one_hot(indices(g), 7, DType::int32); }},
+  };
+}
+
+std::vector<PrintedForm> reducing_forms() {
+  return {
+      {"sum", "axes=[0,1], keepdims=true", [](Graph& g) { sum(matrix(g), {.keepdims = true}); }},
+      {"mean", "axes=[1], keepdims=false", [](Graph& g) { mean(matrix(g), {.axes = {-1}}); }},
+      {"max", "axes=[0], keepdims=true", [](Graph& g) { max(matrix(g), {.axes = {0}, .keepdims = true}); }},
+      {"min", "axes=[], keepdims=false", [](Graph& g) { min(scalar(g)); }},
+      {"argmax", "axes=[1], keepdims=true", [](Graph& g) { argmax(matrix(g), -1, true); }},
+      {"matmul", "transpose_a=true, transpose_b=false",
+       [](Graph& g) { matmul(matrix(g), matrix(g), {.transpose_a = true}); }},
+      {"softmax", "axis=1", [](Graph& g) { softmax(matrix(g)); }},
+      {"log_softmax", "axis=1", [](Graph& g) { log_softmax(matrix(g)); }},
+      {"softmax_cross_entropy", "reduction=sum, ignore=255",
+       [](Graph& g) { softmax_cross_entropy(matrix(g), indices(g), without_255); }},
+      {"softmax_cross_entropy", "reduction=mean",
+       [](Graph& g) { softmax_cross_entropy(matrix(g), indices(g)); }},
+      {"softmax_cross_entropy_grad", "reduction=sum, ignore=255",
+       [](Graph& g) {
+         apply(std::make_shared<SoftmaxCrossEntropyGrad>(without_255),
+               {matrix(g), indices(g), matrix(g), scalar(g)});
+       }},
+      {"top_k_correct", "k=2", [](Graph& g) { top_k_correct(matrix(g), indices(g), 2); }},
+      {"sgd_step", "momentum=0.9, nesterov=true, decay_counts=[2,1], decay=[0.0001,0]",
+       [](Graph& g) {
+         sgd_step(vector(g), vector(g), vector(g), scalar(g),
+                  {.momentum = 0.9, .nesterov = true, .decay = decay});
+       }},
+      {"adam_step",
+       "beta1=0.8, beta2=0.95, epsilon=1e-06, decoupled=true, decay_counts=[2,1], decay=[0.0001,0]",
+       [](Graph& g) {
+         adam_step(vector(g), vector(g), vector(g), vector(g), scalar(g), scalar(g),
+                   {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decoupled = true, .decay = decay});
+       }},
+  };
+}
+
+std::vector<PrintedForm> image_forms() {
+  return {
+      {"conv2d", "stride=[2,1], padding=[1,0], dilation=[1,2], groups=2",
+       [](Graph& g) {
+         conv2d(image(g), value(g, {6, 2, 3, 2}), convolution);
+       }},
+      {"conv2d_input_grad", "input=[6,5], stride=[2,1], padding=[1,0], dilation=[1,2], groups=2",
+       [](Graph& g) {
+         conv2d_input_grad(value(g, {6, 2, 3, 2}), value(g, {1, 6, 3, 3}), {6, 5}, convolution);
+       }},
+      {"conv2d_weight_grad", "kernel=[3,2], stride=[2,1], padding=[1,0], dilation=[1,2], groups=2",
+       [](Graph& g) {
+         conv2d_weight_grad(image(g), value(g, {1, 6, 3, 3}), {3, 2}, convolution);
+       }},
+      {"max_pool2d", "kernel=[3,2], stride=[2,1], padding=[1,0], input=[0,0]",
+       [](Graph& g) { max_pool2d(image(g), max_window); }},
+      {"max_pool2d_grad", "kernel=[3,2], stride=[2,1], padding=[1,0], input=[6,5]",
+       [](Graph& g) {
+         max_pool2d_grad(value(g, {1, 4, 3, 4}), index_of(g, {1, 4, 3, 4}), {6, 5}, max_window);
+       }},
+      {"max_pool2d_gather", "kernel=[3,2], stride=[2,1], padding=[1,0], input=[0,0]",
+       [](Graph& g) {
+         max_pool2d_gather(image(g), index_of(g, {1, 4, 3, 4}), max_window);
+       }},
+      {"avg_pool2d", "kernel=[3,2], stride=[1,2], padding=[0,1], input=[0,0], count_include_pad=false",
+       [](Graph& g) { avg_pool2d(image(g), mean_window); }},
+      {"avg_pool2d", "kernel=[2,2], stride=[2,2], padding=[0,0], input=[0,0]",
+       [](Graph& g) { avg_pool2d(image(g), {.kernel = 2}); }},
+      {"avg_pool2d_grad", "kernel=[3,2], stride=[1,2], padding=[0,1], input=[6,5], count_include_pad=false",
+       [](Graph& g) {
+         avg_pool2d_grad(value(g, {1, 4, 4, 3}), {6, 5}, mean_window);
+       }},
+      {"moments", "epsilon=0.001", [](Graph& g) { moments(matrix(g), {.epsilon = 1e-3}); }},
+      {"moments_grad", "",
+       [](Graph& g) { moments_grad(matrix(g), vector(g), vector(g), vector(g), vector(g)); }},
+      {"normalise", "", [](Graph& g) { normalise(matrix(g), vector(g), vector(g), vector(g), vector(g)); }},
+      {"normalise_grad", "",
+       [](Graph& g) { normalise_grad(matrix(g), vector(g), vector(g), vector(g), matrix(g)); }},
+  };
+}
+
+// Ops and leaves without a line in ops.def.
+std::vector<PrintedForm> other_forms() {
+  return {
+      {"all_reduce_sum", "", [](Graph& g) { all_reduce_sum(matrix(g)); }},
+      {"reorder", "to=aBcd16b",
+       [](Graph& g) {
+         apply(std::make_shared<Reorder>(Layout({0, 1, 2, 3}, {{1, 16}})), {image(g)});
+       }},
+      {"input", "name=x0, dtype=float32, shape=[2,3]", [](Graph& g) { matrix(g); }},
+      {"parameter", "name=w, dtype=float16, shape=[]",
+       [](Graph& g) {
+         g.parameter("w", {DType::float16, {}});
+       }},
+      {"buffer", "name=mean, dtype=int64, shape=[4]",
+       [](Graph& g) {
+         g.buffer("mean", {DType::int64, {4}});
+       }},
+      {"constant", "value=2.5", [](Graph& g) { g.constant(Tensor::of<float>({}, {2.5F})); }},
+      {"constant", "value=float32[2]",
+       [](Graph& g) {
+         g.constant(Tensor::of<float>({2}, {1, 2}));
+       }},
+      {"step_scalar", "name=learning_rate, dtype=float32, shape=[]",
+       [](Graph& g) { g.step_scalar(StepScalar::learning_rate, DType::float32); }},
+      {"arena_slice", "arena=state, state=1, offset=16, count=5",
+       [](Graph& g) {
+         g.arena_slice({.arena = ArenaKind::state, .state = 1, .offset = 16, .count = 5}, DType::float32);
+       }},
+  };
+}
+
+std::vector<PrintedForm> all_forms() {
+  std::vector<PrintedForm> all = elementwise_forms();
+  for (const auto& forms : {moving_forms(), reducing_forms(), image_forms(), other_forms()})
+    all.insert(all.end(), forms.begin(), forms.end());
+  return all;
+}
+
+// The last op of this name in the graph that the form builds.
+std::shared_ptr<const Op> op_of(const PrintedForm& form) {
+  Graph graph;
+  form.build(graph);
+  for (NodeId id = graph.size(); id-- > 0;)
+    if (graph.record(id).op->name() == form.name) return graph.record(id).op;
+  FAIL(fmt::format("the graph of the form of {} holds no such op", form.name));
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("every op of ops.def has a printed form in this file") {
+  const std::vector<PrintedForm> forms = all_forms();
+  for (const std::string_view op : every_op)
+    CHECK_MESSAGE(std::ranges::find(forms, op, &PrintedForm::name) != forms.end(),
+                  fmt::format("{} has no printed form in tests/ops/printed_forms_test.cpp; add one", op));
+}
+
+TEST_CASE("the printed form of an op does not change") {
+  for (const PrintedForm& form : all_forms()) {
+    CAPTURE(form.name);
+    CHECK(to_string(describe(*op_of(form))) == form.options);
+  }
+}
+
+TEST_CASE("the hash of a graph does not change") {
+  Graph graph;
+  const Node y = conv2d(image(graph), value(graph, {6, 2, 3, 2}), convolution);
+  sum(clip(y, -infinity, 0.5) * graph.constant(Tensor::of<float>({3}, {1, 2, 3})), {.axes = {0, 2}});
+  CHECK(structure_hash(graph) == 4857151198132151982U);
+}
+
+}  // namespace plexaura::testing::printed_forms_test
