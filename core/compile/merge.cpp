@@ -8,7 +8,7 @@ namespace plexaura {
 namespace {
 
 std::size_t hash_of(const Op& op, const std::vector<Value>& inputs) {
-  std::size_t hash = std::hash<std::string_view>{}(op.name()) ^ describe(op).hash();
+  std::size_t hash = std::hash<std::string_view>{}(op.name()) ^ op.description().hash();
   for (const Value input : inputs)
     hash = hash * 1099511628211U + std::size_t{input.node} * 31U + input.output;
   return hash;

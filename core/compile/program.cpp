@@ -115,7 +115,7 @@ std::uint64_t Program::plan_hash() const {
   for (const Instruction& instruction : instructions) {
     for (const NodeId id : instruction.nodes) {
       hash = fnv(graph->record(id).op->name(), hash);
-      hash = fnv(to_string(describe(*graph->record(id).op)), hash);
+      hash = fnv(to_string(graph->record(id).op->description()), hash);
     }
     for (const auto& output : instruction.outputs)
       if (output) hash = fnv(to_string(output->type) + to_string(output->layout), hash);

@@ -21,7 +21,7 @@ std::string text_of(const RegionQuery& query, const Candidate& candidate) {
   std::string text = region.kind;
   for (const NodeId node : region.nodes) {
     const NodeRecord& record = query.graph.record(node);
-    text += fmt::format("\n{} {{{}}}", record.op->name(), to_string(describe(*record.op)));
+    text += fmt::format("\n{} {{{}}}", record.op->name(), to_string(record.op->description()));
     for (const Value input : record.inputs) text += fmt::format(" {}", reference(region, input));
   }
   for (std::size_t i = 0; i < region.inputs.size(); ++i)

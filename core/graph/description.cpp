@@ -17,23 +17,6 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 still wants it said
 
-std::string text_of(const Description::Value& value) {
-  return std::visit(Overloaded{[](bool flag) { return std::string(flag ? "true" : "false"); },
-                               [](const std::string& text) { return text; },
-                               [](const std::vector<std::int64_t>& numbers) {
-                                 return fmt::format("[{}]", fmt::join(numbers, ","));
-                               },
-                               [](const std::vector<double>& numbers) {
-                                 return fmt::format("[{}]", fmt::join(numbers, ","));
-                               },
-                               [](const std::shared_ptr<const Tensor>& tensor) {
-                                 return tensor->elements() == 1 ? fmt::format("{}", tensor->to_doubles()[0])
-                                                                : to_string(tensor->type());
-                               },
-                               [](auto number) { return fmt::format("{}", number); }},
-                    value);
-}
-
 bool same(const Description::Value& a, const Description::Value& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
@@ -52,7 +35,7 @@ bool same(const Description::Value& a, const Description::Value& b) {
 
 }  // namespace
 
-Description& Description::put(std::string key, Value value) {
+Description& Description::add(std::string key, Value value) {
   fields_.emplace_back(std::move(key), std::move(value));
   return *this;
 }
@@ -65,6 +48,23 @@ bool Description::operator==(const Description& other) const {
     if (fields_[i].first != other.fields_[i].first || !same(fields_[i].second, other.fields_[i].second))
       return false;
   return true;
+}
+
+std::string text_of(const Description::Value& value) {
+  return std::visit(Overloaded{[](bool flag) { return std::string(flag ? "true" : "false"); },
+                               [](const std::string& text) { return text; },
+                               [](const std::vector<std::int64_t>& numbers) {
+                                 return fmt::format("[{}]", fmt::join(numbers, ","));
+                               },
+                               [](const std::vector<double>& numbers) {
+                                 return fmt::format("[{}]", fmt::join(numbers, ","));
+                               },
+                               [](const std::shared_ptr<const Tensor>& tensor) {
+                                 return tensor->elements() == 1 ? fmt::format("{}", tensor->to_doubles()[0])
+                                                                : to_string(tensor->type());
+                               },
+                               [](auto number) { return fmt::format("{}", number); }},
+                    value);
 }
 
 std::string to_string(const Description& description) {

@@ -13,7 +13,7 @@ namespace {
 std::string call_text(const Op& op, std::span<const TensorType> types) {
   std::string arguments;
   for (const TensorType& type : types) arguments += (arguments.empty() ? "" : ", ") + to_string(type);
-  const std::string options = to_string(describe(op));
+  const std::string options = to_string(op.description());
   return fmt::format("{}({}){}", op.name(), arguments,
                      options.empty() ? "" : fmt::format(" {{{}}}", options));
 }

@@ -24,21 +24,28 @@ std::string_view Leaf::name() const {
 
 std::vector<TensorType> Leaf::infer(std::span<const TensorType>) const { return {type_}; }
 
-void Leaf::describe(Description& description) const {
+Description Leaf::description() const {
+  Description description;
+  FieldWriter write(description);
   switch (kind_) {
     case LeafKind::constant:
-      description.add("value", value_);
+      write("value", value_);
       break;
     case LeafKind::arena_slice: {
       static constexpr std::array<const char*, 6> arenas{"value",  "gradient", "state",
                                                          "shadow", "addend",   "scaling"};
-      description.add("arena", std::string(arenas.at(static_cast<std::size_t>(slice_.arena))));
-      description.add("state", slice_.state).add("offset", slice_.offset).add("count", slice_.count);
+      write("arena", std::string(arenas.at(static_cast<std::size_t>(slice_.arena))));
+      write("state", slice_.state);
+      write("offset", slice_.offset);
+      write("count", slice_.count);
       break;
     }
     default:
-      description.add("name", label_).add("dtype", type_.dtype).add("shape", type_.shape);
+      write("name", label_);
+      write("dtype", type_.dtype);
+      write("shape", type_.shape);
   }
+  return description;
 }
 
 const Leaf* as_leaf(const Op& op) { return dynamic_cast<const Leaf*>(&op); }

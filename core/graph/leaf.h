@@ -56,7 +56,7 @@ class PLEXAURA_API Leaf final : public Op {
   std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {}; }
-  void describe(Description& description) const override;
+  Description description() const override;
 
  private:
   LeafKind kind_;

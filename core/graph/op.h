@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/export.h"
-#include "core/graph/description.h"
+#include "core/graph/fields.h"
 #include "core/graph/node.h"
 
 namespace plexaura {
@@ -73,28 +73,26 @@ class PLEXAURA_API Op {
   // the inputs. Default: throws UserError, "has no gradient".
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
-  // Adds every option. Printing, hashing and equality come from it.
-  virtual void describe(Description&) const {}
+  // Its options, from which printing, hashing and equality come. Default: none.
+  virtual Description description() const { return {}; }
 
   virtual OpTraits traits() const { return {}; }
 };
 
-// An op with options: a struct that adds every one of them to a Description, `void describe(Description&) const`.
-// Printing, hashing and equality come from there, and kernels read options(). A class of this kind stands in the
-// header, beside its builder; one without options stands in the source file, where nobody else sees it.
+// An op with options: a struct that lists its fields as core/graph/fields.h says. Kernels read options(). A class of this
+// kind stands in the header, beside its builder; one without options stands in the source file, where nobody else sees it.
 template <class Options>
 class OpWith : public Op {
  public:
   explicit OpWith(Options options) : options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
-  void describe(Description& description) const final { options_.describe(description); }
+  Description description() const final { return description_of(options_); }
 
  private:
   Options options_;
 };
 
-PLEXAURA_API Description describe(const Op& op);
 PLEXAURA_API bool operator==(const Op& a, const Op& b);  // same name, every option equal
 
 // The op as its own class, for kernels that read its options; `name` has been compared already.

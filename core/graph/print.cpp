@@ -23,7 +23,7 @@ std::string node_line(const Graph& graph, NodeId id) {
   const NodeRecord& record = graph.record(id);
   std::string inputs;
   for (const Value input : record.inputs) inputs += (inputs.empty() ? "" : ", ") + value_text(graph, input);
-  const std::string options = to_string(describe(*record.op));
+  const std::string options = to_string(record.op->description());
   return fmt::format("%{} = {}({}){} : {}   # {}\n", id, record.op->name(), inputs,
                      options.empty() ? "" : fmt::format(" {{{}}}", options), types_text(record),
                      to_string(record.origin));

@@ -24,7 +24,7 @@ std::uint64_t structure_hash(const Graph& graph) {
   std::uint64_t hash = fnv_start;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const NodeRecord& record = graph.record(id);
-    const Description description = describe(*record.op);
+    const Description description = record.op->description();
     std::string text = fmt::format("{} {} of ", record.op->name(), to_string(description));
     for (const Value& input : record.inputs) text += input_text(input);
     for (const TensorType& type : record.types) text += to_string(type);

@@ -14,7 +14,7 @@ namespace plexaura {
 
 struct BatchNormOptions {
   double epsilon = 1e-5;  // above 0
-  void describe(Description& to) const { to.add("epsilon", epsilon); }
+  static void fields(auto& self, auto& visitor) { visitor("epsilon", self.epsilon); }
 };
 
 struct MomentsResult {

@@ -13,7 +13,7 @@ PLEXAURA_API Node concat(std::vector<Operand> parts, std::int64_t axis);
 
 struct ConcatOptions {
   std::int64_t axis = 0;
-  void describe(Description& to) const { to.add("axis", axis); }
+  static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
 // Inputs: one or more.

@@ -45,23 +45,6 @@ void require_outputs(const Window2d& window, Size2d input, const Shape& grad_out
 
 }  // namespace
 
-void Conv2dOptions::describe(Description& to) const {
-  plexaura::describe(to, "stride", stride);
-  plexaura::describe(to, "padding", padding);
-  plexaura::describe(to, "dilation", dilation);
-  to.add("groups", groups);
-}
-
-void Conv2dInputGradOptions::describe(Description& to) const {
-  plexaura::describe(to, "input", input);
-  Conv2dOptions::describe(to);
-}
-
-void Conv2dWeightGradOptions::describe(Description& to) const {
-  plexaura::describe(to, "kernel", kernel);
-  Conv2dOptions::describe(to);
-}
-
 std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, inputs.size() == 3 ? 3 : 2);
   require_operands(inputs[0], inputs[1], options());

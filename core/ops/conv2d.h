@@ -13,7 +13,12 @@ struct Conv2dOptions {
   // Input and output channels are split into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    visitor("stride", self.stride);
+    visitor("padding", self.padding);
+    visitor("dilation", self.dilation);
+    visitor("groups", self.groups);
+  }
 };
 
 // Cross-correlation, which everyone calls convolution:
@@ -43,7 +48,11 @@ class PLEXAURA_API Conv2d final : public OpWith<Conv2dOptions> {
 
 struct Conv2dInputGradOptions : Conv2dOptions {
   Size2d input = {};
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("input", self.input);
+    Conv2dOptions::fields(self, visitor);
+  }
 };
 
 // Inputs: weights, grad_out.
@@ -57,7 +66,11 @@ class PLEXAURA_API Conv2dInputGrad final : public OpWith<Conv2dInputGradOptions>
 
 struct Conv2dWeightGradOptions : Conv2dOptions {
   Size2d kernel = {};
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("kernel", self.kernel);
+    Conv2dOptions::fields(self, visitor);
+  }
 };
 
 // Inputs: x, grad_out.

@@ -57,9 +57,10 @@ std::string_view name_of(Reduction reduction) {
   return names.at(static_cast<std::size_t>(reduction));
 }
 
-void CrossEntropyOptions::describe(Description& to) const {
-  to.add("reduction", std::string(name_of(reduction)));
-  if (ignore) to.add("ignore", *ignore);
+Reduction FieldForm<Reduction>::from(const std::string& name) {
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
+    if (name == name_of(reduction)) return reduction;
+  throw RuleError(fmt::format("must be mean, sum or none, not '{}'", name));
 }
 
 std::vector<TensorType> SoftmaxCrossEntropy::infer(std::span<const TensorType> inputs) const {

@@ -12,11 +12,21 @@ namespace plexaura {
 enum class Reduction : std::uint8_t { mean, sum, none };
 PLEXAURA_API std::string_view name_of(Reduction reduction);
 
+template <>
+struct PLEXAURA_API FieldForm<Reduction> {
+  static std::string of(Reduction reduction) { return std::string(name_of(reduction)); }
+  static Reduction from(const std::string& name);
+};
+
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   // Samples of this label have the loss 0 and the gradient 0, and a mean is over the others. It may be a class or not.
   std::optional<std::int64_t> ignore = {};
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("reduction", self.reduction);
+    visitor("ignore", self.ignore);
+  }
 };
 
 // The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].

@@ -8,17 +8,27 @@ namespace plexaura {
 struct DropoutOptions {
   double p = 0.5;     // the probability that an element becomes 0; at least 0 and less than 1
   bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("p", self.p);
+    visitor("batch", self.batch);
+  }
 };
 
 // With the number that tells its draws from those of the graph's other random ops.
 struct DropoutDraws : DropoutOptions {
   std::int64_t stream = 0;
-  void describe(Description& to) const { to.add("p", p).add("batch", batch).add("stream", stream); }
+
+  static void fields(auto& self, auto& visitor) {
+    DropoutOptions::fields(self, visitor);
+    visitor("stream", self.stream);
+  }
 };
 
 struct DropoutGradOptions {
   double p = 0.5;
-  void describe(Description& to) const { to.add("p", p); }
+
+  static void fields(auto& self, auto& visitor) { visitor("p", self.p); }
 };
 
 // Sets elements of x to 0 with probability p and divides the others by 1 - p. In Mode::inference, or with p =

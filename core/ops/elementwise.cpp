@@ -4,10 +4,6 @@
 
 namespace plexaura {
 
-void FunctionOptions::describe(Description& to) const {
-  for (std::size_t i = 0; i < values.size(); ++i) to.add(std::string(names[i]), values[i]);
-}
-
 std::vector<TensorType> UnaryOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   require_floating(inputs[0]);

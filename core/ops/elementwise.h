@@ -15,7 +15,9 @@ struct FunctionOptions {
   std::vector<std::string_view> names = {};  // of static storage
   std::vector<double> values = {};
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    for (std::size_t i = 0; i < self.values.size(); ++i) visitor(self.names[i], self.values[i]);
+  }
 };
 
 // What every op with a functor is: its kernels read the options.

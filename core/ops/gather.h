@@ -7,7 +7,7 @@ namespace plexaura {
 
 struct GatherOptions {
   std::int64_t axis = 0;  // of x; negative ones count from the back
-  void describe(Description& to) const { to.add("axis", axis); }
+  static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
 // The elements of x at indices of one axis, as numpy's take: x [A..., N, B...] and indices int64 [I...] ->
@@ -36,7 +36,10 @@ class PLEXAURA_API Gather final : public OpWith<GatherOptions> {
 struct GatherGradOptions {
   std::int64_t axis = 0;  // of the result, from the front
   std::int64_t extent = 0;
-  void describe(Description& to) const { to.add("axis", axis).add("extent", extent); }
+  static void fields(auto& self, auto& visitor) {
+    visitor("axis", self.axis);
+    visitor("extent", self.extent);
+  }
 };
 
 // Inputs: grad_out, indices.

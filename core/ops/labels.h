@@ -20,7 +20,11 @@ PLEXAURA_API Node top_k_correct(Operand logits, Operand labels, std::int64_t k =
 struct OneHotOptions {
   std::int64_t classes = 0;
   DType dtype = DType::float32;
-  void describe(Description& to) const { to.add("classes", classes).add("dtype", dtype); }
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("classes", self.classes);
+    visitor("dtype", self.dtype);
+  }
 };
 
 class PLEXAURA_API OneHot final : public OpWith<OneHotOptions> {
@@ -33,7 +37,8 @@ class PLEXAURA_API OneHot final : public OpWith<OneHotOptions> {
 
 struct TopKCorrectOptions {
   std::int64_t k = 1;
-  void describe(Description& to) const { to.add("k", k); }
+
+  static void fields(auto& self, auto& visitor) { visitor("k", self.k); }
 };
 
 class PLEXAURA_API TopKCorrect final : public OpWith<TopKCorrectOptions> {

@@ -9,7 +9,10 @@ struct MatMulOptions {
   bool transpose_a = false;  // a is [..., K, M]
   bool transpose_b = false;  // b is [..., N, K]
 
-  void describe(Description& to) const { to.add("transpose_a", transpose_a).add("transpose_b", transpose_b); }
+  static void fields(auto& self, auto& visitor) {
+    visitor("transpose_a", self.transpose_a);
+    visitor("transpose_b", self.transpose_b);
+  }
 };
 
 // The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]; the axes in

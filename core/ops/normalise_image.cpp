@@ -33,10 +33,6 @@ void require_one_per_channel(const char* what, const std::vector<double>& values
 
 }  // namespace
 
-void NormaliseImageOptions::describe(Description& to) const {
-  to.add("mean", scale.mean).add("stddev", scale.stddev).add("dtype", dtype);
-}
-
 std::vector<TensorType> NormaliseImage::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   if (inputs[0].dtype != DType::uint8)

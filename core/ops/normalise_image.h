@@ -16,7 +16,12 @@ struct PixelScale {
 struct NormaliseImageOptions {
   PixelScale scale = {};
   DType dtype = DType::float32;  // of the result, floating
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("mean", self.scale.mean);
+    visitor("stddev", self.scale.stddev);
+    visitor("dtype", self.dtype);
+  }
 };
 
 // Images as bytes -> numbers around 0: (x / 255 - mean) / stddev of the channel. Each of the three steps is rounded to

@@ -52,18 +52,25 @@ void require_fraction(double value, std::string_view what) {
     throw RuleError(fmt::format("{} must be at least 0 and less than 1, not {}", what, value));
 }
 
-// The segments lie end to end, so their counts say where they begin.
-void describe_decay(Description& description, const std::vector<DecaySegment>& decay) {
-  std::vector<std::int64_t> counts;
-  std::vector<double> factors;
+}  // namespace
+
+DecayFields::DecayFields(const std::vector<DecaySegment>& decay) {
   for (const DecaySegment& segment : decay) {
-    counts.push_back(segment.count);
-    factors.push_back(segment.decay);
+    counts_.push_back(segment.count);
+    factors_.push_back(segment.decay);
   }
-  description.add("decay_counts", counts).add("decay", factors);
 }
 
-}  // namespace
+std::vector<DecaySegment> DecayFields::segments() const {
+  if (counts_.size() != factors_.size())
+    throw RuleError(fmt::format("must have a factor for each of the {} decay_counts, not {}", counts_.size(),
+                                factors_.size()));
+  std::vector<DecaySegment> decay;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < counts_.size(); offset += counts_[i++])
+    decay.push_back({.offset = offset, .count = counts_[i], .decay = factors_[i]});
+  return decay;
+}
 
 std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const {
   const std::size_t slices = options().momentum == 0 ? 2 : 3;
@@ -77,11 +84,6 @@ std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const
   return std::vector<TensorType>(slices - 1, inputs[0]);
 }
 
-void SgdOptions::describe(Description& to) const {
-  to.add("momentum", momentum).add("nesterov", nesterov);
-  describe_decay(to, decay);
-}
-
 std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) const {
   require_inputs_and_scale(inputs, 6);
   require_slices(inputs, 4);
@@ -93,11 +95,6 @@ std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) cons
     throw RuleError(fmt::format("epsilon must be above 0, not {}", options().epsilon));
   require_cover(options().decay, inputs[0].shape[0]);
   return std::vector<TensorType>(3, inputs[0]);
-}
-
-void AdamOptions::describe(Description& to) const {
-  to.add("beta1", beta1).add("beta2", beta2).add("epsilon", epsilon).add("decoupled", decoupled);
-  describe_decay(to, decay);
 }
 
 SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options,

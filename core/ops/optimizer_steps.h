@@ -1,5 +1,6 @@
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "core/base/export.h"
@@ -19,12 +20,35 @@ struct DecaySegment {
   double decay = 0;
 };
 
+// The segments of a slice as fields: their counts and their factors. They lie end to end, so counts say where they begin.
+class DecayFields {
+ public:
+  PLEXAURA_API explicit DecayFields(const std::vector<DecaySegment>& decay);
+  // Throws RuleError unless there are as many counts as factors.
+  PLEXAURA_API std::vector<DecaySegment> segments() const;
+
+  static void visit(auto& decay, auto& visitor) {
+    DecayFields of(decay);
+    visitor("decay_counts", of.counts_);
+    visitor("decay", of.factors_);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(decay)>>) decay = of.segments();
+  }
+
+ private:
+  std::vector<std::int64_t> counts_;
+  std::vector<double> factors_;
+};
+
 struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;                 // needs momentum
   std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    visitor("momentum", self.momentum);
+    visitor("nesterov", self.nesterov);
+    DecayFields::visit(self.decay, visitor);
+  }
 };
 
 struct SgdResult {
@@ -45,7 +69,13 @@ struct AdamOptions {
   bool decoupled = false;                // AdamW: decay acts on the value and not through the gradient
   std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    visitor("beta1", self.beta1);
+    visitor("beta2", self.beta2);
+    visitor("epsilon", self.epsilon);
+    visitor("decoupled", self.decoupled);
+    DecayFields::visit(self.decay, visitor);
+  }
 };
 
 struct AdamResult {

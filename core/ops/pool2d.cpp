@@ -53,14 +53,6 @@ void require_index(const TensorType& index, const TensorType& pooled) {
 }  // namespace
 
 // Averages that leave the padding out are the only ones that say so.
-void PoolOptions::describe(Description& to) const {
-  plexaura::describe(to, "kernel", window.kernel);
-  plexaura::describe(to, "stride", window.stride);
-  plexaura::describe(to, "padding", window.padding);
-  plexaura::describe(to, "input", input);
-  if (!count_include_pad) to.add("count_include_pad", false);
-}
-
 TensorType PoolOp::pooled(const TensorType& x) const {
   require_floating(x);
   require_nchw(x);

@@ -48,7 +48,13 @@ struct PoolOptions {
   Size2d input{0, 0};             // height and width of the input, for those that go back to it
   bool count_include_pad = true;  // of averages
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    visitor("kernel", self.window.kernel);
+    visitor("stride", self.window.stride);
+    visitor("padding", self.window.padding);
+    visitor("input", self.input);
+    visitor("count_include_pad", self.count_include_pad, true);
+  }
 };
 
 // What the pooling ops have in common.

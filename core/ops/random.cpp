@@ -39,11 +39,6 @@ Node draw(Graph& graph, RandomValues::Kind kind, RandomDraws draws, std::source_
 
 }  // namespace
 
-void RandomDraws::describe(Description& to) const {
-  to.add("dtype", type.dtype).add("shape", type.shape).add("first", first).add("second", second);
-  to.add("batch", batch).add("stream", stream);
-}
-
 double RandomDraws::largest() const {
   const double high = held(second, type.dtype);
   return held(first, type.dtype) < high ? below(high, type.dtype) : high;

@@ -8,6 +8,8 @@ namespace plexaura {
 
 struct RandomOptions {
   bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
+
+  static void fields(auto& self, auto& visitor) { visitor("batch", self.batch); }
 };
 
 // Random values of a floating type, in both modes. What is drawn is a function of the run's seed, the step, this op's
@@ -33,7 +35,16 @@ struct RandomDraws : RandomOptions {
   double first = 0;   // the lower bound, or the mean
   double second = 1;  // the upper bound, or the deviation
   std::int64_t stream = 0;
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("dtype", self.type.dtype);
+    visitor("shape", self.type.shape);
+    visitor("first", self.first);
+    visitor("second", self.second);
+    RandomOptions::fields(self, visitor);
+    visitor("stream", self.stream);
+  }
+
   // The largest number of the dtype that uniform() draws.
   PLEXAURA_API double largest() const;
 };

@@ -11,7 +11,10 @@ struct ReduceOptions {
   std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
   bool keepdims = false;                // reduced axes stay, with extent 1
 
-  void describe(Description& to) const { to.add("axes", axes).add("keepdims", keepdims); }
+  static void fields(auto& self, auto& visitor) {
+    visitor("axes", self.axes);
+    visitor("keepdims", self.keepdims);
+  }
 };
 
 // The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type. The result has x's

@@ -8,7 +8,9 @@ namespace plexaura {
 
 struct ReorderOptions {
   Layout to;
-  void describe(Description& description) const { description.add("to", to_string(to)); }
+
+  // Written only: no layout is made of a text.
+  static void fields(auto& self, auto& visitor) { visitor("to", to_string(self.to)); }
 };
 
 // The same value in another physical layout: put into a program by compile where the layouts of two kernels

@@ -24,7 +24,7 @@ PLEXAURA_API Node permute(Operand x, std::vector<std::int64_t> axes);
 
 struct ReshapeOptions {
   std::vector<std::int64_t> extents = {};  // one may be -1
-  void describe(Description& to) const { to.add("shape", extents); }
+  static void fields(auto& self, auto& visitor) { visitor("shape", self.extents); }
 };
 
 class PLEXAURA_API Reshape final : public OpWith<ReshapeOptions> {
@@ -38,7 +38,7 @@ class PLEXAURA_API Reshape final : public OpWith<ReshapeOptions> {
 
 struct BroadcastToOptions {
   Shape shape = {};
-  void describe(Description& to) const { to.add("shape", shape); }
+  static void fields(auto& self, auto& visitor) { visitor("shape", self.shape); }
 };
 
 class PLEXAURA_API BroadcastTo final : public OpWith<BroadcastToOptions> {
@@ -52,7 +52,7 @@ class PLEXAURA_API BroadcastTo final : public OpWith<BroadcastToOptions> {
 
 struct PermuteOptions {
   std::vector<std::int64_t> axes = {};  // from the front
-  void describe(Description& to) const { to.add("axes", axes); }
+  static void fields(auto& self, auto& visitor) { visitor("axes", self.axes); }
 };
 
 class PLEXAURA_API Permute final : public OpWith<PermuteOptions> {

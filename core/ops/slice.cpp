@@ -21,18 +21,6 @@ SliceIndices indices_in(const SliceOptions& options, const Shape& shape) {
 
 }  // namespace
 
-void SliceOptions::describe(Description& to) const {
-  to.add("axis", axis);
-  if (start) to.add("start", *start);
-  if (stop) to.add("stop", *stop);
-  to.add("step", step);
-}
-
-void SliceGradOptions::describe(Description& to) const {
-  SliceOptions::describe(to);
-  to.add("extent", extent);
-}
-
 SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent) {
   if (options.step < 1) throw RuleError(fmt::format("the step must be 1 or more, not {}", options.step));
   const auto inside = [extent](std::int64_t index) {

@@ -15,7 +15,12 @@ struct SliceOptions {
   std::optional<std::int64_t> stop = {};
   std::int64_t step = 1;  // at least 1
 
-  PLEXAURA_API void describe(Description& to) const;
+  static void fields(auto& self, auto& visitor) {
+    visitor("axis", self.axis);
+    visitor("start", self.start);
+    visitor("stop", self.stop);
+    visitor("step", self.step);
+  }
 };
 
 // The elements of x at these indices of an axis, of any dtype; all of the other axes. May be empty.
@@ -47,7 +52,11 @@ class PLEXAURA_API SliceOp final : public OpWith<SliceOptions> {
 
 struct SliceGradOptions : SliceOptions {
   std::int64_t extent = 0;
-  PLEXAURA_API void describe(Description& to) const;
+
+  static void fields(auto& self, auto& visitor) {
+    SliceOptions::fields(self, visitor);
+    visitor("extent", self.extent);
+  }
 };
 
 class PLEXAURA_API SliceGrad final : public OpWith<SliceGradOptions> {

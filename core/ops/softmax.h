@@ -14,7 +14,7 @@ PLEXAURA_API Node log_softmax(Operand x, std::int64_t axis = -1);
 
 struct SoftmaxOptions {
   std::int64_t axis = 0;  // from the front
-  void describe(Description& to) const { to.add("axis", axis); }
+  static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
 // The class behind both.

@@ -47,7 +47,8 @@ inline Node operator-(Operand x) { return neg(x); }
 
 struct CastOptions {
   DType dtype = DType::float32;
-  void describe(Description& to) const { to.add("dtype", dtype); }
+
+  static void fields(auto& self, auto& visitor) { visitor("dtype", self.dtype); }
 };
 
 class PLEXAURA_API Cast final : public OpWith<CastOptions> {

@@ -34,6 +34,12 @@ void require_within(Size2d size, std::int64_t smallest, const char* what) {
 
 }  // namespace
 
+Size2d FieldForm<Size2d>::from(const std::vector<std::int64_t>& both) {
+  if (both.size() != 2)
+    throw RuleError(fmt::format("must be two numbers, along H and along W, not {}", both.size()));
+  return {both[0], both[1]};
+}
+
 void Window2d::check() const {
   require_within(kernel, 1, "kernel");
   require_within(stride, 1, "stride");
@@ -51,10 +57,6 @@ void require_nchw(const TensorType& type) {
   if (type.shape.rank() != 4)
     throw RuleError(
         fmt::format("needs the axes N, C, H and W (here {} axes); reshape the value", type.shape.rank()));
-}
-
-void describe(Description& description, const char* key, Size2d size) {
-  description.add(key, std::vector<std::int64_t>{size.h, size.w});
 }
 
 }  // namespace plexaura

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <vector>
 
 #include "core/graph/op.h"
 
@@ -16,6 +17,12 @@ struct Size2d {
   constexpr Size2d(std::integral auto both) : h(both), w(both) {}
   constexpr Size2d(std::integral auto along_h, std::integral auto along_w) : h(along_h), w(along_w) {}
   constexpr bool operator==(const Size2d&) const = default;
+};
+
+template <>
+struct PLEXAURA_API FieldForm<Size2d> {
+  static std::vector<std::int64_t> of(Size2d size) { return {size.h, size.w}; }
+  static Size2d from(const std::vector<std::int64_t>& both);
 };
 
 // How a window moves over the axes H and W of a value [N, C, H, W]: what convolution and pooling have in
@@ -35,6 +42,5 @@ struct Window2d {
 inline Size2d spatial(const Shape& shape) { return {shape[2], shape[3]}; }
 // Throws RuleError unless the value has the axes N, C, H and W.
 void require_nchw(const TensorType& type);
-void describe(Description& description, const char* key, Size2d size);
 
 }  // namespace plexaura

@@ -24,26 +24,13 @@ bool has_wrong_case(std::string_view op) {
   return std::ranges::any_of(all_wrong_cases(), [&](const WrongCase& wrong) { return wrong.op == op; });
 }
 
-// Whether the graph that a case builds for a dtype holds the op.
-bool uses(const OpCase& op_case, DType dtype) {
-  Graph graph;
-  std::vector<Node> inputs;
-  for (const CaseInput& input : op_case.inputs)
-    inputs.push_back(
-        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
-  op_case.build(graph, inputs);
-  for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph.record(id).op->name() == op_case.op) return true;
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("every op of ops.def has a case that uses it") {
   for (const std::string_view op : every_op)
     CHECK_MESSAGE(has_case(op), fmt::format("{} has no OpCase in tests/ops", op));
   for (const OpCase& op_case : all_cases())
-    CHECK_MESSAGE((uses(op_case, DType::float64) || uses(op_case, DType::float32)),
+    CHECK_MESSAGE((op_in(op_case, DType::float64) || op_in(op_case, DType::float32)),
                   fmt::format("'{}' does not use {}", op_case.name, op_case.op));
   MESSAGE(fmt::format("{} ops, {} cases, {} wrong uses", every_op.size(), all_cases().size(),
                       all_wrong_cases().size()));

@@ -70,7 +70,7 @@ TEST_CASE("only a loss that ignores a label prints which") {
   const Node labels = labels_of(graph, 3);
   const auto options_of = [&](const CrossEntropyOptions& options) {
     const Node loss = softmax_cross_entropy(logits, labels, options);
-    return to_string(describe(*graph.record(loss.id()).op));
+    return to_string(graph.record(loss.id()).op->description());
   };
   CHECK(options_of({}) == "reduction=mean");
   CHECK(options_of({.reduction = Reduction::sum, .ignore = -1}) == "reduction=sum, ignore=-1");

@@ -21,27 +21,27 @@ namespace {
 
 OpCase reduced(const std::string& op, Shape shape, ReduceOptions options) {
   const bool is_sum = op == "sum";
-  return {
-      op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::sum, options))) + "}",
-      op,
-      [=](Graph&, auto x) { return std::vector{is_sum ? sum(x[0], options) : mean(x[0], options)}; },
-      {{std::move(shape)}},
-      [=](auto x) {
-        return std::vector{reference::reduce(x[0], options, is_sum ? reference::sum : reference::mean)};
-      }};
+  return {op + " of " + to_string(shape) + ", {" +
+              to_string(Reduce(Reduce::Kind::sum, options).description()) + "}",
+          op,
+          [=](Graph&, auto x) { return std::vector{is_sum ? sum(x[0], options) : mean(x[0], options)}; },
+          {{std::move(shape)}},
+          [=](auto x) {
+            return std::vector{reference::reduce(x[0], options, is_sum ? reference::sum : reference::mean)};
+          }};
 }
 
 OpCase chosen(const std::string& op, Shape shape, ReduceOptions options) {
   const bool largest = op == "max";
-  return {
-      op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::max, options))) + "}",
-      op,
-      [=](Graph&, auto x) { return std::vector{largest ? max(x[0], options) : min(x[0], options)}; },
-      {{std::move(shape), distinct(0.25)}},
-      [=](auto x) {
-        return std::vector{
-            reference::reduce(x[0], options, largest ? reference::largest : reference::smallest)};
-      }};
+  return {op + " of " + to_string(shape) + ", {" +
+              to_string(Reduce(Reduce::Kind::max, options).description()) + "}",
+          op,
+          [=](Graph&, auto x) { return std::vector{largest ? max(x[0], options) : min(x[0], options)}; },
+          {{std::move(shape), distinct(0.25)}},
+          [=](auto x) {
+            return std::vector{
+                reference::reduce(x[0], options, largest ? reference::largest : reference::smallest)};
+          }};
 }
 
 OpCase place(Shape shape, std::int64_t axis, bool keepdims) {

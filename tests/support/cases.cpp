@@ -136,6 +136,18 @@ void check_all(const WrongCases& cases) {
   }
 }
 
+std::shared_ptr<const Op> op_in(const OpCase& op_case, DType dtype) {
+  Graph graph;
+  std::vector<Node> inputs;
+  for (const CaseInput& input : op_case.inputs)
+    inputs.push_back(
+        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
+  op_case.build(graph, inputs);
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph.record(id).op->name() == op_case.op) return graph.record(id).op;
+  return nullptr;
+}
+
 Node output_of(const Node& node, std::uint32_t output) { return {node.graph(), {node.id(), output}}; }
 
 }  // namespace plexaura::testing

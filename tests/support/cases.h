@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ void check_all(const WrongCases& cases);
 // Results of the kernels that the test backend offers besides the first. What it takes only where it was measured to be
 // faster is left out on a backend with host memory: there, tests of its own know how far such results may be off.
 void check_other_kernels(const Cases& cases);
+
+// The op of a case in the graph that the case builds for a dtype; null where that has none.
+std::shared_ptr<const Op> op_in(const OpCase& op_case, DType dtype);
 
 // Another output of the op that made this value.
 Node output_of(const Node& node, std::uint32_t output);

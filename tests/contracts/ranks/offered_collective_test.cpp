@@ -22,7 +22,7 @@ namespace {
 
 struct RankSumOptions {
   Collective* ranks = nullptr;
-  void describe(Description& to) const { to.add("rank", std::int64_t{ranks->rank()}); }
+  static void fields(auto& self, auto& visitor) { visitor("rank", std::int64_t{self.ranks->rank()}); }
 };
 
 // What the library of the backend does, on the device's own thread and memory.

@@ -9,11 +9,7 @@
 namespace {
 
 using namespace plexaura;
-
-struct CubeOptions {
-  double offset = 0;
-  void describe(Description& to) const { to.add("offset", offset); }
-};
+using third_party::CubeOptions;
 
 // y = x^3 + offset.
 class Cube final : public OpWith<CubeOptions> {

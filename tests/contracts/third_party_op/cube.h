@@ -2,6 +2,16 @@
 
 #include "core/graph/node.h"
 
+namespace third_party {
+
+struct CubeOptions {
+  double offset = 0;
+
+  static void fields(auto& self, auto& visitor) { visitor("offset", self.offset); }
+};
+
+}  // namespace third_party
+
 // What the object shows, under names that dlsym finds.
 extern "C" {
 __attribute__((visibility("default"))) void third_party_register();
