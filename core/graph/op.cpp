@@ -17,4 +17,12 @@ bool operator==(const Op& a, const Op& b) {
   return a.name() == b.name() && a.description() == b.description();
 }
 
+void throw_wrong_class(const Op& op) {
+  throw UserError(
+      fmt::format("the op named '{}' is of another class than the one that its kernel reads; give every op a "
+                  "name of its own, and "
+                  "cast it to the class of that name",
+                  op.name()));
+}
+
 }  // namespace plexaura

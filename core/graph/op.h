@@ -95,10 +95,14 @@ class OpWith : public Op {
 
 PLEXAURA_API bool operator==(const Op& a, const Op& b);  // same name, every option equal
 
-// The op as its own class, for kernels that read its options; `name` has been compared already.
+[[noreturn]] PLEXAURA_API void throw_wrong_class(const Op& op);
+
+// The op as its own class, for kernels that read its options; the op may come from another shared object. Throws
+// UserError for an op of another class.
 template <class T>
 const T& op_cast(const Op& op) {
-  return static_cast<const T&>(op);
+  if (const auto* own = dynamic_cast<const T*>(&op)) return *own;
+  throw_wrong_class(op);
 }
 
 }  // namespace plexaura

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 #include <functional>
 
+#include "core/base/error.h"
 #include "core/ops/binary.h"
+#include "core/ops/matmul.h"
 #include "testing/check_gradients.h"
 #include "testing/run.h"
 #include "testing/values.h"
@@ -61,6 +63,14 @@ TEST_CASE("such ops are merged only where every option is equal") {
   VM vm(program, test_backend());
   vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});
   CHECK(vm.output().to_doubles() == std::vector<double>{7, 28, 85, 196});
+}
+
+TEST_CASE("an op from a third shared object has its own class in every other one") {
+  const Builder cube = open_object();
+  Graph graph;
+  const Op& op = *graph.record(cube(graph.input("x", {DType::float32, {4}}), 3).id()).op;
+  CHECK(op_cast<OpWith<third_party::CubeOptions>>(op).options().offset == 3);
+  CHECK_THROWS_AS(op_cast<MatMul>(op), UserError);
 }
 
 }  // namespace plexaura::testing::third_party_op_test
