@@ -12,7 +12,6 @@ namespace plexaura {
 
 Strategy::~Strategy() = default;
 
-std::unique_ptr<Memory> Strategy::value_memory(std::size_t) { return nullptr; }
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
 
 // The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the
@@ -105,25 +104,6 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
                        bucket ? bytes(placed, ArenaKind::gradient) : 0, placed.role, bucket});
   }
   return entries;
-}
-
-std::vector<std::byte> WeightsImmigration::emigrate_all() const {
-  std::vector<std::byte> bytes(placement().bytes(ArenaKind::value));
-  copy_to_host(store_.backend(), bytes.data(), store_.values(), bytes.size());
-  return bytes;
-}
-
-void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const Placement& placement) {
-  if (placement != store_.placement())
-    throw UserError(
-        "the whole store can be overwritten only with values of an equal placement; immigrate tensor by "
-        "tensor instead");
-  const std::size_t bytes = placement.bytes(ArenaKind::value);
-  if (values.size() != bytes)
-    throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
-  copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
-  store_.update_shadow();
-  store_.raise_version();
 }
 
 namespace {
@@ -221,6 +201,7 @@ void WeightsImmigration::sum_on_device(std::size_t bucket, Event& final, DeviceS
 
 void WeightsImmigration::begin_step(const StepPlace& place, bool stop) {
   place_ = place;
+  shards_before_ = 0;
   if (!staging_) return;
   const std::lock_guard lock(mutex_);
   stop_ = stop;

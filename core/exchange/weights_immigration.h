@@ -29,14 +29,9 @@ class Profile;
 class StagedCopy;
 
 struct UpdateAnswer {
-  enum class Kind : std::uint8_t {
-    ready,   // to be updated
-    repeat,  // the gradients are computed again
-    skip,    // nothing is updated, for weights arrive instead: in after_update or before_use; the step counts
-    stop     // nothing is updated, and the run ends
-  };
-  Kind kind = Kind::ready;
-  // With `ready`: the update of this bucket starts after it; null: at once. The step fails with its failure, and
+  // Nothing is updated, because the weights arrive in after_update instead. The step counts.
+  bool skip = false;
+  // The update of this bucket starts after it; null: at once. The step fails with its failure, and
   // where it has not passed after `deadline_seconds`. On a device of its own the update may have begun then.
   ExchangeEvent* event = nullptr;
   double deadline_seconds = 60;
@@ -76,10 +71,6 @@ class PLEXAURA_API WeightsImmigration {
   Tensor emigrate(std::string_view name) const { return store_.read(name); }
   void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
 
-  // The whole value arena, physical: bytes of another store are taken only together with an equal placement
-  // (UserError).
-  std::vector<std::byte> emigrate_all() const;
-  void immigrate_all(std::span<const std::byte> values, const Placement& placement);
   const Placement& placement() const { return store_.placement(); }
 
   // The whole value arena where the host can reach it: the arena itself where the backend's memory is host memory,
@@ -89,7 +80,7 @@ class PLEXAURA_API WeightsImmigration {
   void store_values();
 
   // What an update reads beside values and gradients: the optimizer's state, and the loss scale if there is one. Legal
-  // where immigrate() is, and taken as immigrate_all() takes values.
+  // where immigrate() is. Physical: that of another store is taken only together with an equal placement (UserError).
   std::vector<std::byte> emigrate_state() const;
   void immigrate_state(std::span<const std::byte> state, const Placement& placement);
 
@@ -130,8 +121,6 @@ class PLEXAURA_API WeightsImmigration {
   void begin_step(const StepPlace& place, bool stop);
   // For the engine: the gradients in the arena are those of a shard, and another one of this step follows.
   void keep_shard();
-  // For the engine, when the step begins again.
-  void drop_shards() { shards_before_ = 0; }
   // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
   // null: none.
   std::exception_ptr failure() const;
@@ -183,13 +172,12 @@ struct HookSet {
   bool gradients_ready = false;
   bool before_update = false;
   bool agree = false;  // and so no bucket is updated before all have been exchanged
-  bool before_use = false;
   bool after_update = false;
   bool show_weights = false;  // others are looked at than those that train
   // Buckets stay where the device has them, and sum_on_device() sums them: no copy is made, and what the device fails in
   // is told to this rank alone. Changes nothing where the backend's memory is host memory.
   bool on_device = false;
-  // With before_update, where all answers are ready: a bucket may be updated as late as the next step needs it, while
+  // With before_update, where no answer skips the update: a bucket may be updated as late as the next step needs it, while
   // others are still to be exchanged. before_update is then called for the last bucket at the end of the step, and for
   // each of the others at the first instruction of the next one that reads its weights or writes its gradients, or
   // before the weights are validated, saved or shown: not in placement order, and not in the same order on all ranks.
@@ -230,10 +218,9 @@ class PLEXAURA_API Strategy {
   // number of a step is then its place in the run, and a rank may make several steps with one number, or none.
   virtual Dealer* dealer() { return nullptr; }
 
-  // Memory for the arenas of values and of gradients, where the strategy wants to provide it (a shared window); null:
+  // Memory for the arena of gradients, where the strategy wants to provide it (a shared window); null:
   // the engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point. The store
   // keeps the object, and may do so for longer than the strategy lives: what lies behind it has to last as long.
-  virtual std::unique_ptr<Memory> value_memory(std::size_t bytes);
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
   // Null: each rank reads its own samples. Else rank 0 reads those of all ranks, each step in as many parts as ranks
@@ -251,21 +238,14 @@ class PLEXAURA_API Strategy {
   // border or calls other ranks.
   virtual void give_up() noexcept {}
 
-  // Before the update of each bucket, in placement order unless the hook late_update is declared. Answers other than `ready` are legal for bucket 0
-  // only: a strategy that may give them exchanges all buckets first. It answers the same on all ranks, but that some may
-  // skip an update which the others make.
+  // Before the update of each bucket, in placement order unless the hook late_update is declared. `skip` is legal for bucket 0
+  // only: a strategy that may answer it exchanges all buckets first. Some ranks may skip an update that the others make.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
 
   // Once a step where it is declared: before_update has been answered for all buckets, their events have
   // passed, and no weight has changed. The last point at which a step can be given up: what is thrown here or
   // before leaves weights, buffers and the optimizer's state as they were after the last step.
-  virtual UpdateAnswer::Kind agree() { return UpdateAnswer::Kind::ready; }
-
-  // Before the first instruction of the next forward that reads weights of the bucket, or before validation,
-  // a checkpoint, a comparison of the ranks or the end of the run: they may still be arriving until then. Once after each update, for
-  // every bucket.
-  // A rank whose step failed does not ask for the rest.
-  virtual void before_use(std::size_t /*bucket*/) {}
+  virtual void agree() {}
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}

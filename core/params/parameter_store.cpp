@@ -108,7 +108,7 @@ Placement ParameterStore::complete(Placement placement) const {
   return placement;
 }
 
-void ParameterStore::place(Placement placement, Backend& backend, const MemoryProviders& memory) {
+void ParameterStore::place(Placement placement, Backend& backend, const MemoryProvider& gradients) {
   placement = complete(std::move(placement));
   if (placement.types != state_->types)
     throw UserError(
@@ -138,12 +138,12 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   state_->placement = std::move(placement);
   state_->backend.emplace(backend);
   ++state_->placed_times;
-  state_->values = zeroed(state_->placement.bytes(ArenaKind::value), memory.values);
+  state_->values = zeroed(state_->placement.bytes(ArenaKind::value), {});
   state_->shadow = state_->types.shadow ? zeroed(state_->placement.bytes(ArenaKind::shadow), {}) : nullptr;
   state_->scaling =
       state_->types.scales_loss() ? zeroed(state_->placement.bytes(ArenaKind::scaling), {}) : nullptr;
   if (state_->scaling) write_loss_scale(scale);
-  state_->gradients = zeroed(state_->placement.bytes(ArenaKind::gradient), memory.gradients);
+  state_->gradients = zeroed(state_->placement.bytes(ArenaKind::gradient), gradients);
   state_->addends = nullptr;
   state_->states.clear();
   for (std::size_t i = 0; i < state_->specs.size(); ++i) write_value_of(state_->specs[i].name, values[i]);

@@ -31,14 +31,9 @@ struct ParameterSpec {
   std::vector<std::string> aliases = {};  // other names of a tied parameter
 };
 
-// Provides the memory of an arena from outside (a window shared by the ranks of a node), or null: then the backend
-// does. Zeroed by the store.
+// Provides the memory of the gradient arena (a window that the ranks of a node share). Returns null where the backend is to
+// allocate it. The store fills it with zeros.
 using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
-
-struct MemoryProviders {
-  MemoryProvider values = {};
-  MemoryProvider gradients = {};
-};
 
 // The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
 // host memory, so that weights can be read and written before anything is compiled; then values, gradients
@@ -91,7 +86,7 @@ class PLEXAURA_API ParameterStore {
 
   // Moves everything to arenas, as the complete placement says. May be called again with another placement (a changed
   // frozen set): values and state are kept by name.
-  void place(Placement placement, Backend& backend, const MemoryProviders& memory = {});
+  void place(Placement placement, Backend& backend, const MemoryProvider& gradients = {});
   bool placed() const { return state_->backend.has_value(); }
   const Placement& placement() const { return state_->placement; }
 

@@ -25,10 +25,9 @@ using StepTail = std::array<double, static_cast<std::size_t>(tail_count)>;
 PLEXAURA_API StepTail tail_of(const StepMetrics& metrics);
 PLEXAURA_API StepMetrics metrics_of(const StepTail& tail);
 
-// A step that was launched, and what it answered.
+// A step that was launched.
 struct StepTicket {
   std::uint64_t number = 0;  // counts the steps of one TrainingStep, from 1
-  bool stopped = false;      // by the strategy: nothing was updated
 };
 
 // The tails of the last two steps in host memory: a step can be read while the next one runs.

@@ -25,8 +25,8 @@ bool reads(const Graph& graph, StepScalar scalar) {
   return false;
 }
 
-[[noreturn]] void throw_not_ready() {
-  throw InternalError("a strategy may answer repeat, skip or stop for the first bucket only");
+[[noreturn]] void throw_skips_late() {
+  throw InternalError("a strategy may skip an update when it is asked for the first bucket, and not later");
 }
 
 std::int64_t samples_of(const StepInputs& inputs) {
@@ -56,8 +56,7 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       watch_(watch),
       profile_(profile),
       border_(store_, bucket_bytes, profile, hooks_.on_device),
-      exchanged_(border_.buckets().size()),
-      in_use_(border_.buckets().size(), false) {}
+      exchanged_(border_.buckets().size()) {}
 
 // What the strategy still exchanges lies in memory of the border.
 TrainingStep::~TrainingStep() {
@@ -74,7 +73,7 @@ void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_
   sums_in_programs_ = sums_in_programs_ || sums_over_ranks(*gradients);
   std::vector<HostPoint> points;
   if (late_ && is_first) add_points_of_late_updates(*gradients, update != nullptr, points);
-  add_points_of_gradients(*gradients, update != nullptr, points);
+  if (update != nullptr) add_points_of_gradients(*gradients, points);
   if (update != nullptr) divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
   if (update != nullptr && !late_) {
     add_points_of_update(*update, gradients->instructions.size(), points);
@@ -102,25 +101,20 @@ void TrainingStep::add_points_of_late_updates(const Program& gradients, bool fin
   }
 }
 
-// Where this program first needs buckets and, if gradients are final behind it, finishes them. Announced in
-// placement order: a bucket waits for those before it.
-void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
-                                           std::vector<HostPoint>& points) {
+// Where this program, after which gradients are final, finishes the buckets. They are announced in placement order: a bucket
+// waits for those before it.
+void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points) {
+  if (!hooks_.gradients_ready) return;
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
-    const auto add = [&](std::size_t instruction, void (TrainingStep::*hook)(std::size_t)) {
-      points.push_back({instruction, [this, bucket, hook] {
-                          (this->*hook)(bucket);
-                          return true;
-                        }});
-    };
     const std::int64_t end = slice.offset + slice.count;
     // Where the program itself calls all ranks, a strategy calls them behind it, and not at the same time.
     const std::size_t ready =
         sums_in_programs_ ? gradients.instructions.size() : gradients.gradients_ready_after(end);
-    if (hooks_.before_use) add(gradients.first_use(slice.offset, end), &TrainingStep::before_use);
-    if (!hooks_.gradients_ready || !final) continue;
-    add(ready, &TrainingStep::announce);
+    points.push_back({ready, [this, bucket] {
+                        announce(bucket);
+                        return true;
+                      }});
     points.back().enqueue = [this, bucket] { border_.stage_out(bucket); };
   }
 }
@@ -128,7 +122,10 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
 void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
   if (hooks_.agree) {
-    points.push_back({begin, [this] { return begin_whole_update(); }});
+    points.push_back({begin, [this] {
+                        begin_whole_update();
+                        return true;
+                      }});
     return;
   }
   for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket) {
@@ -150,29 +147,26 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   take_weights_back();
   border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
   try {
-    do attempt(inputs);
-    while (answer_ == UpdateAnswer::Kind::repeat);
+    attempt(inputs);
     if (late_) leave_open(inputs);
   } catch (...) {
     if (strategy_ != nullptr) strategy_->give_up();
     throw;
   }
-  const bool stopped = answer_ == UpdateAnswer::Kind::stop;
-  if (!stopped) after_update(inputs.step);
-  if (!stopped) in_use_.assign(in_use_.size(), false);
-  return {push_metrics(), stopped};
+  after_update(inputs.step);
+  return {push_metrics()};
 }
 
 // The strategy may wait for the device there, which would be without a deadline while exchanges are open.
 void TrainingStep::after_update(std::int64_t step) {
   if (hooks_.after_update) border_.await_answers();
-  if (answer_ == UpdateAnswer::Kind::ready && !failure_) updated_step_ = step;
+  if (!skips_ && !failure_) updated_step_ = step;
   if (!hooks_.after_update) return;
   const ProfileSpan span(profile_, "after_update", communication);
   strategy_->after_update();
 }
 
-// Computes the gradients and, unless the strategy answers otherwise, the update. Where this rank's own work
+// Computes the gradients and, unless the strategy skips it, the update. Where this rank's own work
 // fails it leaves its update out, but answers and asks the other ranks as if it made it; unless they wait for it
 // where a program sums over ranks.
 void TrainingStep::attempt(const StepInputs& inputs) {
@@ -180,8 +174,7 @@ void TrainingStep::attempt(const StepInputs& inputs) {
   asked_ = 0;
   updating_ = false;
   exchanging_ = false;
-  border_.drop_shards();
-  answer_ = UpdateAnswer::Kind::ready;
+  skips_ = false;
   try {
     if (failure_) std::rethrow_exception(failure_);
     run_micro_batches(inputs);
@@ -208,35 +201,30 @@ bool TrainingStep::begin_update(std::size_t bucket) {
   updating_ = exchanging_ = true;
   asked_ = bucket + 1;
   const UpdateAnswer answer = before_update(bucket);
-  answer_ = answer.kind;
-  if (answer_ == UpdateAnswer::Kind::ready)
-    border_.stage_in(bucket, answer);
-  else if (bucket > 0)
-    throw_not_ready();
-  else if (answer_ ==
-           UpdateAnswer::Kind::skip)  // the tail, in the last bucket, has to come back all the same
-    border_.stage_in(border_.buckets().size() - 1);
+  skips_ = answer.skip;
+  if (skips_ && bucket > 0) throw_skips_late();
+  // The tail, in the last bucket, comes back in either case.
+  border_.stage_in(skips_ ? border_.buckets().size() - 1 : bucket, answer);
   if (watch_ || profile_ != nullptr) border_.await_answers();  // they wait for the device, without a deadline
   exchanging_ = false;
-  return answer_ == UpdateAnswer::Kind::ready;
+  return !skips_;
 }
 
-// Whether the update follows. Ranks agree when they know that they all have the sums of all buckets.
-bool TrainingStep::begin_whole_update() {
+// Ranks agree when they know that they all have the sums of all buckets.
+void TrainingStep::begin_whole_update() {
   announce_rest();
   updating_ = exchanging_ = true;
   for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
     const UpdateAnswer answer = before_update(bucket);
-    if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
+    if (answer.skip) throw InternalError("a strategy with the hook agree may skip no update");
     exchanged_[bucket] = answer;
   }
   for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
     border_.await(bucket, exchanged_[bucket]);
     border_.stage_in(bucket);
   }
-  answer_ = agree();
+  agree();
   exchanging_ = false;
-  return answer_ == UpdateAnswer::Kind::ready;
 }
 
 // Who reads the loss, or looks at the weights behind an epoch, finds these done.
@@ -250,7 +238,7 @@ void TrainingStep::update_open(std::size_t bucket) {
   if (!late_->take(bucket)) return;
   updating_ = exchanging_ = true;
   const UpdateAnswer answer = before_update(bucket);
-  if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
+  if (answer.skip) throw InternalError("a strategy with the hook late_update may skip no update");
   border_.stage_in(bucket, answer);
   // A device of its own is waited for when a third update takes the slot of the first: then under no deadline.
   if (profile_ != nullptr || !backend_.info().host_memory) border_.await_answers();
@@ -266,20 +254,12 @@ void TrainingStep::update_all_open() {
 void TrainingStep::await_weights() {
   update_all_open();
   border_.await_answers();
-  for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
   if (!hooks_.show_weights || std::exchange(shown_, true)) return;
   strategy_->show_weights();
 }
 
 void TrainingStep::take_weights_back() {
   if (std::exchange(shown_, false)) strategy_->take_weights_back();
-}
-
-void TrainingStep::before_use(std::size_t bucket) {
-  if (in_use_[bucket]) return;
-  const ProfileSpan span(profile_, "before_use", communication, bucket);
-  strategy_->before_use(bucket);
-  in_use_[bucket] = true;
 }
 
 // Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
@@ -294,10 +274,10 @@ UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
   }
 }
 
-UpdateAnswer::Kind TrainingStep::agree() {
+void TrainingStep::agree() {
   const ProfileSpan span(profile_, "agree", communication);
   try {
-    return strategy_->agree();
+    strategy_->agree();
   } catch (...) {
     if (failure_) std::rethrow_exception(failure_);
     throw;

@@ -117,8 +117,7 @@ class PLEXAURA_API TrainingStep {
   // The number of the last step whose update this rank has made, or has left open until the next one, also where after_update() has thrown then; 0: none.
   std::int64_t updated_step() const { return updated_step_; }
 
-  // Has the strategy bring all weights of the last update that it has not brought yet, and show those that are to be
-  // looked at: comes before whatever reads the store outside of a step. All ranks call it together.
+  // Makes the updates that are left open, and has the strategy show the weights that are to be looked at: comes before whatever reads the store outside of a step. All ranks call it together.
   void await_weights();
   // The end of that: run() does it, and a rank that may come to await_weights() again without a run in between.
   void take_weights_back();
@@ -139,21 +138,20 @@ class PLEXAURA_API TrainingStep {
   };
 
   void add_points_of_late_updates(const Program& gradients, bool final, std::vector<HostPoint>& points);
-  void add_points_of_gradients(const Program& gradients, bool final, std::vector<HostPoint>& points);
+  void add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points);
   void add_points_of_update(const Program& update, std::size_t begin, std::vector<HostPoint>& points);
   void attempt(const StepInputs& inputs);
   void run_micro_batches(const StepInputs& inputs);
   void fail(const StepInputs& inputs);
   bool begin_update(std::size_t bucket);
-  bool begin_whole_update();
+  void begin_whole_update();
   void leave_open(const StepInputs& inputs);
   void update_open(std::size_t bucket);
   void update_all_open();
   void announce(std::size_t bucket);
   // The hooks of the strategy, as events of the profile.
-  void before_use(std::size_t bucket);
   UpdateAnswer before_update(std::size_t bucket);
-  UpdateAnswer::Kind agree();
+  void agree();
   void gradients_ready(std::size_t bucket);
   void after_update(std::int64_t step);
   void announce_rest();
@@ -174,15 +172,14 @@ class PLEXAURA_API TrainingStep {
   bool divides_loss_scale_ = false;  // the update
   bool sums_in_programs_ = false;    // over all ranks, by an op
   // Of this step.
-  std::size_t announced_ = 0;  // buckets
-  std::size_t asked_ = 0;      // buckets whose update the strategy was asked for
-  bool updating_ = false;      // the strategy was asked for the update
-  bool exchanging_ = false;    // it is asked now
-  StepBlock block_;            // of its last micro-batch
-  UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
+  std::size_t announced_ = 0;            // buckets
+  std::size_t asked_ = 0;                // buckets whose update the strategy was asked for
+  bool updating_ = false;                // the strategy was asked for the update
+  bool exchanging_ = false;              // it is asked now
+  StepBlock block_;                      // of its last micro-batch
+  bool skips_ = false;                   // the strategy skips the update
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
-  std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
-  bool shown_ = false;        // the store has weights that the strategy shows
+  bool shown_ = false;                   // the store has weights that the strategy shows
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // the step that was pushed last
   std::int64_t updated_step_ = 0;

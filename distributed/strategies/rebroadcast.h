@@ -21,7 +21,6 @@ class Rebroadcast final : public Strategy {
   RankRole role() const override { return inner_.role(); }
   GradientScope scope() const override { return inner_.scope(); }
   bool realigns_weights() const override { return true; }
-  std::unique_ptr<Memory> value_memory(std::size_t bytes) override { return inner_.value_memory(bytes); }
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
     return inner_.gradient_memory(bytes);
   }
@@ -29,8 +28,7 @@ class Rebroadcast final : public Strategy {
   void gradients_ready(std::size_t bucket, Event& final) override { inner_.gradients_ready(bucket, final); }
   void give_up() noexcept override { inner_.give_up(); }
   UpdateAnswer before_update(std::size_t bucket) override { return inner_.before_update(bucket); }
-  UpdateAnswer::Kind agree() override { return inner_.agree(); }
-  void before_use(std::size_t bucket) override;
+  void agree() override { inner_.agree(); }
   void after_update() override;
   void show_weights() override { inner_.show_weights(); }
   void take_weights_back() override { inner_.take_weights_back(); }
@@ -47,7 +45,6 @@ class Rebroadcast final : public Strategy {
   Collective& ranks_;
   std::int64_t every_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<bool> brought_;  // per bucket: the inner strategy has brought its weights already
 };
 
 }  // namespace plexaura

@@ -46,12 +46,11 @@ void BucketSum::add_own_shards(std::size_t bucket) {
                std::span(&shards_.back(), 1));
 }
 
-UpdateAnswer::Kind BucketSum::agree() {
+void BucketSum::agree() {
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.data(), text.size(), "the update of step {}", border_->step()).out;
   const ExchangeMeter::Exchange exchange(meter_, 0);
   communicator_.barrier({text.data(), static_cast<std::size_t>(end - text.data())});
-  return UpdateAnswer::Kind::ready;
 }
 
 }  // namespace plexaura

@@ -37,7 +37,7 @@ class BucketSum : public Strategy {
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;
-  UpdateAnswer::Kind agree() override;
+  void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
   // For who makes the exchange overlap: also with the next step, for which the border stands then.
   ExchangeMeter& meter() { return meter_; }

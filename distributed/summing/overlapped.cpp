@@ -61,9 +61,9 @@ UpdateAnswer Overlapped::before_update(std::size_t bucket) {
   return {};
 }
 
-UpdateAnswer::Kind Overlapped::agree() {
+void Overlapped::agree() {
   const ExchangeMeter::Wait wait(inner_->meter());
-  return inner_->agree();
+  inner_->agree();
 }
 
 void Overlapped::give_up() noexcept { plexaura::give_up(thread_, exchange_); }

@@ -27,7 +27,6 @@ class Overlapped final : public Strategy {
   ~Overlapped() override { Overlapped::give_up(); }
 
   HookSet hooks() const override;
-  std::unique_ptr<Memory> value_memory(std::size_t bytes) override { return inner_->value_memory(bytes); }
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
     return inner_->gradient_memory(bytes);
   }
@@ -35,7 +34,7 @@ class Overlapped final : public Strategy {
   void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   void give_up() noexcept override;
-  UpdateAnswer::Kind agree() override;
+  void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return inner_->meter().take(true); }
   std::vector<StrategyState> state() const override { return inner_->state(); }
   void take_state(std::vector<StrategyState> state) override { inner_->take_state(std::move(state)); }

@@ -36,7 +36,7 @@ void ScatterGather::begin(WeightsImmigration& border) {
 UpdateAnswer ScatterGather::before_update(std::size_t bucket) {
   if (communicator().rank() == root) return BucketSum::before_update(bucket);
   for (std::size_t each = 0; each < border().buckets().size(); ++each) BucketSum::before_update(each);
-  return {.kind = UpdateAnswer::Kind::skip};
+  return {.skip = true};
 }
 
 // The last bucket carries loss and counts, which all ranks need.

@@ -12,7 +12,7 @@ import report
 from inputs import Mistake
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
-EXCHANGES = ("before_update", "agree", "after_update", "before_use")  # calls of a strategy
+EXCHANGES = ("before_update", "agree", "after_update")  # calls of a strategy
 MOST_RATIOS = 101  # of the spread
 SETTINGS = ("distributed.strategy=allreduce", "distributed.compression=none", "distributed.overlap=off", "distributed.bucket_bytes=1",
             "output.dir=")  # a bucket for each tensor

@@ -52,10 +52,6 @@ std::span<const StepMetrics> StepRunner::of_one(const StepMetrics& metrics) {
   return {&one_, 1};
 }
 
-void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
-  together(ranks_, fmt::format("the end at step {}", step), [&] { programs_.step().metrics(ticket); });
-}
-
 // Whether the strategy leaves the tail as this rank wrote it.
 bool StepRunner::is_local() const {
   return strategy_ != nullptr && strategy_->scope() == GradientScope::local;

@@ -43,9 +43,6 @@ class StepRunner {
   // Of this rank, which the others have not heard of: the next step is to be launched with it.
   const std::exception_ptr& failure() const { return tails_.failure(); }
 
-  // Of a step in which the strategy ended the run: throws what failed in it.
-  void check_stopped(const StepTicket& ticket, std::int64_t step);
-
  private:
   bool is_local() const;
   bool is_dealt() const;

@@ -241,11 +241,6 @@ bool Trainer::any_rank_runs_ahead() {
 void Trainer::train_step(StepSource& steps, TrainingObserver& observer) {
   const StepUnderWay step = launch_step(steps);
   note_step_under_way(observer);
-  if (step.ticket.stopped) {
-    runner_->check_stopped(step.ticket, step.number);
-    stopped_ = true;
-    return;
-  }
   under_way_ = step;
   const bool is_due = verifies_ && state_.step % options_.verify_every == 0;
   if (!runs_ahead_ || state_.step_in_epoch == 0 || is_due) note_step_under_way(observer);
@@ -288,7 +283,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
     throw;
   }
   step.is_exchanging = parts_.strategy != nullptr && parts_.strategy->is_exchanging();
-  if (!step.ticket.stopped) advance();
+  advance();
   return step;
 }
 

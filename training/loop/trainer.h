@@ -279,7 +279,7 @@ class Trainer {
   std::optional<std::int64_t> deal_begin_ = {};  // its step in the epoch; none: this rank is in no deal
   bool is_to_meet_ = false;                      // nothing more is dealt
   std::exception_ptr failure_;                   // of this rank, of which the others hear where they meet
-  bool stopped_ = false;  // all ranks leave: one was asked to stop, or the strategy ends the run
+  bool stopped_ = false;                         // all ranks leave: one was asked to stop
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted

@@ -190,18 +190,13 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, const B
   const Placement placed = together(collective, "placing the parameters",
                                     [&] { return store_.complete(parse_placement(placement)); });
   // Calls of all ranks, and so not where some may have failed before them.
-  std::unique_ptr<Memory> values;
   std::unique_ptr<Memory> gradients;
-  if (strategy != nullptr && backend_.info().host_memory) {
-    values = strategy->value_memory(placed.bytes(ArenaKind::value));
+  if (strategy != nullptr && backend_.info().host_memory)
     gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
-  }
   together(collective, "placing the parameters", [&] {
     const std::int64_t states = state_count(options_.optimizer);
     allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
-      store_.place(placed, backend_,
-                   {[&](std::size_t) { return std::move(values); },
-                    [&](std::size_t) { return std::move(gradients); }});
+      store_.place(placed, backend_, [&](std::size_t) { return std::move(gradients); });
       store_.require_states(states);
     });
   });

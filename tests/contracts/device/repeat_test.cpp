@@ -1,7 +1,9 @@
-// A strategy may have a step's gradients computed again: running them changes nothing but the gradient arena,
-// so the step ends in the same bits. It may also stop, and then nothing was updated.
+// Computing a step's gradients changes nothing but the gradient arena: a step whose update was skipped can be made again, and
+// ends in the same bits.
 
 #include <doctest/doctest.h>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/ops/batch_norm.h"
@@ -39,35 +41,34 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {8, 6}}, 1), whole_numbers({DType::float32, {8, 3}}, 2)};
 }
 
-// Answers the n-th question about bucket 0 as told, and yes to all others.
-struct Answering final : Strategy {
-  using Kind = UpdateAnswer::Kind;
-  explicit Answering(std::vector<Kind> given, std::size_t asked_bucket = 0)
-      : answers(std::move(given)), bucket_of_answers(asked_bucket) {}
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .after_update = true};
-  }
-  void gradients_ready(std::size_t bucket, Event&) override { announced.push_back(bucket); }
+// Skips the updates of the steps that are made for practice, and keeps the gradients of every step.
+struct Practising final : Strategy {
+  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true}; }
+  void begin(WeightsImmigration& engine) override { border = &engine; }
+  void gradients_ready(std::size_t, Event& event) override { final.push_back(&event); }
   UpdateAnswer before_update(std::size_t bucket) override {
-    if (bucket != bucket_of_answers || asked == answers.size()) return {};
-    return {answers[asked++]};
+    if (bucket > 0) return {};
+    for (Event* event : std::exchange(final, {})) event->wait();
+    gradients.clear();
+    for (std::size_t each = 0; each < border->buckets().size(); ++each) {
+      const auto bytes = border->gradients(each);
+      gradients.insert(gradients.end(), bytes.begin(), bytes.end());
+    }
+    return {.skip = practises};
   }
-  void after_update() override { ++updates; }
-  std::vector<Kind> answers;
-  std::size_t bucket_of_answers;
-  std::size_t asked = 0;
-  std::vector<std::size_t> announced;
-  int updates = 0;
+  WeightsImmigration* border = nullptr;
+  std::vector<Event*> final;
+  bool practises = false;
+  std::vector<std::byte> gradients;
 };
 
 }  // namespace
 
-TEST_CASE("a repeated step ends in the bits of one that was not") {
-  using Kind = UpdateAnswer::Kind;
+TEST_CASE("gradients that are computed again have the same bits, and so has the step that follows") {
   const Batch batch = some_batch();
   const std::vector<Batch> halves{part(batch, 0, 4), part(batch, 4, 4)};
-  Answering never({});
-  Answering often({Kind::repeat, Kind::ready, Kind::repeat, Kind::repeat, Kind::repeat, Kind::ready});
+  Practising never;
+  Practising often;
   const auto options = [](Strategy& strategy) {
     return SmallTraining::Options{.optimizer = {.kind = OptimizerSpec::Kind::adam},
                                   .strategy = &strategy,
@@ -76,35 +77,43 @@ TEST_CASE("a repeated step ends in the bits of one that was not") {
                                   .seed = 5};
   };
   SmallTraining once(test_backend(), specs(), model, batch, options(never));
-  SmallTraining repeated(test_backend(), specs(), model, batch, options(often));
+  SmallTraining again(test_backend(), specs(), model, batch, options(often));
+  never.begin(once.steps().border());
+  often.begin(again.steps().border());
   for (int step = 0; step < 3; ++step) {
-    CHECK(!once.launch(halves, 0.1).stopped);
-    CHECK(!repeated.launch(halves, 0.1).stopped);
-    CHECK(repeated.metrics().loss == once.metrics().loss);
-    check_same_values(repeated.store(), once.store());
+    once.launch(halves, 0.1);
+    const StepMetrics expected = once.metrics();
+    for (int time = 0; time <= step; ++time) {
+      often.practises = time < step;
+      if (time > 0) again.give_up_step();  // it bears the same number
+      again.launch(halves, 0.1);
+      CHECK(again.metrics().loss == expected.loss);
+      CHECK(often.gradients == never.gradients);
+    }
+    check_same_values(again.store(), once.store());
   }
-  CHECK(often.asked == 6);
-  CHECK(often.updates == 3);
-  const std::size_t buckets = repeated.steps().border().buckets().size();
-  CHECK(often.announced.size() == 7 * buckets);  // again with each repetition
 }
 
-TEST_CASE("a stopped step updates nothing") {
-  using Kind = UpdateAnswer::Kind;
-  Answering stopping({Kind::ready, Kind::stop});
+TEST_CASE("a skipped update changes nothing") {
+  Practising strategy;
   const Batch batch = some_batch();
-  SmallTraining run(test_backend(), specs(), model, batch, {.strategy = &stopping, .sizes = {8}});
-  CHECK(!run.launch(std::span(&batch, 1), 0.1).stopped);
+  SmallTraining run(test_backend(), specs(), model, batch, {.strategy = &strategy, .sizes = {8}});
+  strategy.begin(run.steps().border());
+  run.step(batch, 0.1);
   const Tensor before = run.value("w");
   const Tensor statistics = run.value("running");
-  CHECK(run.launch(std::span(&batch, 1), 0.1).stopped);
+  strategy.practises = true;
+  run.step(batch, 0.1);
   CHECK(run.value("w") == before);
   CHECK(run.value("running") == statistics);
-  CHECK(stopping.updates == 1);
 }
 
-TEST_CASE("only the first bucket may ask for it") {
-  Answering late({UpdateAnswer::Kind::repeat}, 1);
+TEST_CASE("only the first bucket may be answered so") {
+  struct Late final : Strategy {
+    HookSet hooks() const override { return {.before_update = true}; }
+    UpdateAnswer before_update(std::size_t bucket) override { return {.skip = bucket == 1}; }
+  };
+  Late late;
   const Batch batch = some_batch();
   SmallTraining run(test_backend(), specs(), model, batch, {.strategy = &late, .sizes = {8}});
   CHECK_THROWS_AS(run.launch(std::span(&batch, 1), 0.1), InternalError);

@@ -66,19 +66,17 @@ class Agreeing final : public Strategy {
     });
     return {.event = &done};
   }
-  UpdateAnswer::Kind agree() override {
+  void agree() override {
     calls += "agree";
     for (const auto& event : exchanged_) CHECK(event->passed());
     join();
     unchanged = border_->emigrate("first") == weight_;
     if (on_agree) on_agree();
-    return answer;
   }
 
   std::string calls;
   bool unchanged = false;
   std::function<void()> on_agree;
-  UpdateAnswer::Kind answer = UpdateAnswer::Kind::ready;
 
  private:
   void join() {
@@ -120,22 +118,6 @@ TEST_CASE("a step that is given up before the ranks agree has never been") {
   strategy.on_agree = nullptr;
   for (int i = 0; i < 2; ++i) CHECK(run.step(some_batch(), 0.01).loss == plain.step(some_batch(), 0.01).loss);
   check_same_values(run.store(), plain.store());
-}
-
-TEST_CASE("the ranks may agree to compute the gradients again, or to end") {
-  Agreeing strategy;
-  SmallTraining run(test_backend(), specs(), model, some_batch(), options(&strategy));
-  strategy.begin(run.steps().border());
-  strategy.answer = UpdateAnswer::Kind::repeat;
-  strategy.on_agree = [&, times = 0]() mutable {
-    if (++times == 2) strategy.answer = UpdateAnswer::Kind::stop;
-  };
-  const Batch batch = some_batch();
-  const Tensor before = run.value("first");
-  CHECK(run.launch(std::span(&batch, 1), 0.01).stopped);
-  const std::string once = "bucket 0, bucket 1, bucket 2, agree";
-  CHECK(strategy.calls == once + once);
-  CHECK(run.value("first") == before);
 }
 
 }  // namespace plexaura::testing::agree_test

@@ -1,12 +1,10 @@
-// Where a strategy is called: buckets are announced in placement order as backward finishes them, a bucket's
-// weights may still be arriving until its first reader, and what a strategy does not declare costs nothing,
-// not even a cut in a recording.
+// Where a strategy is called: buckets are announced in placement order as backward finishes them. A hook that a strategy
+// does not declare costs nothing, not even a cut in a recording.
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
-#include <limits>
 
 #include "core/ops/conv2d.h"
 #include "core/ops/losses.h"
@@ -53,7 +51,6 @@ class Noting : public Strategy {
     calls.push_back("update " + std::to_string(bucket));
     return {};
   }
-  void before_use(std::size_t bucket) override { calls.push_back("use " + std::to_string(bucket)); }
   void after_update() override { calls.emplace_back("after"); }
   std::vector<std::string> calls;
 
@@ -135,47 +132,6 @@ TEST_CASE("buckets are announced while backward still runs, and are final then")
   CHECK(strategy.seen.size() == 4);
   CHECK(strategy.same);
   CHECK(strategy.early == strategy.host_memory);
-}
-
-TEST_CASE("weights of a bucket may arrive until its first reader") {
-  // Spoils all weights after each update, and brings each bucket's back when it is about to be read.
-  struct Arriving final : Strategy {
-    HookSet hooks() const override { return {.before_use = true, .after_update = true}; }
-    void after_update() override {
-      for (const auto& entry : border->entries()) {
-        kept[entry.name] = border->emigrate(entry.name);
-        Tensor spoiled(entry.type);
-        for (float& value : spoiled.as<float>()) value = std::numeric_limits<float>::quiet_NaN();
-        border->immigrate(entry.name, spoiled);
-      }
-    }
-    void before_use(std::size_t bucket) override {
-      for (const auto& entry : border->entries())
-        if (entry.bucket == bucket && kept.contains(entry.name))
-          border->immigrate(entry.name, kept[entry.name]);
-      asked.push_back(bucket);
-    }
-    WeightsImmigration* border = nullptr;
-    std::map<std::string, Tensor> kept;
-    std::vector<std::size_t> asked;
-  };
-  Arriving strategy;
-  const Batch batch = some_batch();
-  SmallTraining arriving(test_backend(), specs(), model, batch,
-                         {.strategy = &strategy, .sizes = {2}, .micro_batches = true});
-  SmallTraining plain(test_backend(), specs(), model, batch, {.sizes = {2}, .micro_batches = true});
-  strategy.border = &arriving.steps().border();
-  const std::vector<Batch> halves{part(batch, 0, 2), part(batch, 2, 2)};
-  for (int i = 0; i < 3; ++i) {
-    strategy.asked.clear();
-    arriving.launch(halves, 0.05);
-    plain.launch(halves, 0.05);
-    CHECK(arriving.metrics().loss == plain.metrics().loss);
-    // Once a step, though there are two micro-batches; in the order in which forward needs them.
-    CHECK(strategy.asked.size() == 4);
-    CHECK(strategy.asked.front() == 2);
-  }
-  for (const auto& [name, value] : strategy.kept) CHECK(value == plain.value(name));
 }
 
 }  // namespace plexaura::testing::hooks_test

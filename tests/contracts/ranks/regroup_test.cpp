@@ -72,19 +72,19 @@ class Leaving final : public SummingStrategy {
     return {.gradients_ready = true,
             .before_update = true,
             .agree = true,
-            .before_use = true,
-            .after_update = true};
+            .after_update = true,
+            .show_weights = true};
   }
   UpdateAnswer before_update(std::size_t bucket) override {
     if (bucket == 1) leave_at(Loss::Place::exchange);
     return SummingStrategy::before_update(bucket);
   }
-  UpdateAnswer::Kind agree() override {
+  void agree() override {
     leave_at(Loss::Place::agreement);
     const bool is_ahead = loss_ && ranks_.rank() == loss_->ahead && border_->step() == loss_->step;
     if (is_ahead) {
       while (!one_has_heard) std::this_thread::yield();
-      return UpdateAnswer::Kind::ready;
+      return;
     }
     try {
       agree_on_error(ranks_, nullptr, "the update");
@@ -92,14 +92,13 @@ class Leaving final : public SummingStrategy {
       one_has_heard = true;
       throw;
     }
-    return UpdateAnswer::Kind::ready;
   }
   void after_update() override {
     updated_in_ = border_->step();
     leave_at(Loss::Place::after_update);
     if (loss_ && loss_->place == Loss::Place::after_update) agree_on_error(ranks_, nullptr, "the weights");
   }
-  void before_use(std::size_t) override {
+  void show_weights() override {
     if (updated_in_ == border_->step()) leave_at(Loss::Place::validation);
   }
 

@@ -78,6 +78,11 @@ std::vector<std::byte> mix(std::span<const std::byte> own, std::span<const std::
   return mixed;
 }
 
+void overwrite(WeightsImmigration& border, std::span<const std::byte> values) {
+  std::ranges::copy(values, border.fetch_values().begin());
+  border.store_values();
+}
+
 // What both ends do, in pairs.
 class Line {
  public:
@@ -89,7 +94,7 @@ class Line {
     value.resize(static_cast<std::size_t>(length));
     ranks_.broadcast(reinterpret_cast<std::byte*>(value.data()), value.size(), from, "a text");
   }
-  void all(std::vector<std::byte>& values, int from) {
+  void all(std::span<std::byte> values, int from) {
     ranks_.broadcast(values.data(), values.size(), from, "all weights");
   }
   // Weight by weight in logical layout; the ends may differ in theirs.
@@ -118,7 +123,7 @@ class Client final : public Strategy {
   }
   void after_update() override {
     say("weights");
-    std::vector<std::byte> values = border_->emigrate_all();
+    const std::span<std::byte> values = border_->fetch_values();
     line_.all(values, client_rank);
     line_.weights(*border_, server_rank);
   }
@@ -139,10 +144,10 @@ class Server final : public Strategy {
   RankRole role() const override { return RankRole::serves; }
   void serve(WeightsImmigration& border) override {
     line_.weights(border, server_rank);
-    std::vector<std::byte> sent(border.emigrate_all().size());
+    std::vector<std::byte> sent(border.fetch_values().size());
     for (std::string word; line_.text(word, client_rank), word == "weights"; ++rounds) {
       line_.all(sent, client_rank);
-      border.immigrate_all(mix(border.emigrate_all(), sent), border.placement());
+      overwrite(border, mix(border.fetch_values(), sent));
       line_.weights(border, server_rank);
     }
   }
@@ -159,11 +164,12 @@ class ServesItself final : public Strategy {
   HookSet hooks() const override { return {.after_update = true}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
-    held_ = border.emigrate_all();
+    const std::span<const std::byte> values = border.fetch_values();
+    held_.assign(values.begin(), values.end());
   }
   void after_update() override {
-    held_ = mix(held_, border_->emigrate_all());
-    border_->immigrate_all(held_, border_->placement());
+    held_ = mix(held_, border_->fetch_values());
+    overwrite(*border_, held_);
   }
 
  private:

@@ -39,7 +39,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   const Placement placement = options_.placement != nullptr
                                   ? *options_.placement
                                   : compile_gradients(options_.sizes[0], nullptr)->placement;
-  store_.place(placement, backend_, options_.memory);
+  store_.place(placement, backend_, options_.gradient_memory);
   store_.require_states(state_count(options_.optimizer));
   step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
                                          options_.watch);

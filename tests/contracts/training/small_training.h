@@ -37,7 +37,7 @@ class SmallTraining {
     std::vector<std::int64_t> sizes = {4};  // of micro-batches
     bool micro_batches = false;             // steps have several of them
     const Placement* placement = nullptr;   // null: that of the first size
-    MemoryProviders memory = {};
+    MemoryProvider gradient_memory = {};
     bool watch = false;
     std::int64_t seed = 0;
     double loss_scale = 1;

@@ -44,7 +44,6 @@ TEST_CASE("a step can be read while the next one runs, and no longer") {
     const Batch batch = batch_of(step);
     const StepTicket ticket = late.launch(std::span(&batch, 1), 0.01);
     CHECK(ticket.number == step);
-    CHECK(!ticket.stopped);
     if (step > 1) {
       const StepMetrics metrics = late.steps().metrics(before);
       CHECK(metrics.loss == expected.loss);

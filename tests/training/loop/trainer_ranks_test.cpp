@@ -38,17 +38,6 @@ class WithoutTail final : public SummingStrategy {
   }
 };
 
-// Ends the run in its third step.
-class Stopping final : public SummingStrategy {
- public:
-  using SummingStrategy::SummingStrategy;
-  UpdateAnswer before_update(std::size_t bucket) override {
-    if (border_->step() < 3) return SummingStrategy::before_update(bucket);
-    for (std::size_t each = 0; each < border_->buckets().size(); ++each) SummingStrategy::before_update(each);
-    return {UpdateAnswer::Kind::stop};
-  }
-};
-
 // Calls all ranks when it begins.
 class Greeting final : public SummingStrategy {
  public:
@@ -380,10 +369,6 @@ TEST_CASE("an observer of one rank ends the run of all early, which no signal ha
             return std::make_unique<EndsEarly>(trainer, rank, in_epoch);
           }) == all(in_epoch ? "3 steps" : "5 steps"));
   }
-}
-
-TEST_CASE("a strategy that ends the run ends it without the step in which it does") {
-  CHECK(endings<Stopping>({.epochs = 2}) == all("2 steps"));
 }
 
 TEST_CASE("a buffer that a model sets gets the mean over the samples of all ranks, whatever it held") {

@@ -61,23 +61,6 @@ class Providing final : public SummingStrategy {
   }
 };
 
-// Provides the memory of one arena, of the backend.
-class ProvidingValues final : public SummingStrategy {
- public:
-  ProvidingValues(Collective& ranks, Backend& backend) : SummingStrategy(ranks), backend_(backend) {}
-  std::unique_ptr<Memory> value_memory(std::size_t bytes) override {
-    auto memory = backend_.allocate(bytes, MemoryUse::device);
-    provided = memory->address();
-    provided_bytes = memory->bytes();
-    return memory;
-  }
-  Address provided = {};
-  std::size_t provided_bytes = 0;
-
- private:
-  Backend& backend_;
-};
-
 // A backend that gets no more memory.
 class Full final : public ForwardingBackend {
  public:
@@ -257,19 +240,6 @@ TEST_CASE("wherever memory ends, the error says what it was for instead of gener
   }
   CHECK(of_parameters >= 2);          // values and gradients
   CHECK(times - of_parameters >= 2);  // intermediate values, and gradients of further micro-batches
-}
-
-TEST_CASE("a strategy provides the memory of all values, of those that no program reads, too") {
-  if (!test_backend().info().host_memory) return;  // a strategy is not asked for that of a device
-  SingleProcess alone;
-  std::vector<ParameterSpec> specs = small_store().specs();
-  specs.push_back({"unread", {DType::float64, Shape{1000}}, ParameterRole::frozen, Initialiser::ones()});
-  ParameterStore store(specs);
-  ProvidingValues strategy(alone, test_backend());
-  const TrainingPrograms programs = make(store, alone, test_backend(), small_model, &strategy);
-  CHECK(store.values() == strategy.provided);
-  CHECK(strategy.provided_bytes >= store.placement().bytes(ArenaKind::value));
-  CHECK(store.read("unread").to_doubles()[999] == 1);
 }
 
 TEST_CASE("a rank that measures for others keeps no programs of their sizes") {

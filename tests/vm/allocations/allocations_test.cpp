@@ -60,7 +60,7 @@ std::vector<ParameterSpec> specs() {
 // Declares every hook and does nothing.
 struct Watching final : Strategy {
   HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .before_use = true, .after_update = true};
+    return {.gradients_ready = true, .before_update = true, .after_update = true};
   }
 };
 

@@ -31,11 +31,7 @@ Times measure(Communicator& ranks, Backend& backend, const std::string& name, st
   ParameterStore store(one_weight(count));
   Placement placement;
   placement.append("weight", store.specs()[0].type, ParameterRole::trainable, Layout::row_major(1));
-  const auto gradients = [&](std::size_t bytes) {
-    std::unique_ptr<Memory> memory = strategy->gradient_memory(bytes);
-    return memory ? std::move(memory) : backend.allocate(bytes, MemoryUse::device);
-  };
-  store.place(placement, backend, {.gradients = gradients});
+  store.place(placement, backend, [&](std::size_t bytes) { return strategy->gradient_memory(bytes); });
   WeightsImmigration border(store, usual_bucket_bytes);
   strategy->begin(border);
   std::vector<double> times;
