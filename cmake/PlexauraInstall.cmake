@@ -30,6 +30,17 @@ endif()
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv"
   PATTERN layers EXCLUDE PATTERN zoo EXCLUDE)
 
+# The tools that start, explain and plan a run. Those that only serve the development of Plexaura stay here.
+set(tools_folder ${CMAKE_INSTALL_DATADIR}/plexaura/tools)
+install(PROGRAMS tools/run tools/scaling tools/why DESTINATION ${tools_folder})
+install(FILES tools/mpi_environment tools/tool.py DESTINATION ${tools_folder})
+install(DIRECTORY tools/deploy tools/run_parts tools/scaling_parts DESTINATION ${tools_folder} PATTERN __pycache__ EXCLUDE)
+if(TARGET graph)
+  file(RELATIVE_PATH libraries_from_tools /${tools_folder} /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(graph PROPERTIES INSTALL_RPATH $ORIGIN/${libraries_from_tools})
+  install(TARGETS graph RUNTIME DESTINATION ${tools_folder})
+endif()
+
 set(documentation_folder ${CMAKE_INSTALL_DATADIR}/doc/plexaura)
 install(FILES README.md LICENSE DESTINATION ${documentation_folder})
 install(DIRECTORY docs DESTINATION ${documentation_folder})

@@ -1,0 +1,18 @@
+#!/bin/bash
+# tools_test.sh PREFIX: the tools of an installed package work in a folder of their own, without the sources.
+set -euo pipefail
+share=$1/share/plexaura
+command -v mpirun > /dev/null || { echo "skipped: there is no mpirun"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+fail() { echo "$1"; cat said; exit 1; }
+"$share/tools/run" -n 2 "$1/bin/mlp" "$share/models/iris.yaml" --set "data.path=$share/models/iris.csv" --set output.dir=out \
+  --set training.epochs=2 > said 2>&1 || fail "tools/run does not train"
+"$share/tools/why" out > said 2>&1 || fail "tools/why does not explain the run"
+"$share/tools/graph" "$share/models/iris.yaml" --set "data.path=$share/models/iris.csv" > said 2>&1 || fail "tools/graph does not print the graph"
+"$share/tools/scaling" --help > said 2>&1 || fail "tools/scaling does not start"
+(. "$share/tools/mpi_environment" && env) > said
+grep -q "^OMPI_MCA_rmaps_base_oversubscribe=" said || fail "tools/mpi_environment sets nothing"
+[ -x "$share/tools/run" ] && [ -e "$share/tools/deploy/srun.sbatch" ] && [ ! -e "$share/tools/quickstart" ] || fail "other tools are installed"
