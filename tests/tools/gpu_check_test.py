@@ -169,7 +169,7 @@ class GpuCheckTest(unittest.TestCase):
         self.script("bin/cmake", "#!/bin/sh\necho \"$@\"\n")
         self.stage("build")
         self.assertEqual({name: row["result"] for name, row in self.rows("build").items()}, {"configure": "passed", "compile": "passed"})
-        self.assertEqual((self.folder / "out-work/logs/build-compile.log").read_text(), "--build --preset gpu\n")
+        self.assertEqual((BUILD / "out-work/logs/build-compile.log").read_text(), "--build --preset gpu\n")
         self.script("bin/cmake", "#!/bin/sh\necho '-- No CUDA toolkit was found (nvcc), so this build has no plugin for GPUs: run this'\n")
         self.stage("build", status=1)
         self.assertIn("No CUDA toolkit was found", self.rows("build")["toolkit"]["detail"])

@@ -71,10 +71,18 @@ def modules_missing(python, *names):
     return done.stdout.split() if done.returncode == 0 else list(names)
 
 
+def of_toolkit(name):
+    """A program of the CUDA toolkit; None where the machine has none."""
+    beside = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "bin" / name
+    return shutil.which(name) or (str(beside) if beside.exists() else None)
+
+
+def compiler():
+    return of_toolkit("nvcc")
+
+
 def sanitizer():
-    """compute-sanitizer; None where the machine has none."""
-    beside = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "bin/compute-sanitizer"
-    return shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
+    return of_toolkit("compute-sanitizer")
 
 
 class MemoryWatch(contextlib.AbstractContextManager):

@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 
 from machine import UserError
+from plugin import SDK, sdk_files
 from tests_of_build import gpu_tests
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -83,6 +84,10 @@ def pack(archive, build, commit, sizes, stand_in, at_home=None):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
         subprocess.run(["strip", "--strip-unneeded", *(target for _, target in copies)], check=True)
+        for source, place in sdk_files(build).items():
+            target = root / SDK / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
         manifest = {"commit": commit, "stand_in": stand_in, "glibc": newest_glibc(target for _, target in copies),
                     "source": cached_path(build, "CMAKE_HOME_DIRECTORY"), "build": cached_path(build, "CMAKE_CACHEFILE_DIR"),
                     "programs": [str(file.relative_to(build)) for file in programs], "tests": gpu_tests(build, sizes.tests), **(at_home or {})}
@@ -164,11 +169,15 @@ def wrap(program, place, library_path, plugins):
 
 
 def check_complete(archive, folder, path):
+    """Without libraries of NVIDIA only the plugin does not open, which is seen later."""
     files = [file for file in (folder / "build").rglob("*") if file.is_file()]
-    missing = sorted(libraries_of(files, dict(os.environ, LD_LIBRARY_PATH=path))[1])
+    lacking = sorted(libraries_of(files, dict(os.environ, LD_LIBRARY_PATH=path))[1])
+    missing = [name for name in lacking if not STAYS.match(name)]
     if missing:
-        raise UserError(f"{archive} needs {', '.join(missing)}, which this machine lacks; NVIDIA's libraries come with PyTorch: name the "
-                        "Python that has it with --python, or set CUDA_PATH or LD_LIBRARY_PATH")
+        raise UserError(f"{archive} needs {', '.join(missing)}, which this machine lacks; build on a system as this one")
+    if lacking:
+        print(f"this machine lacks {', '.join(lacking)}; NVIDIA's libraries come with PyTorch: name the Python that has it with --python, or set "
+              "CUDA_PATH or LD_LIBRARY_PATH", flush=True)
 
 
 @contextlib.contextmanager

@@ -1,17 +1,11 @@
 """The stage `probe`: what the plugin takes for granted of CUDA and of the card, one question after the other, by tools/probe.cu."""
 
-import os
 import pathlib
-import shutil
+
+from machine import compiler
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MOST_SECONDS = 60  # of all questions
-
-
-def compiler():
-    """nvcc; None where the machine has none."""
-    beside = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "bin/nvcc"
-    return shutil.which("nvcc") or (str(beside) if beside.exists() else None)
 
 
 def run_probe(stage, check):

@@ -170,7 +170,8 @@ def markdown(stages):
         count = {result: sum(row["result"] == result for row in rows) for result in ("passed", "FAILED", "skipped", "not run")}
         told = ", ".join(f"{number} {result}" for result, number in count.items() if number) or "nothing was run"
         where = stage["setting"]
-        lines += [f"**{name}**: {told}. {where['gpu']}, driver {where['driver']}, backend {where['backend']}, commit {where['commit']}.", ""]
+        lines += [f"**{name}**: {told}. {where['gpu']}, driver {where['driver']}, backend {where['backend']}, commit {where['commit']}.", "",
+                  *([f"The plugin: {where['plugin']}.", ""] if "plugin" in where else [])]
         lines += [f"- {row['name']}: {row['result']}, {row['detail'] or 'see its log'}" for row in rows if row["result"] != "passed"]
         if name == "probe":
             lines += [f"- {row['name']}: {row['detail']}" for row in rows if row["result"] == "passed"]

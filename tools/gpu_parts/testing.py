@@ -7,6 +7,7 @@ import shutil
 import struct
 
 from machine import modules_missing, sanitizer
+from plugin import NO_GPU
 from tests_of_build import moved
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -46,7 +47,7 @@ def draw_shapes(stage, check):
 def judge_unit_tests(done):
     """A test that found no GPU is no test that passed."""
     for line in done.output.splitlines():
-        if "needs NVIDIA's driver" in line or "finds no GPU" in line:
+        if NO_GPU.search(line):
             return "FAILED", f"it found no GPU: {line.strip()}"
     return "passed", ""
 
