@@ -122,6 +122,13 @@ class SameBitsTest(unittest.TestCase):
         said = self.run_tool(1)
         self.assertIn("failed    1 iris train all\n          returns 1; its last line is: the disk is full\n", said)
 
+    def test_nothing_is_not_equal_to_nothing(self):
+        for name in ("old", "new"):
+            self.write(self.folder / name / "models/mlp", "#!/bin/sh\n")
+        for aspect in ("checkpoint", "calls", "results", "program", "messages"):
+            said = self.run_tool(1, table=f"1 iris train {aspect}\n")
+            self.assertIn(f"          OLD leaves nothing behind that can be compared as {aspect}\n", said)
+
     def test_what_this_machine_or_build_lacks_is_skipped(self):
         said = self.run_tool(0, table="1 iris train all --backend far\n2 iris train all\n1 shapes train all\n1 iris graph all\n")
         for line in ("OLD has not built the backend far", "OLD is built without MPI", "OLD has not built draw_shapes", "OLD has not built graph"):
