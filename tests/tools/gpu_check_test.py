@@ -180,6 +180,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertFalse((self.out / "tests.json").exists())
 
     def test_rows_are_wanted_by_name(self):
+        self.check("--build", BUILD, "--out", self.folder / "iris_alone", "--stage", "tests", "--only", "iris")
+        self.assertFalse((BUILD / "iris_alone-work/data/shapes").exists())  # which no row wants
         self.stage("tests", "--only", "iris")
         self.assertEqual(list(self.rows("tests")), ["iris"])
         self.stage("speed", "--stage", "tests", "--only", "iris")  # a stage that has no such row is no failure

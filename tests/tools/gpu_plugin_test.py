@@ -133,6 +133,11 @@ class PluginTest(unittest.TestCase):
         self.stage.run = lambda *_, **__: Done(0, "trained\n", False, 0)
         self.assertEqual(plugin.why_closed(self.check, self.stage), "")
 
+    def test_a_program_of_tests_that_fails_tells_its_first_error(self):
+        output = "a.cpp:3: ERROR: no GPU\nb.cpp:4: ERROR: none\n[doctest] test cases:  5 | 3 passed | 2 failed\n[doctest] Status: FAILURE!\n"
+        self.assertEqual(Done(1, output, False, 0).why(), "[doctest] test cases: 5 | 3 passed | 2 failed; a.cpp:3: ERROR: no GPU")
+        self.assertEqual(Done(1, "one\ntwo\n", False, 0).why(), "two")
+
     def test_the_rehearsal_follows_the_page(self):
         commands = rehearse.plan()
         self.assertEqual(len(commands), 4)

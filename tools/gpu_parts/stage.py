@@ -30,6 +30,13 @@ class Done:
         lines = [line for line in self.output.splitlines() if line.strip()]
         return lines[-1] if lines else "no output"
 
+    def why(self):
+        """Why it failed: of a program of tests, how many failed and the first error."""
+        lines = self.output.splitlines()
+        count = next((line for line in lines if line.startswith("[doctest] test cases:")), None)
+        error = next((line.strip() for line in lines if "ERROR: " in line), None)
+        return f"{' '.join(count.split())}; {error}" if count and error else self.last_line()
+
 
 class Stage:
     def __init__(self, name, seconds, logs, environment, only=None):
@@ -100,7 +107,7 @@ class Stage:
         if done.timed_out:
             self.add(name, "FAILED", done.seconds, "it was ended, for it took longer than it may")
         elif done.status != 0:
-            self.add(name, "FAILED", done.seconds, f"status {done.status}: {done.last_line()}")
+            self.add(name, "FAILED", done.seconds, f"status {done.status}: {done.why()}")
         else:
             result, detail = judge(done) if judge else ("passed", "")
             self.add(name, result, done.seconds, detail)

@@ -15,6 +15,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MOST_DIFFERENCE = 1e-3
 # Kernels are chosen by estimate, so that what is computed does not depend on what was fastest.
 REPEATABLE = {"PLEXAURA_TUNING": "off"}
+AGAIN = ("bfloat16", "float32")
 
 
 def run_tests(stage, check):
@@ -24,10 +25,12 @@ def run_tests(stage, check):
     stage.row("digits", check.program("convnet", "mnist_cnn", "--set", f"data.path={check.data / 'digits'}", "--steps", check.sizes.rerun_steps,
                                       "--backend", check.backend, output=""), variables=REPEATABLE)
     run_unit_tests(stage, check)
-    if not draw_shapes(stage, check):
+    net = check.sizes.net
+    on_shapes = [f"{net} follows the CPU", *(f"{net} again {precision}" for precision in AGAIN), f"compute-sanitizer memcheck {net}"]
+    if any([stage.wants(name) for name in on_shapes]) and not draw_shapes(stage, check):
         return
     follow_the_cpu(stage, check)
-    for precision in ("bfloat16", "float32"):
+    for precision in AGAIN:
         run_again(stage, check, precision)
     compare_gradients(stage, check)
     run_sanitizer(stage, check)
