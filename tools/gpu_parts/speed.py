@@ -36,7 +36,7 @@ def find_rooflines(stage, check, cases):
         stage.add("rooflines", "skipped", detail=f"--device knows no {check.machine.gpu}")
         return {}
     carried = check.manifest.get("rooflines", {}).get(device)
-    found = carried or rooflines(check, cases, device, stage.environment, stage.left())
+    found = carried or rooflines(check, cases, device, stage.environment, stage.left() / 3)
     failed = sorted({entry["why"] for entry in found.values() if "why" in entry})
     where = ", found before" if carried else ""
     stage.add("rooflines", "FAILED" if failed else "passed", detail=failed[0] if failed else f"of {len(found)} steps, for {device}{where}")
