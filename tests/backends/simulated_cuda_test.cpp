@@ -6,15 +6,19 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "backends/registry.h"
 #include "core/base/error.h"
 #include "core/ops/gather.h"
+#include "core/ops/matmul.h"
 #include "core/ops/unary.h"
+#include "testing/run.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
 #include "tests/support/has_simulated_cuda.h"
 #include "tests/support/own_process.h"
+#include "tests/support/pattern.h"
 
 namespace plexaura::testing::simulated_cuda_test {
 
@@ -104,6 +108,30 @@ TEST_CASE("a program without a mistake computes") {
           of.download();
           of.wait();
         }) == -1);
+}
+
+TEST_CASE("a thread that has not opened the device launches kernels on it, and libraries' work") {
+  if (!has_simulated_cuda()) return;
+  const auto check = [](const std::function<Node(const Node& matrix)>& make) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, {2, 2}});
+    const Node y = make(x);
+    const auto backend = open_backend("simulated_cuda");
+    Tensor found;
+    std::string failure;
+    std::thread([&] {
+      try {
+        found = Runner(graph, {y}, *backend)({pattern(x.shape()).cast(DType::float32)})[0];
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    }).join();
+    CHECK(failure == "");
+    CHECK(found ==
+          Runner(graph, {y}, *open_backend("portable"))({pattern(x.shape()).cast(DType::float32)})[0]);
+  };
+  check([](const Node& x) { return neg(x); });
+  check([](const Node& x) { return matmul(x, x); });
 }
 
 TEST_CASE("memory of the device faults on the host") {

@@ -12,6 +12,7 @@
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/runtime/out_of_memory.h"
+#include "backends/cuda/runtime/thread_device.h"
 #include "core/base/error.h"
 
 namespace plexaura::cuda {
@@ -115,6 +116,8 @@ namespace runtime {
 using described::state;
 
 int device_count() { return 1; }
+
+void use_device_in_this_thread() {}
 
 Device open_device(int index) {
   if (index > 0) throw UserError(fmt::format("there is no GPU {}; one is described, number 0", index));

@@ -10,6 +10,7 @@
 #include "backends/cuda/engine/promises.h"
 #include "backends/cuda/engine/transfers.h"
 #include "backends/cuda/runtime/runtime.h"
+#include "backends/cuda/runtime/thread_device.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {
@@ -58,8 +59,11 @@ class Device {
   Capture capture;
   Transfers transfers;
 
-  // With which kernels are enqueued now: those of the first branch, but for a while in recordings.
-  const Branch& branch() const { return branches_[branch_]; }
+  // With which kernels are enqueued now, by this thread: those of the first branch, but for a while in recordings.
+  const Branch& branch() const {
+    runtime::use_device_in_this_thread();
+    return branches_[branch_];
+  }
   void go_to_branch(std::size_t index) { branch_ = index; }
 
   // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.

@@ -11,6 +11,9 @@
 #include "backends/cuda/runtime/launch_check.h"
 #include "backends/cuda/runtime/out_of_memory.h"
 #include "backends/cuda/runtime/runtime.h"
+#include "backends/cuda/runtime/short_wait.h"
+#include "backends/cuda/runtime/thread_device.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 
 namespace plexaura::cuda {
@@ -139,7 +142,10 @@ Device open_device(int index) {
           bytes_in_a_second > 0 ? bytes_in_a_second : 1e12, pci_bus_id(index)};
 }
 
+void use_device_in_this_thread() { use_opened_device(); }
+
 std::byte* allocate_device(std::size_t bytes) {
+  use_opened_device();
   void* address = nullptr;
   const cudaError_t result = cudaMalloc(&address, bytes);
   if (result != cudaErrorMemoryAllocation) {
@@ -156,6 +162,7 @@ std::byte* allocate_device(std::size_t bytes) {
 void free_device(std::byte* address) noexcept { ignore(cudaFree(address)); }
 
 std::byte* allocate_pinned(std::size_t bytes) {
+  use_opened_device();
   void* address = nullptr;
   check(cudaMallocHost(&address, bytes), "cudaMallocHost");
   return static_cast<std::byte*>(address);
@@ -164,6 +171,7 @@ std::byte* allocate_pinned(std::size_t bytes) {
 void free_pinned(std::byte* address) noexcept { ignore(cudaFreeHost(address)); }
 
 Stream* make_stream() {
+  use_opened_device();
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   return reinterpret_cast<Stream*>(stream);
@@ -172,6 +180,7 @@ Stream* make_stream() {
 void destroy(Stream* stream) noexcept { ignore(cudaStreamDestroy(stream_of(stream))); }
 
 void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
+  use_opened_device();
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
 }
 
@@ -194,11 +203,13 @@ void record(Event* event, Stream* stream) {
 }
 
 void record_in_graph(Event* event, Stream* stream) {
+  use_opened_device();
   check(cudaEventRecordWithFlags(event_of(event), stream_of(stream), cudaEventRecordExternal),
         "cudaEventRecordWithFlags");
 }
 
 void hold(Stream* stream, Event* event) {
+  use_opened_device();
   check(cudaStreamWaitEvent(stream_of(stream), event_of(event), cudaEventWaitDefault), "cudaStreamWaitEvent");
 }
 
@@ -213,24 +224,32 @@ bool passed(const Event* event) {
   return true;
 }
 
+// To be woken by an interrupt takes about as long as the small steps of which the end is near.
+static constexpr double seconds_before_sleep = 50e-6;
+
 void synchronize(Event* event) {
-  use_opened_device();
+  if (passes_within(
+          seconds_before_sleep, [event] { return passed(event); }, seconds_now))
+    return;
   check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
 }
 
 double seconds_between(const Event* begin, const Event* end) {
+  use_opened_device();
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)), "cudaEventElapsedTime");
   return 1e-3 * milliseconds;
 }
 
 void hold(Stream* stream, const Flag* flag, Flag value) {
+  use_opened_device();
   static OnFlag* const wait = driver_function<OnFlag>("cuStreamWaitValue32");
   check_driver(wait(stream_of(stream), reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WAIT_VALUE_GEQ),
                "cuStreamWaitValue32");
 }
 
 void raise(Stream* stream, Flag* flag, Flag value) {
+  use_opened_device();
   static OnFlag* const write = driver_function<OnFlag>("cuStreamWriteValue32");
   check_driver(
       write(stream_of(stream), reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -240,6 +259,7 @@ void raise(Stream* stream, Flag* flag, Flag value) {
 void raise(Flag* flag, Flag value) { std::atomic_ref(*flag).store(value); }
 
 void begin_capture(Stream* stream) {
+  use_opened_device();
   check(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
 }
@@ -262,6 +282,7 @@ void drop_capture(Stream* stream) noexcept {
 }
 
 void launch(Graph* graph, Stream* stream) {
+  use_opened_device();
   check(cudaGraphLaunch(graph_of(graph), stream_of(stream)), "cudaGraphLaunch");
 }
 

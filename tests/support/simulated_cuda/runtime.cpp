@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/call.h"
+#include "backends/cuda/runtime/thread_device.h"
 #include "core/base/error.h"
 #include "tests/support/simulated_cuda/simulation.h"
 
@@ -27,6 +28,8 @@ static std::byte* real(const std::byte* address, std::size_t bytes) {
 }
 
 int device_count() { return 2; }
+
+void use_device_in_this_thread() { simulation::Device::use_in_this_thread(); }
 
 Device open_device(int index) {
   if (index >= device_count())

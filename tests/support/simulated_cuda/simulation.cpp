@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::chrono::microseconds between_looks{100};  // at what other processes do
 
+thread_local bool is_used_in_this_thread = false;
+
 bool has_reached(const HoldByFlag& hold) {
   return std::atomic_ref(*const_cast<runtime::Flag*>(hold.flag)).load() >= hold.value;
 }
@@ -67,8 +69,12 @@ void Device::free(std::byte* address) {
   ++times_freed;
 }
 
+void Device::use_in_this_thread() { is_used_in_this_thread = true; }
+
 void Device::begin_launch(const std::string& name) {
   throw_failure();
+  if (!is_used_in_this_thread)
+    throw DeviceError(fmt::format("{}: CUDA: invalid resource handle: the thread has another device", name));
   if (++launches_ == faults_.refused_launch)
     throw DeviceError(fmt::format("{}: CUDA: too many resources requested for launch", name));
 }

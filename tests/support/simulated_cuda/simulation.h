@@ -83,6 +83,8 @@ class Device {
   void set_faults(const Faults& faults);
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* address);
+  // Without that a thread has another current device, whose kernels this device's streams refuse.
+  static void use_in_this_thread();
   // Comes before each launch of a kernel.
   void begin_launch(const std::string& name);
   // What each call of CUDA's answers once a failure has shown: the failure.
