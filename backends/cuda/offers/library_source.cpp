@@ -169,11 +169,12 @@ std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
   return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
 }
 
-// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value. In 16 bits
-// they want eight channels, too: plans for images of fewer read and write a copy of these.
+// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value, and are asked
+// for only where there are no others. In 16 bits they want eight channels, too: plans for images of fewer read and write a copy of these.
 std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
-  auto problem = convolution(query);
-  if (!problem) return {};
+  const auto row_major = convolution(query);
+  if (!row_major) return {};
+  auto problem = row_major;
   const bool tensor_cores = is_16_bit(problem->dtype) || (problem->dtype == DType::float32 && tf32_);
   std::vector<Candidate> candidates;
   const auto add = [&](const Layouts& layouts, double more_bytes) {
@@ -181,22 +182,29 @@ std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
         candidates_of(device_, query, known_plans(*problem), layouts, seconds_of(query, more_bytes)),
         std::back_inserter(candidates));
   };
-  add(layouts_of(query, false), tensor_cores ? 2 * bytes_of(query) : 0);
-  if (!tensor_cores) return candidates;
+  if (!tensor_cores) {
+    add(layouts_of(query, false), 0);
+    return candidates;
+  }
   problem->channels_last = true;
   const TensorType x{problem->dtype, problem->x};
   const bool pads =
       has_few_channels(x) && problem->options.groups == 1 && problem->kind != Convolution::Kind::input_grad;
   const auto bytes_padded = pads ? static_cast<double>(padded().bytes(x)) : 0.0;
   add(layouts_of(query, true), 2 * bytes_padded);
-  if (!pads) return candidates;
-  problem->x = with_padding(problem->x);
-  problem->weights = with_padding(problem->weights);
-  add(padded_layouts_of(query, problem->kind), bytes_padded - static_cast<double>(x.bytes()));
+  if (pads) {
+    problem->x = with_padding(problem->x);
+    problem->weights = with_padding(problem->weights);
+    add(padded_layouts_of(query, problem->kind), bytes_padded - static_cast<double>(x.bytes()));
+  }
+  if (!candidates.empty()) return candidates;
+  problem = row_major;
+  add(layouts_of(query, false), 2 * bytes_of(query));
   return candidates;
 }
 
 std::vector<Candidate> LibrarySource::propose(const RegionQuery& query) {
+  runtime::use_device_in_this_thread();
   if (is_empty(query)) return {};
   return is_matmul(query) ? of_matrices(query) : of_images(query);
 }

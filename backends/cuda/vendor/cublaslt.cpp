@@ -3,6 +3,7 @@
 
 #include "backends/cuda/vendor/cublaslt.h"
 
+#include <algorithm>
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -116,11 +117,30 @@ struct Problem {
   Matrix result;
 };
 
+// The algorithm and its settings.
+std::string name_of_plan(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string name = "cublaslt";
+  const auto add = [&]<class T>(cublasLtMatmulAlgoConfigAttributes_t attribute, T value) {
+    std::size_t written = 0;
+    check(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written),
+          "cublasLtMatmulAlgoConfigGetAttribute");
+    name += fmt::format("{}{}", attribute == CUBLASLT_ALGO_CONFIG_ID ? " " : ".", value);
+  };
+  add(CUBLASLT_ALGO_CONFIG_ID, std::int32_t{});
+  for (const auto attribute : {CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_STAGES_ID,
+                               CUBLASLT_ALGO_CONFIG_SPLITK_NUM, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                               CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION})
+    add(attribute, std::uint32_t{});
+  add(CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, std::uint16_t{});
+  add(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, std::uint16_t{});
+  return name;
+}
+
 class CublasltPlan final : public Plan {
  public:
-  CublasltPlan(int rank, std::shared_ptr<const Problem> problem, std::shared_ptr<void> handle,
+  CublasltPlan(std::string name, std::shared_ptr<const Problem> problem, std::shared_ptr<void> handle,
                const cublasLtMatmulHeuristicResult_t& found)
-      : name_(fmt::format("cublaslt {}", rank)),
+      : name_(std::move(name)),
         problem_(std::move(problem)),
         handle_(std::move(handle)),
         algorithm_(found.algo),
@@ -183,9 +203,12 @@ Plans Cublaslt::plans(const MatrixProduct& problem) const {
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   Plans plans;
-  for (int i = 0; i < count; ++i)
-    if (found[i].state == CUBLAS_STATUS_SUCCESS)
-      plans.push_back(std::make_shared<CublasltPlan>(i, prepared, handle_, found[i]));
+  for (int i = 0; i < count; ++i) {
+    if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
+    const std::string name = name_of_plan(found[i].algo);
+    if (std::ranges::none_of(plans, [&](const auto& plan) { return plan->name() == name; }))
+      plans.push_back(std::make_shared<CublasltPlan>(name, prepared, handle_, found[i]));
+  }
   return plans;
 }
 

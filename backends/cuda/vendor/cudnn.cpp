@@ -27,7 +27,9 @@ struct Cudnn::Target {
 
 namespace {
 
-constexpr std::size_t most_plans = 6;  // for one problem: more would only be measured
+// For one problem: more would only be measured. For images that lie channels last the heuristics name many settings of one
+// engine, which differ by a few percent and need little scratch memory.
+std::size_t most_plans(const Convolution& problem) { return problem.channels_last ? 12 : 6; }
 
 enum Tensor : std::int64_t { x = 1, weights = 2, y = 3 };
 
@@ -170,18 +172,47 @@ bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
   return std::ranges::find_first_of(notes, refused) == notes.end();
 }
 
+// The engine and its settings.
+std::string name_of_plan(const Descriptor& engine, const Descriptor& configuration) {
+  std::string name = fmt::format("cudnn engine {}", engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  for (const Descriptor& knob :
+       configuration.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+    const auto type =
+        knob.values<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1).at(0);
+    name += fmt::format(" {}={}", static_cast<int>(type), knob.number(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+  }
+  return name;
+}
+
+// What cuDNN runs is made when it is first asked for, since most plans never run.
 class CudnnPlan final : public Plan {
  public:
-  CudnnPlan(std::string name, Descriptor plan, std::shared_ptr<const Cudnn::Target> target,
-            const std::vector<std::int64_t>& operands)
+  CudnnPlan(std::string name, Descriptor graph, Descriptor configuration,
+            std::shared_ptr<const Cudnn::Target> target, const std::vector<std::int64_t>& operands)
       : name_(std::move(name)),
-        plan_(std::move(plan)),
+        graph_(std::move(graph)),
+        configuration_(std::move(configuration)),
         target_(std::move(target)),
-        operands_(operands),
-        workspace_(static_cast<std::size_t>(plan_.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE))) {}
+        operands_(operands) {}
 
   const std::string& name() const override { return name_; }
-  std::size_t workspace() const override { return workspace_; }
+  std::size_t workspace() const override {
+    return static_cast<std::size_t>(made().number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  }
+
+  // False where the engine cannot do it after all.
+  bool try_to_make() const {
+    if (plan_) return true;
+    Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (target_->handle != nullptr)
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target_->handle);
+    else
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_->description);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
+    if (!plan.try_to_finalize()) return false;
+    plan_ = std::move(plan);
+    return true;
+  }
 
   std::function<void(runtime::Stream* stream)> bind(std::span<const Address> inputs, Address output,
                                                     Address workspace) const override {
@@ -192,21 +223,27 @@ class CudnnPlan final : public Plan {
         .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, addresses)
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, static_cast<void*>(workspace))
         .finalize();
-    return [this, pack](runtime::Stream* stream) { run(stream, pack); };
+    return [this, plan = made(), pack](runtime::Stream* stream) { run(stream, plan, pack); };
   }
 
  private:
-  void run(runtime::Stream* stream, const Descriptor& pack) const {
+  const Descriptor& made() const {
+    if (!try_to_make()) throw DeviceError(fmt::format("cuDNN: {} cannot do what it was named for", name_));
+    return *plan_;
+  }
+
+  void run(runtime::Stream* stream, const Descriptor& plan, const Descriptor& pack) const {
     const RelaxedCapture relaxed;
     check_cudnn(cudnnSetStream(target_->handle, reinterpret_cast<cudaStream_t>(stream)), "cudnnSetStream");
-    check_cudnn(cudnnBackendExecute(target_->handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+    check_cudnn(cudnnBackendExecute(target_->handle, plan.get(), pack.get()), "cudnnBackendExecute");
   }
 
   std::string name_;
-  Descriptor plan_;
+  Descriptor graph_;  // of which the configuration is
+  Descriptor configuration_;
   std::shared_ptr<const Cudnn::Target> target_;
   const std::vector<std::int64_t>& operands_;
-  std::size_t workspace_;
+  mutable std::optional<Descriptor> plan_;
 };
 
 }  // namespace
@@ -236,9 +273,9 @@ Plans Cudnn::plans(const Convolution& problem) const {
     const Descriptor graph = graph_of(problem, target_->handle);
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (const Descriptor& configuration : configurations(graph, mode, target_->description)) {
-        if (plans.size() == most_plans) return plans;
+        if (plans.size() == most_plans(problem)) return plans;
         try {
-          if (auto plan = plan_of(configuration, problem, plans.size())) plans.push_back(std::move(plan));
+          add_plan(plans, graph, configuration, problem);
         } catch (const DeviceError&) {
           failure = std::current_exception();
         }
@@ -249,21 +286,17 @@ Plans Cudnn::plans(const Convolution& problem) const {
   return plans;
 }
 
-// Null where the engine may not be used, or cannot do it after all.
-std::shared_ptr<const Plan> Cudnn::plan_of(const Descriptor& configuration, const Convolution& problem,
-                                           std::size_t rank) const {
+// Unless the engine may not be used, or stands there already with the same settings. The first plan is taken by its
+// estimate, and so it has to be one that can be made; of the others that shows when they are measured.
+void Cudnn::add_plan(Plans& plans, const Descriptor& graph, const Descriptor& configuration,
+                     const Convolution& problem) const {
   const Descriptor engine = configuration.part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  if (!is_allowed(engine, problem.dtype, options_)) return nullptr;
-  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  if (target_->handle != nullptr)
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target_->handle);
-  else
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_->description);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-  if (!plan.try_to_finalize()) return nullptr;
-  return std::make_shared<CudnnPlan>(
-      fmt::format("cudnn {} (engine {})", rank, engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)),
-      std::move(plan), target_, operation_of(problem.kind).operands);
+  if (!is_allowed(engine, problem.dtype, options_)) return;
+  const std::string name = name_of_plan(engine, configuration);
+  if (std::ranges::any_of(plans, [&](const auto& plan) { return plan->name() == name; })) return;
+  auto plan =
+      std::make_shared<CudnnPlan>(name, graph, configuration, target_, operation_of(problem.kind).operands);
+  if (!plans.empty() || plan->try_to_make()) plans.push_back(std::move(plan));
 }
 
 std::string cudnn_version() {

@@ -25,8 +25,8 @@ class Cudnn {
   struct Target;
 
  private:
-  std::shared_ptr<const Plan> plan_of(const Descriptor& configuration, const Convolution& problem,
-                                      std::size_t rank) const;
+  void add_plan(Plans& plans, const Descriptor& graph, const Descriptor& configuration,
+                const Convolution& problem) const;
 
   Options options_;
   std::shared_ptr<const Target> target_;

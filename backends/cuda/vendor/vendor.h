@@ -25,10 +25,11 @@ constexpr std::size_t workspace_alignment = 256;  // bytes: what the libraries w
 class Plan {
  public:
   virtual ~Plan() = default;
-  // "cudnn 0 (engine 46)": tells the plans for one problem apart, and is the same in every process that has the same
-  // library and the same kind of GPU.
+  // "cudnn engine 46 24=14": names the algorithm with all its settings, so that times that were measured under a name hold for
+  // that algorithm wherever the library ranks it.
   virtual const std::string& name() const = 0;
-  virtual std::size_t workspace() const = 0;  // bytes of scratch memory, uninitialised
+  // Bytes of scratch memory, uninitialised. Like bind() it throws DeviceError where the library cannot run the plan after all.
+  virtual std::size_t workspace() const = 0;
   // What enqueues the work on a stream, which may be captured, and allocates nothing. The inputs stand in the order of
   // the op's inputs. The plan must outlive it.
   virtual std::function<void(runtime::Stream* stream)> bind(std::span<const Address> inputs, Address output,

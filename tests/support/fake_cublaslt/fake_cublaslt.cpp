@@ -79,6 +79,8 @@ bool fits(const Description& how, const Layout& a, const Layout& b, const Layout
 
 const Told& told() { return last_told; }
 
+bool is_reordered = false;
+
 }  // namespace plexaura::testing::fake_cublaslt
 
 using namespace plexaura::testing::fake_cublaslt;
@@ -181,9 +183,26 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                .alignment_of_bias = reinterpret_cast<std::uintptr_t>(how.bias),
                .stream = nullptr,
                .workspace = 0};
-  results[0].workspaceSize = workspace;
-  results[1].workspaceSize = 0;
+  const int first = is_reordered ? 1 : 0;
+  results[first].workspaceSize = workspace;
+  results[first].algo.data[0] = 10;
+  results[1 - first].workspaceSize = 0;
+  results[1 - first].algo.data[0] = 20;
   *count = 2;
+  if (most > 2) results[(*count)++] = results[0];  // the same algorithm once more
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Each setting is the number of the algorithm and that of the attribute.
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t name, void* value,
+                                                    size_t bytes, size_t* written) {
+  const bool is_short =
+      name == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || name == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+  *written = is_short ? sizeof(std::uint16_t) : sizeof(std::uint32_t);
+  if (bytes != *written) return CUBLAS_STATUS_INVALID_VALUE;
+  const auto setting = static_cast<std::uint32_t>(algorithm->data[0] + name);
+  std::memcpy(value, &setting, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -21,6 +21,9 @@ struct Told {
 };
 const Told& told();
 
+// Whether the library names its second algorithm first.
+extern bool is_reordered;
+
 constexpr std::uint64_t refused_extent = 77;  // a result with so many columns is not supported
 constexpr std::size_t workspace = 4096;       // of the first algorithm; the second one needs none
 

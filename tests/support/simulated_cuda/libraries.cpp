@@ -159,9 +159,10 @@ class SimulatedLibraries final : public Libraries {
     return plans_for(work);
   }
 
-  // It refuses groups.
+  // It refuses groups, and images that lie channels last where the window is dilated.
   Plans plans(const Convolution& of) override {
     if (of.options.groups > 1) return {};
+    if (of.channels_last && of.options.dilation.h > 1) return {};
     Work work = work_of(of);
     work.channels_last = of.channels_last;
     return plans_for(work);

@@ -114,11 +114,23 @@ TEST_CASE("cuBLASLt rounds float32 only where it may, and adds 16-bit floats in 
 TEST_CASE("cuBLASLt's plans know their scratch memory, and operands lie at multiples of 64 bytes") {
   const Plans plans = Cublaslt({}).plans({});
   REQUIRE(plans.size() == 2);
-  CHECK(plans[0]->name() == "cublaslt 0");
+  CHECK(plans[0]->name() == "cublaslt 10.11.16.12.13.14.15.17.18");
   CHECK(plans[0]->workspace() == fake_cublaslt::workspace);
   CHECK(plans[1]->workspace() == 0);
   CHECK(fake_cublaslt::told().least_alignment == 64);
   CHECK(fake_cublaslt::told().most_workspace > 0);
+}
+
+TEST_CASE("cuBLASLt's plans keep their names where the library ranks them otherwise") {
+  const Plans plans = Cublaslt({}).plans({});
+  fake_cublaslt::is_reordered = true;
+  const Plans reordered = Cublaslt({}).plans({});
+  fake_cublaslt::is_reordered = false;
+  REQUIRE(plans.size() == 2);
+  REQUIRE(reordered.size() == 2);
+  CHECK(plans[0]->name() != plans[1]->name());
+  CHECK(reordered[0]->name() == plans[1]->name());
+  CHECK(reordered[1]->name() == plans[0]->name());
 }
 
 TEST_CASE("cuBLASLt enqueues on the stream that it is given, with the scratch memory of its plan") {

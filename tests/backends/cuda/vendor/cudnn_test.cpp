@@ -45,6 +45,7 @@ std::optional<cudnnBackendNumericalNote_t> forged_note;
 // So many of its plans cannot be made from now on, for no fault of theirs.
 int forged_failures = 0;
 std::set<cudnnBackendDescriptor_t> plans_in_the_making;
+int plans_made = 0;  // all in all
 
 double factor(cudnnBackendAttributeType_t type, const void* value) {
   return type == CUDNN_TYPE_DOUBLE ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
@@ -288,6 +289,32 @@ TEST_CASE("cuDNN's plans are the same each time") {
         names_of(Cudnn({}, json_of(find_gpu("h200"))).plans(of)));
 }
 
+TEST_CASE("cuDNN's plans are named by their engines and settings, each once") {
+  const Cudnn cudnn({}, json_of(find_gpu("h100")));
+  const Plans plans = cudnn.plans(problem(Kind::forward, DType::bfloat16, 64, {64, 56, 64, 3}, true));
+  const std::vector<std::string> names = names_of(plans);
+  CHECK(names.size() > 6);
+  CHECK(std::set(names.begin(), names.end()).size() == names.size());
+  for (const std::string& name : names) CHECK(name.starts_with("cudnn engine "));
+  CHECK(std::ranges::any_of(names, [](const std::string& name) { return name.find('=') != name.npos; }));
+}
+
+TEST_CASE("cuDNN makes the plans behind the first one when they are asked for") {
+  const Cudnn cudnn({}, json_of(find_gpu("h100")));
+  plans_made = 0;
+  const Plans plans = cudnn.plans(problem(Kind::forward, DType::bfloat16, 64, {64, 56, 64, 3}, true));
+  REQUIRE(plans.size() > 2);
+  CHECK(plans_made == 1);
+  plans[0]->workspace();
+  CHECK(plans_made == 1);
+  plans[1]->workspace();
+  plans[1]->workspace();
+  CHECK(plans_made == 2);
+  forged_failures = 1;
+  CHECK_THROWS_WITH_AS(plans[2]->workspace(), doctest::Contains("CUDNN_STATUS_EXECUTION_FAILED"),
+                       DeviceError);
+}
+
 TEST_CASE("what cuDNN refuses has no plans") {
   const Cudnn cudnn({}, json_of(find_gpu("h200")));
   CHECK(cudnn.plans({Kind::forward, DType::float32, {1, 2, 5, 5}, {3, 2, 3, 3}, {1, 3, 4, 4}, {}}).empty());
@@ -337,7 +364,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   static const auto real =
       reinterpret_cast<decltype(&cudnnBackendFinalize)>(dlsym(RTLD_NEXT, "cudnnBackendFinalize"));
-  if (plans_in_the_making.erase(descriptor) == 0 || forged_failures == 0) return real(descriptor);
+  const bool is_plan = plans_in_the_making.erase(descriptor) > 0;
+  plans_made += is_plan ? 1 : 0;
+  if (!is_plan || forged_failures == 0) return real(descriptor);
   --forged_failures;
   return CUDNN_STATUS_EXECUTION_FAILED;
 }
