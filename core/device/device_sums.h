@@ -13,8 +13,8 @@
 
 namespace plexaura {
 
-// What one rank has of them. It waits for nobody when it is destroyed: a rank that still sums with the others then
-// ends with an error. Functions may be called from any thread, but sum() from one at a time.
+// What one rank has of them. It waits for nobody when it is destroyed: unless all ranks have called end(), a rank that still
+// sums with the others then ends with an error. Functions may be called from any thread, but sum() from one at a time.
 class PLEXAURA_API DeviceSums {
  public:
   virtual ~DeviceSums();
@@ -27,6 +27,9 @@ class PLEXAURA_API DeviceSums {
   virtual void check() const = 0;
   // Ends all sums under way, as if they had failed.
   virtual void give_up() noexcept = 0;
+  // Leaves the library in order. All ranks, after the last sum of each is done; nothing more can be summed. A rank that
+  // does not come is waited for until the deadline.
+  virtual void end() noexcept {}
 };
 
 // A backend may be one, too: dynamic_cast tells.

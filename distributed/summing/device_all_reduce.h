@@ -35,7 +35,10 @@ class DeviceAllReduce final : public Strategy {
   UpdateAnswer before_update(std::size_t bucket) override;
   void give_up() noexcept override { sums_->give_up(); }
   // No rank leaves while another one sums.
-  void end() override { ranks_.barrier("the end of the sums on devices"); }
+  void end() override {
+    ranks_.barrier("the end of the sums on devices");
+    sums_->end();
+  }
 
  private:
   Communicator& ranks_;

@@ -27,6 +27,7 @@ class RankSums final : public DeviceSums {
   void sum(DType dtype, Address data, std::int64_t count) override;
   void check() const override;
   void give_up() noexcept override;
+  void end() noexcept override { library_->end(); }
 
  private:
   struct Sum {

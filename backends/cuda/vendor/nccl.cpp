@@ -6,8 +6,10 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <future>
 #include <mutex>
 #include <nccl.h>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -29,6 +31,8 @@ struct Library {
   decltype(&ncclCommInitRankConfig) init_rank = nullptr;
   decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclCommFinalize) finalize = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclAllReduce) all_reduce = nullptr;
   decltype(&ncclGetErrorString) error_text = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;
@@ -53,6 +57,8 @@ Library load_library() {
   find(library.init_rank, "ncclCommInitRankConfig");
   find(library.get_async_error, "ncclCommGetAsyncError");
   find(library.abort, "ncclCommAbort");
+  find(library.finalize, "ncclCommFinalize");
+  find(library.destroy, "ncclCommDestroy");
   find(library.all_reduce, "ncclAllReduce");
   find(library.error_text, "ncclGetErrorString");
   find(library.last_error, "ncclGetLastError");
@@ -103,6 +109,21 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
+// ncclCommAbort may wait for threads of the library that never end.
+void abort_within(ncclComm_t comm, double seconds) noexcept {
+  try {
+    std::promise<void> done;
+    const std::future<void> returned = done.get_future();
+    std::thread([comm, done = std::move(done)]() mutable {
+      nccl().abort(comm);
+      done.set_value();
+    }).detach();
+    returned.wait_for(std::chrono::duration<double>(seconds));
+  } catch (const std::system_error&) {  // there is no thread to be had
+    nccl().abort(comm);
+  }
+}
+
 class Nccl final : public Sums {
  public:
   Nccl(const Membership& membership, double deadline_seconds) : deadline_(deadline_seconds) {
@@ -140,13 +161,31 @@ class Nccl final : public Sums {
     return fmt::format("NCCL: {}: {}", nccl().error_text(state), nccl().last_error(comm_));
   }
 
-  // It waits for no other process.
   void give_up() noexcept override {
-    const std::lock_guard lock(mutex_);
-    if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
+    if (const ncclComm_t comm = take_comm(); comm != nullptr) abort_within(comm, deadline_);
+  }
+
+  // ncclCommAbort would free memory that other processes may still use.
+  void end() noexcept override {
+    try {
+      {
+        const std::lock_guard lock(mutex_);
+        if (comm_ == nullptr) return;
+        check(nccl().finalize(comm_), "ncclCommFinalize");
+      }
+      await("ncclCommFinalize");
+      if (const ncclComm_t comm = take_comm(); comm != nullptr) nccl().destroy(comm);
+    } catch (const DeviceError&) {
+      Nccl::give_up();
+    }
   }
 
  private:
+  ncclComm_t take_comm() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(comm_, nullptr);
+  }
+
   void require() const {
     if (comm_ == nullptr) throw DeviceError("NCCL: the sums over ranks were given up");
   }

@@ -21,8 +21,12 @@ class Sums {
   virtual void sum(runtime::Stream* stream, DType dtype, Address data, std::int64_t count) = 0;
   // What the library has met since; empty: nothing.
   virtual std::string failure() = 0;
-  // Ends what is under way, also in the stream, which goes on. Nothing more can be summed.
+  // Ends what is under way, also in the stream, which goes on. Nothing more can be summed. A library that does not return
+  // from that is left alone after the deadline.
   virtual void give_up() noexcept = 0;
+  // Leaves in order, together with the other processes, whose sums are done, too. Gives up where that takes longer than the
+  // deadline.
+  virtual void end() noexcept = 0;
 };
 
 // The token is the same for all processes, and made by one of them.

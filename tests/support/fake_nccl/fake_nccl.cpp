@@ -1,6 +1,8 @@
 #include "tests/support/fake_nccl/fake_nccl.h"
 
+#include <atomic>
 #include <cstddef>
+#include <thread>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -48,6 +50,21 @@ EXPORTED ncclResult_t ncclAllReduce(const void*, void*, std::size_t, ncclDataTyp
 
 EXPORTED ncclResult_t ncclCommAbort(ncclComm_t) {
   ++fake_nccl()->aborts;
+  while (std::atomic_ref(fake_nccl()->abort_hangs).load()) std::this_thread::yield();
+  std::atomic_ref(fake_nccl()->abort_returned).store(true);
+  return ncclSuccess;
+}
+
+EXPORTED ncclResult_t ncclCommFinalize(ncclComm_t) {
+  plexaura::testing::FakeNccl& fake = *fake_nccl();
+  ++fake.finalized;
+  fake.naps = fake.naps_of_finalize;
+  return ncclInProgress;
+}
+
+EXPORTED ncclResult_t ncclCommDestroy(ncclComm_t) {
+  plexaura::testing::FakeNccl& fake = *fake_nccl();
+  if (fake.finalized > 0 && fake.naps == 0) ++fake.destroyed;
   return ncclSuccess;
 }
 

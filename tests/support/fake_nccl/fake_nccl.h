@@ -17,6 +17,12 @@ struct FakeNccl {
   int sums = 0;
   ncclDataType_t type = ncclInt8;  // of the last one
   int aborts = 0;
+  // Of these two, other threads know, too.
+  bool abort_hangs = false;
+  bool abort_returned = false;
+  int naps_of_finalize = 3;
+  int finalized = 0;
+  int destroyed = 0;  // when that was done
 };
 
 }  // namespace plexaura::testing

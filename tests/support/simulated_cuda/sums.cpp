@@ -36,6 +36,7 @@ class SimulatedSums final : public Sums {
   }
   std::string failure() override { return ""; }
   void give_up() noexcept override { shared_->give_up(); }
+  void end() noexcept override {}
 
  private:
   std::shared_ptr<far_device::SharedSums> shared_;

@@ -1,7 +1,9 @@
 // The calls to NCCL, without a GPU: a library of the tests stands in for it.
 
+#include <atomic>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <thread>
 
 #include "backends/cuda/vendor/sums.h"
 #include "tests/support/error_text.h"
@@ -80,6 +82,44 @@ TEST_CASE("NCCL: what the library meets later is told, and after that it is give
   }
   CHECK(fake.aborts == 1);
   CHECK(fake.sums == 0);
+}
+
+TEST_CASE("NCCL: a rank whose sums are done leaves in order, and aborts nothing") {
+  FakeNccl& fake = fresh();
+  {
+    const auto sums = join_now();
+    sums->sum(nullptr, DType::float32, nullptr, 1);
+    sums->end();
+    CHECK(fake.finalized == 1);
+    CHECK(fake.destroyed == 1);
+    sums->end();
+    CHECK(sums->failure().empty());
+    CHECK(device_error([&] { sums->sum(nullptr, DType::float32, nullptr, 1); }) ==
+          "NCCL: the sums over ranks were given up");
+  }
+  CHECK(fake.finalized == 1);
+  CHECK(fake.destroyed == 1);
+  CHECK(fake.aborts == 0);
+}
+
+TEST_CASE("NCCL: a rank that waits too long for the others at the end gives up") {
+  FakeNccl& fake = fresh();
+  const auto sums = join_now(0.05);
+  fake.naps_of_finalize = 1'000'000'000;
+  sums->end();
+  CHECK(fake.finalized == 1);
+  CHECK(fake.destroyed == 0);
+  CHECK(fake.aborts == 1);
+}
+
+TEST_CASE("NCCL: giving up ends although the library does not return from it") {
+  FakeNccl& fake = fresh();
+  const auto sums = join_now(0.05);
+  std::atomic_ref(fake.abort_hangs).store(true);
+  sums->give_up();
+  CHECK_FALSE(std::atomic_ref(fake.abort_returned).load());
+  std::atomic_ref(fake.abort_hangs).store(false);
+  while (!std::atomic_ref(fake.abort_returned).load()) std::this_thread::yield();
 }
 
 }  // namespace plexaura::testing::nccl_test
