@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/device/transfer.h"
+#include "core/tensor/tensor.h"
 
 namespace plexaura {
 
@@ -24,24 +26,58 @@ constexpr int most_rounds = 20;
 constexpr double enough = 0.05;  // seconds of runs
 constexpr double noise = 1e-3;   // seconds by which a run may be slower because of other programs
 
-// Memory of zeros for the kernels of all candidates, which run one after the other: inputs stay zeros, outputs and scratch
+// Numbers from -1 to 1, the same in every process.
+Tensor numbers(DType dtype, std::int64_t count) {
+  Tensor numbers({DType::float32, {count}});
+  std::uint32_t state = 1;
+  for (float& number : numbers.as<float>()) {
+    state = state * 1664525U + 1013904223U;
+    number = static_cast<float>(static_cast<std::int32_t>(state)) / 2147483648.0F;
+  }
+  return numbers.cast(dtype);
+}
+
+void write_numbers(Backend& backend, Address dst, DType dtype, std::size_t bytes) {
+  constexpr std::size_t bytes_from_host = 1 << 16;
+  const Tensor some = numbers(dtype, static_cast<std::int64_t>(bytes_from_host / size_of(dtype)));
+  std::size_t done = std::min(bytes, bytes_from_host);
+  copy_to_device(backend, dst, some.data(), done);
+  for (std::size_t more = 0; done < bytes; done += more) {
+    more = std::min(done, bytes - done);
+    backend.copy(Stream::compute, dst + done, dst, more);
+  }
+  wait_for(backend);
+}
+
+// Memory for the kernels of all candidates, which run one after the other: inputs stay as they are, outputs and scratch
 // memory do not.
 class Operands {
  public:
   explicit Operands(Backend& backend) : backend_(backend) {}
 
-  // The one at this place, by its name and number; where it has fewer bytes so far, another one.
+  // The one at this place, by its name and number; where it has fewer bytes so far, another one. It is zero at first.
   Address at(std::string_view name, std::size_t number, std::size_t bytes) {
+    return at(name, number, bytes, [&](Address address) { write_zeros(backend_, address, bytes); });
+  }
+  // A GPU needs less power for zeros than for numbers, and so runs faster.
+  Address input(std::size_t number, DType dtype, std::size_t bytes) {
+    if (backend_.info().host_memory || !is_floating(dtype)) return at("input", number, bytes);
+    return at("input", number, bytes,
+              [&](Address address) { write_numbers(backend_, address, dtype, bytes); });
+  }
+
+ private:
+  Address at(std::string_view name, std::size_t number, std::size_t bytes,
+             const std::function<void(Address address)>& write) {
     auto& pieces = pieces_[{name, number}];
     if (pieces.empty() || pieces.back()->bytes() < bytes) {
       auto memory = backend_.allocate(bytes, MemoryUse::device);
-      write_zeros(backend_, memory->address(), bytes);
+      write(memory->address());
       pieces.push_back(std::move(memory));
     }
     return pieces.back()->address();
   }
 
- private:
   Backend& backend_;
   std::map<std::pair<std::string_view, std::size_t>, std::vector<std::unique_ptr<Memory>>> pieces_;
 };
@@ -58,8 +94,9 @@ class Trial {
     Binding binding;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       const bool read = candidate.reads.empty() || candidate.reads[i];
-      binding.inputs.push_back(read ? operands.at("input", i, bytes(region.inputs[i], candidate.inputs[i]))
-                                    : nullptr);
+      const Value input = region.inputs[i];
+      binding.inputs.push_back(
+          read ? operands.input(i, query.type(input).dtype, bytes(input, candidate.inputs[i])) : nullptr);
     }
     for (std::size_t i = 0; i < region.outputs.size(); ++i)
       binding.outputs.push_back(query.wanted[i]

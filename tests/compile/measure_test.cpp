@@ -5,12 +5,16 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "backends/registry.h"
 #include "core/device/forwarding_backend.h"
+#include "core/device/transfer.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
+#include "core/ops/gather.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/two_speeds.h"
@@ -149,6 +153,61 @@ TEST_CASE("where steps are recorded, repeated runs of a kernel are replays, and 
   product.times(backend, {counted, counted});
   CHECK(launched >= 4);
   CHECK(launched <= 2 * (2 + 20));
+}
+
+namespace {
+
+// Shows what its inputs are.
+class Looking final : public Kernel {
+ public:
+  using Look = std::function<void(const Binding& binding)>;
+  explicit Looking(Look look) : look_(std::move(look)) {}
+  std::unique_ptr<Launch> bind(const Binding& binding) const override {
+    look_(binding);
+    return std::make_unique<Nothing>();
+  }
+
+ private:
+  struct Nothing final : Launch {
+    void run() override {}
+  };
+  Look look_;
+};
+
+}  // namespace
+
+TEST_CASE("a device of its own measures over numbers where inputs are floating, and a host over zeros") {
+  Graph graph;
+  const Node rows = graph.input("rows", {DType::float32, {5, 4'000}});
+  const Node indices = graph.input("indices", {DType::int64, {3}});
+  const Region region = single(graph, gather(rows, indices).id());
+  const RegionQuery query{graph, region, {std::nullopt, std::nullopt}, {true}};
+  const auto far = open_backend("far");
+  for (Backend* backend : {&test_backend(), far.get()}) {
+    std::set<float> seen;
+    std::set<std::int64_t> seen_indices;
+    Candidate candidate = backend->propose(query)[0];
+    candidate.make = [&] {
+      return std::make_shared<Looking>([&](const Binding& binding) {
+        const auto read = [&](std::size_t i, const Node& node) {
+          return read_value(*backend, binding.inputs[i], node.type(), Layout::row_major(node.shape().rank()));
+        };
+        const Tensor values = read(0, rows);
+        const Tensor numbers = read(1, indices);
+        seen.insert(values.as<float>().begin(), values.as<float>().end());
+        seen_indices.insert(numbers.as<std::int64_t>().begin(), numbers.as<std::int64_t>().end());
+      });
+    };
+    measure(*backend, query, std::vector{candidate, candidate});
+    CHECK(seen_indices == std::set<std::int64_t>{0});
+    if (backend->info().host_memory) {
+      CHECK(seen == std::set<float>{0});
+    } else {
+      CHECK(seen.size() > 10'000);
+      CHECK(*seen.begin() >= -1);
+      CHECK(*seen.rbegin() <= 1);
+    }
+  }
 }
 
 TEST_CASE("kernels with scratch memory and outputs that nobody wants can be measured") {
