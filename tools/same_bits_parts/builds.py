@@ -63,12 +63,13 @@ class Build:
         header = next(iter(sorted((self.source / "core").rglob("events.h"))), None)
         if not header:
             raise Mistake(f"the sources of {self.name}, '{self.source}', have no events.h in core/")
-        shim = folder / self.name / "core/base/events.h"
+        include = folder / self.name / "include"
+        shim = include / "core/base/events.h"
         shim.parent.mkdir(parents=True)
         shim.write_text(f'#include "{header}"\n')
         made = folder / self.name / "recorder.so"
         command = [self.cache.get("CMAKE_CXX_COMPILER", "c++"), "-std=c++20", "-shared", "-fPIC", "-O1", "-Wl,-z,lazy", *self.mpi_options(),
-                   "-I", shim.parent.parent, "-I", self.source, RECORDER, "-o", made, "-ldl"]
+                   "-I", include, "-I", self.source, RECORDER, "-o", made, "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Mistake(f"'{RECORDER}' does not compile with the sources of {self.name}, '{self.source}': {done.stderr.strip()}")
