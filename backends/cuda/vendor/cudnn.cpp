@@ -175,8 +175,8 @@ bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
 // The engine and its settings.
 std::string name_of_plan(const Descriptor& engine, const Descriptor& configuration) {
   std::string name = fmt::format("cudnn engine {}", engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-  for (const Descriptor& knob :
-       configuration.parts(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+  for (const Descriptor& knob : configuration.parts(
+           CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
     const auto type =
         knob.values<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1).at(0);
     name += fmt::format(" {}={}", static_cast<int>(type), knob.number(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));

@@ -47,11 +47,12 @@ Descriptor Descriptor::part(cudnnBackendAttributeName_t name, cudnnBackendDescri
   return part;
 }
 
-std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name,
-                                          cudnnBackendDescriptorType_t type) const {
-  std::int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-              "cudnnBackendGetAttribute");
+std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                          std::int64_t most) const {
+  std::int64_t count = most;
+  if (most == 0)
+    check_cudnn(cudnnBackendGetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+                "cudnnBackendGetAttribute");
   std::vector<Descriptor> parts;
   std::vector<cudnnBackendDescriptor_t> descriptors;
   for (std::int64_t i = 0; i < count; ++i) descriptors.push_back(parts.emplace_back(type).get());

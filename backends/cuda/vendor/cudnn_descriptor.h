@@ -45,7 +45,9 @@ class Descriptor {
     return values<std::int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
   }
   Descriptor part(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
-  std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
+  // `most`: how many there can be. cuDNN does not count the knobs of a configuration without room for them; 0: it counts.
+  std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                std::int64_t most = 0) const;
 
   bool try_to_finalize() const;  // false where cuDNN refuses it
   Descriptor& finalize();        // throws Refused there
