@@ -132,7 +132,7 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
-// Of a rank that serves. When nobody needs it any more: that nothing can be printed costs no checkpoint.
+// Prints the summary of a serving rank. Runs last, so that an error of printing cannot lose a checkpoint.
 void print_account(const Survivors& survivors) {
   if (survivors.strategy() != nullptr) print_output(survivors.strategy()->account());
 }

@@ -268,7 +268,7 @@ OnLoss read_on_loss(const Section& distributed) {
   const bool can_be_exact = why_not_exact(strategy, distributed.text_or("algorithm", "auto"),
                                           distributed.text_or("compression", "none"))
                                 .empty();
-  // There is no undisturbed run that ranks which do not follow one another could repeat.
+  // Ranks that do not run in lock-step have no reference run whose bits they could reproduce.
   const bool is_late = exchanges_late(distributed);
   const bool has_shards = has_several(distributed, "servers");
   const bool has_groups = has_several(distributed, "group");

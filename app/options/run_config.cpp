@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 
-// How kernels take a number of the update that the precision has not: as "0", which they may take denormal numbers for, or as
-// "infinite". Empty for any other.
+// Returns "0" if kernels may take the value for zero in `precision`, as they may with denormal numbers, "infinite" if it overflows
+// there, and an empty text for all other values.
 std::string_view lost_as(double value, DType precision) {
   const bool is_narrow = precision == DType::float32;
   const double least = is_narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();

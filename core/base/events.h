@@ -38,7 +38,7 @@ class PLEXAURA_API EventSink {
   virtual void event(EventKind kind, std::int64_t number, std::string_view text) noexcept = 0;
 };
 
-// Of the whole process; null: nobody wants to know. The sink has to live as long as any thread tells events.
+// The sink of the whole process. Null disables events. It must outlive every thread that reports events.
 PLEXAURA_API void send_events_to(EventSink* sink) noexcept;
 
 PLEXAURA_API void tell_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;

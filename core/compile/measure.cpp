@@ -152,7 +152,7 @@ class Contest {
       if (trials_[i]) attempt(i, [&] { least_[i] = std::min(least_[i], trials_[i]->seconds(repeats)); });
   }
 
-  // Those that no noise explains.
+  // Drops candidates that are slower than twice the best one plus the noise.
   void drop_slow() {
     for (std::size_t i = 0; i < trials_.size(); ++i)
       if (least_[i] > 2 * shortest() + noise) trials_[i].reset();

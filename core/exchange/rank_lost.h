@@ -28,7 +28,7 @@ class PLEXAURA_API RankLost : public DeviceError {
   bool is_outlived_;
 };
 
-// That of which `reporting_rank` prints the sentence.
+// The error on a rank that must not print it, because `reporting_rank` does.
 template <>
 class Remote<RankLost> final : public RankLost, public RemoteError {
  public:

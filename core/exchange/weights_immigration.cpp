@@ -227,7 +227,7 @@ void WeightsImmigration::arrive(std::size_t bucket, Event& copied) {
   arrived_[bucket] = true;
 }
 
-// What the device wrote is worth nothing: zeros, and in the tail that this rank failed.
+// After a failure of the device: sets the gradients to zero, and `failed` in the tail.
 void WeightsImmigration::blank(std::size_t bucket) {
   const std::span<std::byte> bytes = gradients(bucket);
   std::ranges::fill(bytes, std::byte{0});

@@ -85,7 +85,7 @@ class Where final : public Op {
   }
 };
 
-// What of the gradient goes to the operand that was chosen.
+// The gradient of maximum and minimum for one operand. Operands that are equal share it.
 Node share_of_chosen(const Node& chosen, const Operands& of, const Node& grad) {
   return where(eq(of.a, of.b), 0.5 * grad, where(chosen, grad, 0));
 }

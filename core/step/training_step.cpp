@@ -227,7 +227,7 @@ void TrainingStep::begin_whole_update() {
   exchanging_ = false;
 }
 
-// Who reads the loss, or looks at the weights behind an epoch, finds these done.
+// Updates the last bucket, which holds the loss, now; and at the end of an epoch all buckets, so that validation sees final weights.
 void TrainingStep::leave_open(const StepInputs& inputs) {
   late_->open(block_, failure_ != nullptr);
   update_open(border_.buckets().size() - 1);

@@ -114,7 +114,8 @@ class PLEXAURA_API TrainingStep {
   // over ranks the others wait there for a rank that failed: it throws at once.
   StepTicket run(const StepInputs& inputs);
 
-  // The number of the last step whose update this rank has made, or has left open until the next one, also where after_update() has thrown then; 0: none.
+  // The number of the last step whose update this rank has made or left open until the next step, even if after_update() threw
+  // afterwards. 0: none.
   std::int64_t updated_step() const { return updated_step_; }
 
   // Makes the updates that are left open, and has the strategy show the weights that are to be looked at: comes before whatever reads the store outside of a step. All ranks call it together.

@@ -18,7 +18,7 @@ namespace plexaura {
 
 struct VmOptions {
   ParameterStore* store = nullptr;  // needed where the program reads parameters, buffers or arenas
-  // Of intermediate values and feeds, which another program overwrites that shares it. Null: the VM allocates its own.
+  // Memory for intermediate values and feeds. Programs that share it overwrite each other's. Null: the VM allocates its own.
   std::shared_ptr<Workspace> workspace = {};
   Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
   std::vector<HostPoint> host_points = {};  // in any order; cut the program into segments

@@ -77,7 +77,7 @@ struct TrainerOptions {
   // With a strategy of local scope: for how long ranks make steps before they add up what these tell, and the observer
   // hears of them; 0: behind each step. See TailSums.
   double report_seconds = 1;
-  // What people call this rank; none: its place among those that train.
+  // The number of this rank in messages. Empty: its place among the ranks that train.
   std::optional<int> number_of_rank = {};
   bool watch = false;           // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;   // an event per instruction; slows the run down

@@ -12,7 +12,8 @@
 
 namespace plexaura {
 
-// Why the updates of a strategy that has the hook late_update are not late, to stand behind "because"; empty: they are.
+// Why a strategy with the hook late_update gets no late updates: a text that continues a sentence after "because". Empty if it
+// gets them.
 // `gradients`: any program for them.
 std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
                          bool watch, const Program& gradients);

@@ -55,7 +55,8 @@ class TrainingPrograms {
   // For validation.
   Evaluator& evaluator() { return evaluator_; }
 
-  // Where the strategy has the hook late_update: why no update is late, to stand behind "because"; empty: all are.
+  // Why a strategy with the hook late_update gets no late updates: a text that continues a sentence after "because". Empty if it
+  // gets them.
   const std::string& why_not_late() const { return why_not_late_; }
 
   // The gradient program of the largest micro-batch: what --dry-run prints.
@@ -63,14 +64,14 @@ class TrainingPrograms {
   // Of the metrics that the model reports.
   const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
-  // Of what all ranks must do alike: the graphs of gradients and update, the placement and the buckets. Ranks
-  // with other shares of a batch, or on other processors, have the same.
+  // The hash of what is equal on all ranks: the graphs of gradients and update, the placement and the buckets. It does not depend
+  // on the share of a batch or on the processor.
   std::uint64_t plan_hash() const { return plan_hash_; }
-  // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
-  // equal where the kinds of the backends are.
+  // The hash of the kernels and layouts for the update and for the sizes of micro-batches that all ranks have. It is equal on ranks
+  // whose backends are of one kind.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
-  // The same for the sizes of this rank's first part of a batch, and of all parts where one rank deals them out; without those of
-  // the update where it is cut into other buckets to the same bits. On the lowest rank it stays what it was where others are lost.
+  // The hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if one rank deals them out. It leaves
+  // out the update if other buckets give the same bits. On the lowest rank it does not change when other ranks are lost.
   std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
   // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
   // same kernels again.
