@@ -3,6 +3,7 @@
 PLEXAURA_FAULT_SEEDS=20 sparing.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
 """
 
+import contextlib
 import os
 import random
 import re
@@ -55,7 +56,14 @@ class Sparing(SpareTest):
     EPOCHS = 250
     EPOCHS_OF_TWO = 2000  # two ranks that share their cores with nobody take as long
 
-    def check(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):
+    def check(self, *arguments, **options):
+        """On a busy machine a run may end before this process kills a rank: then it is made again."""
+        for _ in range(3):
+            with contextlib.suppress(ProcessLookupError):
+                return self.check_once(*arguments, **options)
+        return self.check_once(*arguments, **options)
+
+    def check_once(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):
         """deaths: (rank, step) each, in this order; there is a run of as many ranks in the folder "whole"."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_spares(spares, *self.iris("output.dir=run", f"training.epochs={epochs}", *settings), ranks=ranks)
