@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/splitmix.h"
 #include "core/device/transfer.h"
 #include "core/tensor/tensor.h"
 
@@ -29,11 +30,9 @@ constexpr double noise = 1e-3;   // seconds by which a run may be slower because
 // Numbers from -1 to 1, the same in every process.
 Tensor numbers(DType dtype, std::int64_t count) {
   Tensor numbers({DType::float32, {count}});
-  std::uint32_t state = 1;
-  for (float& number : numbers.as<float>()) {
-    state = state * 1664525U + 1013904223U;
-    number = static_cast<float>(static_cast<std::int32_t>(state)) / 2147483648.0F;
-  }
+  std::uint64_t seed = 0;
+  for (float& number : numbers.as<float>())
+    number = static_cast<float>(static_cast<std::int64_t>(splitmix_scatter(seed += splitmix_step))) * 0x1p-63F;
   return numbers.cast(dtype);
 }
 
