@@ -31,7 +31,7 @@ const char* example_for(const std::string& program) {
   return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
 }
 
-// Whether it is one, from 1 to `most`.
+// Whether the text is a whole number from 1 to `most`.
 bool is_whole_number(const std::string& text, std::int64_t most) {
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();

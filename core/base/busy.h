@@ -40,8 +40,7 @@ class InUse {
   static std::string within_itself(std::string_view name) {
     return std::string(name) +
            " was called from within another call of itself, by what that call runs (a kernel, a model or a "
-           "host "
-           "point); call it when the first call has returned";
+           "host point); call it when the first call has returned";
   }
 
   BusyFlag& flag_;

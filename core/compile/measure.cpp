@@ -32,7 +32,8 @@ Tensor numbers(DType dtype, std::int64_t count) {
   Tensor numbers({DType::float32, {count}});
   std::uint64_t seed = 0;
   for (float& number : numbers.as<float>())
-    number = static_cast<float>(static_cast<std::int64_t>(splitmix_scatter(seed += splitmix_step))) * 0x1p-63F;
+    number =
+        static_cast<float>(static_cast<std::int64_t>(splitmix_scatter(seed += splitmix_step))) * 0x1p-63F;
   return numbers.cast(dtype);
 }
 

@@ -20,8 +20,7 @@ bool operator==(const Op& a, const Op& b) {
 void throw_wrong_class(const Op& op) {
   throw UserError(
       fmt::format("the op named '{}' is of another class than the one that its kernel reads; give every op a "
-                  "name of its own, and "
-                  "cast it to the class of that name",
+                  "name of its own, and cast it to the class of that name",
                   op.name()));
 }
 
