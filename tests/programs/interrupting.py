@@ -118,25 +118,26 @@ class AtStart(LaunchTest):
         run.send_signal(number)
         self.assertEqual(self.end(run, status), [says or f"run: {signal.Signals(number).name}: {AT_ONCE}"])
 
-    def check_nothing_is_said(self, marker, *options):
-        """By a launcher that has come to where that file is made."""
+    def check_before_ranks(self, marker, says, *options):
+        """Signals a launcher that has made this file and started no rank. It says this of the signal."""
         for number, status in self.SIGNALS:
             run = self.start("-n", 2, *options, "true")
             self.wait_for((self.folder / marker).exists)
             run.send_signal(number)
-            self.assertEqual(self.end(run, status), [])
-            self.assertEqual(self.all_output, "")
+            self.assertEqual(self.end(run, status), [f"run: {signal.Signals(number).name}: {says}"] if says else [])
+            if not says:
+                self.assertEqual(self.all_output, "")
             (self.folder / marker).unlink()
 
     def test_while_python_imports(self):
         """Nothing was started yet, and nobody is told where Python was."""
         self.write("modules/argparse.py", "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(1000)\n")
         self.environment["PYTHONPATH"] = str(self.folder / "modules")
-        self.check_nothing_is_said("importing")
+        self.check_before_ranks("importing", None)
 
     def test_while_mpirun_is_asked_whether_it_can_outlive_ranks(self):
         self.stub("touch asked; exec sleep 1000")
-        self.check_nothing_is_said("asked", "--survive")
+        self.check_before_ranks("asked", "no rank has begun yet; the job is not started", "--survive")
 
     def test_while_mpirun_has_started_nobody(self):
         """It may not answer then."""
