@@ -60,7 +60,7 @@ endfunction()
 
 # Several sources of a library, of a plugin or of a test program are compiled as one, in half the time or less. So the names in the
 # anonymous namespaces of a library must differ, and each test file has a namespace of its own. The compiler refuses two that are equal, and
-# tools/check_names those that it would take for overloads. The debug preset compiles each source by itself.
+# dev/check_names those that it would take for overloads. The debug preset compiles each source by itself.
 option(PLEXAURA_UNITY "Compile several sources of a library, of a plugin or of a test program as one" ON)
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME

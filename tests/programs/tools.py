@@ -15,7 +15,8 @@ from support import BUILD, HAS_ONEDNN, SOURCE, ProgramTest
 
 class Tools(ProgramTest):
     def tool(self, name, *arguments, status=0):
-        done = subprocess.run([BUILD / "tools" / name, *map(str, arguments)], cwd=self.folder, env=support.environment(),
+        folder = "tools" if (BUILD / "tools" / name).exists() else "dev"
+        done = subprocess.run([BUILD / folder / name, *map(str, arguments)], cwd=self.folder, env=support.environment(),
                               capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -72,7 +73,7 @@ class Tools(ProgramTest):
     def test_bench_on_a_device_launches_a_step_before_it_reads_the_last_loss(self):
         """The steps are the same: the losses of the first and the last one tell."""
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tests/plugins"))
-        model = [BUILD / "tools/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--bytes", "--seconds", "1e-9",
+        model = [BUILD / "dev/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--bytes", "--seconds", "1e-9",
                  "--set", "training.batch_size=4"]
         losses = []
         for backend in ("portable", "far"):
@@ -84,7 +85,7 @@ class Tools(ProgramTest):
     @unittest.skipUnless(support.DESCRIBES_GPUS, "this build simulates no GPU")
     def test_bench_tells_what_a_step_moves_where_the_backend_counts_it(self):
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tests/plugins"), OMP_NUM_THREADS="1")
-        command = [BUILD / "tools/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--seconds", "0.1",
+        command = [BUILD / "dev/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--seconds", "0.1",
                    "--set", "training.batch_size=4", "--backend", "simulated_cuda"]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -112,7 +113,7 @@ class Tools(ProgramTest):
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tools"), OMPI_COMM_WORLD_RANK="3")
 
         def seconds(options, status=0):
-            command = [BUILD / "tools/bench", *map(str, model), "--seconds", "0.1", "--backend", f"paced:{options}"]
+            command = [BUILD / "dev/bench", *map(str, model), "--seconds", "0.1", "--backend", f"paced:{options}"]
             done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, status, done.stderr)
             return json.loads(done.stdout)["min_s"] if status == 0 else done.stderr
@@ -133,7 +134,7 @@ class Tools(ProgramTest):
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_random_net_gets_slow_kernels(self):
         for mode in ([], ["--inference"]):
-            done = subprocess.run([sys.executable, SOURCE / "tools/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,
+            done = subprocess.run([sys.executable, SOURCE / "dev/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,
                                   env=support.environment(), capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("30 nets", done.stdout)
@@ -176,7 +177,7 @@ class Tools(ProgramTest):
         """Rank 0 takes three times as long as it would: no step of it is shorter than what it sleeps."""
         plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--slow", "0:3", "--steps", 3]
         for more in ([], ["--overlap"], ["--strategy", "reduce-broadcast"], ["--algorithm", "tree"]):
-            said = self.mpirun(2, [BUILD / "tools/replay_step", *plan, "--bucket", "400000@0.01", "--bucket", "40000@0.02", *more]).out
+            said = self.mpirun(2, [BUILD / "dev/replay_step", *plan, "--bucket", "400000@0.01", "--bucket", "40000@0.02", *more]).out
             found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
             self.assertEqual((found["ranks"], found["hosts"], len(found["seconds"])), (2, 1, 3))
             self.assertGreaterEqual(min(found["seconds"]), 0.1049)
@@ -184,14 +185,14 @@ class Tools(ProgramTest):
     def test_replay_step_varies_what_it_computes(self):
         """The draws are the same in each run. Of eight steps of two ranks, one at least takes twice as long as the median would."""
         plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--bucket", "4000@0.01", "--spread", 2, "--steps", 8]
-        said = self.mpirun(2, [BUILD / "tools/replay_step", *plan]).out
+        said = self.mpirun(2, [BUILD / "dev/replay_step", *plan]).out
         found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
         self.assertGreaterEqual(max(found["seconds"]), 0.07)
 
     def test_tcp_streams_between_two_hosts(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        command = [SOURCE / "tools/tcp_streams", "--bytes", 400_000, "--rounds", 3, "--port", port, "127.0.0.1", "127.0.0.2"]
+        command = [SOURCE / "dev/tcp_streams", "--bytes", 400_000, "--rounds", 3, "--port", port, "127.0.0.1", "127.0.0.2"]
         self.assertRegex(self.mpirun(2, command).out, r"2 hosts, 400,000 bytes: [\d.]+ ms, [\d.]+ MB/s from each host, [\d.]+% of the line\n")
         alone = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         self.assertEqual((alone.returncode, alone.stderr.splitlines()[-1]),
@@ -199,7 +200,7 @@ class Tools(ProgramTest):
 
     def test_a_comparison_that_compares_nothing(self):
         for option, value in (("--ranks", "1"), ("--rounds", "0")):
-            done = subprocess.run([sys.executable, SOURCE / "tools/compare_ddp", "--data", self.folder, option, value], capture_output=True, text=True)
+            done = subprocess.run([sys.executable, SOURCE / "dev/compare_ddp", "--data", self.folder, option, value], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (2, "compare_ddp: --ranks must be 2 or more, and --rounds 1 or more\n"))
 
     def test_what_is_wrong(self):

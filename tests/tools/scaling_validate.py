@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what tools/scaling predicts with steps that build/tools/replay_step replays over fake hosts: compute is slept, buckets are
+"""Compares what tools/scaling predicts with steps that build/dev/replay_step replays over fake hosts: compute is slept, buckets are
 sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others: some that are written below, and
 some that are drawn. Then it counts the steps of ranks whose compute varies that lie within the predicted bounds of 90 %. Needs root, and
 takes 30 minutes; the second part alone, with --bounds, takes 8.
@@ -54,7 +54,7 @@ def measure(scenario, choice):
     if scenario.slow:
         words += ["--slow", f"1:{scenario.slow}"]
     hosts = ["--hosts", scenario.hosts, "--rate", f"{scenario.mbit}mbit", "--burst", "32kb"]
-    command = [ROOT / "tests/support/fake_hosts.sh", *hosts, "--within", 300, "-n", scenario.hosts * scenario.on_host, "--", BUILD / "tools/replay_step", *words]
+    command = [ROOT / "tests/support/fake_hosts.sh", *hosts, "--within", 300, "-n", scenario.hosts * scenario.on_host, "--", BUILD / "dev/replay_step", *words]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{scenario}, {choice}: {done.stdout}{done.stderr}")

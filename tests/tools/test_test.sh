@@ -3,14 +3,14 @@
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/tools" "$folder/bin" "$folder/tests/fuzz"
+mkdir -p "$folder/tools" "$folder/dev" "$folder/bin" "$folder/tests/fuzz"
 cp "$1" "$folder/tools/test"
 export PATH=$folder/bin:$PATH LOG=$folder/log
 unset PLEXAURA_FAULT_LOG  # of the run that this test is part of
 cd "$folder"
 
 stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1" && chmod +x "$1"; }
-stand_in tools/check 'echo "checks" >> "$LOG"'
+stand_in dev/check 'echo "checks" >> "$LOG"'
 stand_in tools/install_packages 'echo "install $*" >> "$LOG"; [ -z "${UNREACHABLE:-}" ] || { echo "install_packages: pip could not" >&2; exit 1; }'
 stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in bin/cmake '

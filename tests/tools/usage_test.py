@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
-TOOLS = {path.name for path in (ROOT / "tools").iterdir() if path.is_file() and path.read_bytes()[:2] == b"#!"}
+TOOLS = {path.name: path for folder in ("tools", "dev") for path in (ROOT / folder).iterdir() if path.is_file() and path.read_bytes()[:2] == b"#!"}
 TAKES_OTHER_ARGUMENTS = {"compare_ddp": ["--data", "."], "run": ["-n", "2"], "tcp_streams": ["127.0.0.1"]}  # which it asks for first
 EMPTY_WORDS = {"run": ["-n", "2", ""], "quickstart": [""]}
 SCALED = ["--predict", "examples/scaling/resnet50_gpu.json", "--links", "examples/scaling/hosts_of_8_gpus.json", "--ranks", "2"]
@@ -19,7 +19,7 @@ SCALED = ["--predict", "examples/scaling/resnet50_gpu.json", "--links", "example
 
 class UsageTest(unittest.TestCase):
     def ask(self, tool, *words, folder=ROOT, **options):
-        return subprocess.run([ROOT / "tools" / tool, *words], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120,
+        return subprocess.run([TOOLS[tool], *words], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120,
                               **{"stdout": subprocess.PIPE, **options})
 
     def check(self, says, tool, *words, **options):
@@ -29,7 +29,7 @@ class UsageTest(unittest.TestCase):
             self.assertRegex(done.stderr, rf"\A{tool}: [^\n]*{says}[^\n]*\n\Z")
 
     def test_an_unknown_option(self):
-        for tool in sorted(TOOLS - {"quickstart"}):  # which hands options on
+        for tool in sorted(TOOLS.keys() - {"quickstart"}):  # which hands options on
             self.check("", tool, *TAKES_OTHER_ARGUMENTS.get(tool, ()), "--nope")
 
     def test_an_empty_word(self):
@@ -40,7 +40,7 @@ class UsageTest(unittest.TestCase):
     def test_a_program_that_is_not_built(self):
         with tempfile.TemporaryDirectory() as folder:
             for tool, program in (("sweep", "bench"), ("compare_pytorch", "bench"), ("compare_pytorch_gradients", "dump_gradients")):
-                self.check(f"there is no '{folder}/tools/{program}'; build it first: cmake ", tool, "--build", folder)
+                self.check(f"there is no '{folder}/dev/{program}'; build it first: cmake ", tool, "--build", folder)
             self.check(f"there is no '{folder}/models/convnet'; build it first: cmake ", "compare_ddp", "--build", folder, "--data", folder)
             self.check(f"'{folder}' has no README.md; ", "check_docs", folder)
             self.check(f"'{folder}/none' is no folder; ", "check_arrows", f"{folder}/none")
@@ -66,7 +66,7 @@ class UsageTest(unittest.TestCase):
         for tool in ("check", "quickstart", "run", "scaling", "test", "why"):
             done = self.ask(tool, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), tool)
-            self.assertIn(f"tools/{tool}", done.stdout)
+            self.assertIn(str(TOOLS[tool].relative_to(ROOT)), done.stdout)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,274 @@
+"""The faults that are sown: every edit of a source that a test should notice."""
+
+import dataclasses
+import hashlib
+import re
+
+from cpp import STATEMENT_WORDS, STRENGTH, Source
+
+# How an edit is written into the copy: `before` stays where it is, and the switch chooses between it and `after`.
+VALUE = ("(mutant({number}) ? ({after}) : (", "))")
+CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>(", "))")
+STATEMENT = ("(mutant({number}) ? void() : void(", "))")
+JUMP = ("if (!mutant({number})) ", "")
+BODY = ("{{ ", " if (mutant({number})) break; }}")
+
+# A header of the system may have unused variables and comparisons that are always true: the compiler says nothing.
+HEAD = '#include "dev/mutate_parts/switch.h"\n#pragma GCC system_header\n#line 1 "{name}"\n'
+
+
+@dataclasses.dataclass
+class Fault:
+    file: str
+    kind: str
+    line: int
+    before: str
+    after: str
+    begin: int  # where `before` stands in the file
+    end: int
+    form: tuple
+    id: str = ""
+    number: int = 0  # that switches it on
+
+    def edit(self):
+        return f"{self.before} → {self.after}"
+
+    def describe(self):
+        return f"{self.id} {self.file}:{self.line}: {self.kind}: {self.edit()}"
+
+
+OTHER_OPERATOR = {"+": ("sign", "-"), "-": ("sign", "+"), "*": ("factor", "/"), "/": ("factor", "*"), "%": ("factor", "/"),
+                  "+=": ("sign", "-="), "-=": ("sign", "+="), "*=": ("factor", "/="), "/=": ("factor", "*="),
+                  "<": ("comparison", "<="), "<=": ("comparison", "<"), ">": ("comparison", ">="), ">=": ("comparison", ">"),
+                  "==": ("comparison", "!="), "!=": ("comparison", "=="), "&&": ("condition", "||"), "||": ("condition", "&&")}
+DROPPED = {"+": "ab", "-": "a", "*": "ab", "/": "a", "&&": "ab", "||": "ab"}  # what may be left of `a op b`
+OTHER_NAME = {"min": "max", "max": "min", "gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "maximum": "minimum", "minimum": "maximum",
+              "floor": "ceil", "ceil": "floor", "all_of": "any_of", "any_of": "all_of", "upper_bound": "lower_bound",
+              "lower_bound": "upper_bound", "front": "back", "back": "front", "rows": "columns", "columns": "rows"}
+OTHER_AXIS = {"h": "w", "w": "h", "height": "width", "width": "height", "rows": "columns", "columns": "rows"}
+SYMMETRIC = {"min", "max", "add", "mul", "eq", "ne", "maximum", "minimum", "swap", "gcd", "wrapping_add", "wrapping_mul"}
+NO_STATEMENT = {"return", "throw", "break", "continue", "using", "const", "auto", "static", "if", "for", "while", "do", "switch", "case",
+                "delete", "default", "else", "constexpr", "struct", "class", "template", "typename", "goto", "public", "private"}
+
+
+def faults_of(file, text):
+    """Every fault of this source, in order."""
+    found = []
+    for fault in Finder(file, Source(text)).find():
+        if fault and len(fault.before) <= 400 and not any(is_same(fault, other) or crosses(fault, other) for other in found):
+            found.append(fault)
+    seen = {}
+    for fault in found:
+        key = (file, fault.edit())
+        seen[key] = seen.get(key, 0) + 1
+        fault.id = hashlib.sha1(repr((key, seen[key])).encode()).hexdigest()[:7]
+    return found
+
+
+def is_same(a, b):
+    return (a.begin, a.end, a.after) == (b.begin, b.end, b.after)
+
+
+def crosses(a, b):
+    """Whether one begins within the other and ends outside it: then one of them was read wrongly."""
+    return a.begin < b.begin < a.end < b.end or b.begin < a.begin < b.end < a.end
+
+
+def is_accepted(fault, entries):
+    """An entry with an id is for one fault, another for all that make this edit in this file."""
+    return any(entry["file"] == fault.file and entry["edit"] == fault.edit() and entry.get("id", fault.id) == fault.id
+               for entry in entries)
+
+
+def sow(text, faults, name):
+    """The source with these faults, each behind its switch; lines keep their numbers."""
+    places = []  # what ends there comes before what begins there; of what begins there the longest first, statements before values
+    for fault in faults:
+        opening, closing = fault.form
+        order = (1, -fault.end, fault.form is not STATEMENT)
+        places.append((fault.begin, order, opening.format(number=fault.number, after=fault.after)))
+        places.append((fault.end, (0, -fault.begin), closing.format(number=fault.number)))
+    pieces, position = [HEAD.format(name=name)], 0
+    for begin, _, piece in sorted(places):
+        pieces += [text[position:begin], piece]
+        position = begin
+    return "".join([*pieces, text[position:]])
+
+
+class Finder:
+    def __init__(self, file, source):
+        self.file, self.source = file, source
+
+    def find(self):
+        for i in range(len(self.source.tokens)):
+            if i not in self.source.fixed:
+                for search in (self.operators, self.conditions, self.literals, self.names, self.calls, self.statements, self.jumps, self.loops):
+                    yield from search(i)
+
+    def fault(self, kind, first, last, after, form=VALUE):
+        before = self.source.plain(first, last)
+        if before is None or after is None or before == after:
+            return None
+        tokens = self.source.tokens
+        return Fault(self.file, kind, self.source.line(first), before, after, tokens[first].begin, tokens[last].end, form)
+
+    def in_code(self, i):
+        """Whether token i belongs to a value or a statement, not to a declaration of a class, a function or a parameter."""
+        source = self.source
+        while source.parent[i] is not None and source.word(source.parent[i]) != "{":
+            i = source.parent[i]
+        if not source.declares(source.parent[i]):
+            return True
+        begin = source.statement_begin(i)
+        return any(source.word(k) == "=" and source.parent[k] == source.parent[i] for k in range(begin, i))
+
+    def operators(self, i):
+        source, op = self.source, self.source.word(i)
+        if source.is_binary(i) and op in OTHER_OPERATOR:
+            first, last = source.left(i, STRENGTH[op]), source.right(i, STRENGTH[op])
+            a, b = source.plain(first, i - 1), source.plain(i + 1, last)
+            if first == i or a is None or b is None or '"' in a + b:
+                return
+            kind, other = OTHER_OPERATOR[op]
+            form = CONDITION if op in ("&&", "||") else VALUE
+            yield self.fault(kind, first, last, f"{a} {other} {b}", form)
+            for kept in DROPPED.get(op, ""):
+                yield self.fault("dropped term", first, last, a if kept == "a" else b, form)
+        elif op in ("-", "!") and source.tokens[i].is_prefix() and not source.ends_value(i - 1):
+            last = source.postfix_end(i + 1)
+            yield self.fault("sign" if op == "-" else "condition", i, last, source.plain(i + 1, last))
+
+    def conditions(self, i):
+        source = self.source
+        if source.word(i) in ("if", "while") and source.word(i + 1) == "(":
+            first, last = self.last_part(i + 1)
+            declares = any(source.word(k) == "=" and source.parent[k] == i + 1 for k in range(first, last))
+            if not declares:
+                yield self.fault("removed guard", first, last, "false", CONDITION)
+        elif source.word(i) == "?" and source.is_binary(i):
+            first = source.left(i, STRENGTH["?"])
+            for after in ("true", "false"):
+                yield self.fault("condition", first, i - 1, after, CONDITION)
+
+    def last_part(self, opener):
+        """Of (initialiser; condition) the condition."""
+        source, last = self.source, self.source.partner[opener] - 1
+        semicolons = [k for k in range(opener, last) if source.word(k) == ";" and source.parent[k] == opener]
+        return (semicolons[-1] if semicolons else opener) + 1, last
+
+    def literals(self, i):
+        source, token = self.source, self.source.tokens[i]
+        if token.kind == "number":
+            after = other_number(token.text)
+            pure_virtual = source.word(i - 1) == "=" and source.word(i - 2) in (")", "const", "override", "noexcept")
+            array_length = source.word(i - 1) == "[" and source.tokens[i - 2].space_before and source.ends_value(i - 3)
+            if after and not pure_virtual and not array_length:
+                yield self.fault("off by one" if after.rstrip("uUlL").isdigit() else "factor", i, i, after)
+                yield self.fault("off by one", i, i, number_before(token.text))
+        elif token.text in ("true", "false"):
+            yield self.fault("flag", i, i, "false" if token.text == "true" else "true")
+
+    def names(self, i):
+        source, name = self.source, self.source.word(i)
+        before, following = source.word(i - 1), source.word(i + 1)
+        if before == "." and name in OTHER_AXIS and following != "(" and source.word(i - 2) not in ("{", ","):
+            first = source.postfix_begin(i)
+            yield self.fault("axis", first, i, f"{source.plain(first, i - 1)}{OTHER_AXIS[name]}")
+        if re.fullmatch(r"\w*options_?", name) and before in ("(", ",", "{"):
+            last = source.postfix_end(i)
+            if source.word(last + 1) in (")", ",", "}"):
+                given = source.plain(i, last)
+                yield self.fault("ignored option", i, last, f"std::remove_cvref_t<decltype({given})>()")
+
+        if re.fullmatch(r"(epoch|step|seed|place|position|offset|first|count)_?", name) and source.postfix_end(i) == i and following in (")", ",", "}"):
+            first = source.postfix_begin(i)
+            if source.word(first - 1) in ("(", ",", "{") and self.in_code(i):
+                yield self.fault("ignored argument", first, i, f"std::remove_cvref_t<decltype({source.plain(first, i)})>()")
+
+    def calls(self, i):
+        source = self.source
+        if source.word(i) != "(" or not source.opens(i) or not self.in_code(i):
+            return
+        name = source.partner[i - 1] - 1 if source.word(i - 1) == ">" and source.closes(i - 1) else i - 1
+        first, last = source.postfix_begin(name), source.partner[i]
+        if not self.is_called(first, name) or source.plain(first, last) is None:
+            return
+        if source.word(name) in OTHER_NAME:
+            other = OTHER_NAME[source.word(name)]
+            yield self.fault("min or max", first, last, source.plain(first, name - 1) + other + source.plain(name + 1, last))
+        if source.word(name) not in SYMMETRIC:
+            arguments = source.arguments(i)
+            texts = [source.plain(*argument) for argument in arguments]
+            for k in range(len(arguments) - 1):
+                if self.look_alike(arguments[k], arguments[k + 1]):
+                    swapped = [*texts[:k], texts[k + 1], texts[k], *texts[k + 2:]]
+                    yield self.fault("swapped arguments", first, last, f"{source.plain(first, i)}{', '.join(swapped)})")
+
+    def is_called(self, first, name):
+        """Whether this name is that of a function and what it begins with no type: `T f(a, b)` declares."""
+        source, before = self.source, self.source.tokens[first - 1]
+        if source.tokens[name].kind != "word" or source.word(name) in ("if", "for", "while", "switch", "catch"):
+            return False
+        return before.text in STATEMENT_WORDS or not (before.kind == "word" or before.text in (">", "*", "&", "&&", "]"))
+
+    def look_alike(self, *arguments):
+        """Whether the arguments are built of names in the same way; others rarely have one type."""
+        a, b = ([token.kind if token.is_operand() else token.text for token in self.source.tokens[first:last + 1]]
+                for first, last in arguments)
+        return a == b and a[0] == "word"
+
+    def statements(self, i):
+        source = self.source
+        before = source.word(i - 1)
+        if not (before in (";", "{", "}", "else") or (before == ")" and self.closes_control(i - 1))):
+            return
+        if source.declares(source.parent[i]) or source.word(source.parent[i]) != "{" or source.word(i) in NO_STATEMENT:
+            return
+        start = i + 1 if source.word(i) in ("++", "--", "*") else i
+        if source.tokens[start].kind != "word" and source.word(start) != "(":
+            return
+        end = source.postfix_end(start)
+        following = source.word(end + 1)
+        if following in ("+=", "-=", "*=", "/=", "=", "|=", "&="):
+            end = source.right(end + 1, 0)
+        elif not (following == ";" and (start > i or source.word(end) == ")")):
+            return
+        if source.word(end + 1) == ";":
+            yield self.fault("removed statement", i, end, "", STATEMENT)
+
+    def jumps(self, i):
+        source = self.source
+        if source.word(i) in ("break", "continue") and source.word(i + 1) == ";" and source.word(i + 2) != "else":
+            yield self.fault("removed jump", i, i, "", JUMP)
+
+    def loops(self, i):
+        """As if there were one turn."""
+        source = self.source
+        if source.word(i) != "for" or source.word(i + 1) != "(":
+            return
+        closer = source.partner[i + 1]
+        first, header = closer + 1, source.plain(i, closer)
+        if header is None or source.word(first) in ("for", "if", "while", "do", "switch", "try", ";"):
+            return
+        last = source.partner[first] if source.word(first) == "{" else source.end_of_statement(first)
+        tokens = source.tokens
+        yield Fault(self.file, "one turn", source.line(i), header, "the first turn alone", tokens[first].begin, tokens[last].end, BODY)
+
+    def closes_control(self, closer):
+        opener = self.source.partner.get(closer, 0)
+        return self.source.word(opener - 1) in ("if", "for", "while", "constexpr")
+
+
+def number_before(text):
+    match = re.fullmatch(r"([1-9]\d*)([uUlL]*)", text)
+    return f"{int(match[1]) - 1}{match[2]}" if match else None
+
+
+def other_number(text):
+    """The number after this one; twice the number if it has a fraction."""
+    match = re.fullmatch(r"(\d+)([uUlL]*)", text)
+    if match:
+        return f"{int(match[1]) + 1}{match[2]}"
+    match = re.fullmatch(r"(\d*\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)([fF]?)", text)
+    return f"{(2 * float(match[1])) or 1.0!r}{match[2]}" if match else None
+

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""What dev/mutate sows, and that a source with faults in it does the same as before until one is switched on.
+
+usage: mutate_test.py ROOT CXX
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT, COMPILER = Path(sys.argv[1]), sys.argv[2]
+sys.path.insert(0, str(ROOT / "dev/mutate_parts"))
+
+from build import Copy  # noqa: E402
+from faults import faults_of, is_accepted, sow  # noqa: E402
+
+SAMPLE = r"""#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#define TWICE(x) (2 * (x))
+#define FUNCTOR(Name, ...) struct Name { int operator()(int a, int b) const { __VA_ARGS__ } };
+
+FUNCTOR(Difference, return a - b;)
+
+struct Size {
+  int h = 0;
+  int w = 0;
+  Size scaled(int factor) && { return {h * factor, w * factor}; }
+};
+
+constexpr int limit = 3 + 4;
+template <class T, int Width = 2>
+T half(T value) {
+  return value / Width;  // a comment with a < b
+}
+
+int index_of(const std::vector<int>& values, int wanted) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] == wanted) return static_cast<int>(i);
+  return -1;
+}
+
+int main() {
+  std::vector<int> values{5, 1, 4};
+  std::sort(values.begin(), values.end());
+  const Size size = Size{2, 3}.scaled(2);
+  int total = size.h > size.w ? size.h : -size.w;
+  total += std::max(values[0], values[2]) -
+           half<int, 3>(limit);  // on two lines
+  const auto difference = [&, minus = Difference()](int a, int b) { return minus(a, b) + total; };
+  const std::string text = std::string("x") + std::to_string(difference(8, 3));
+  if (text.empty() || !values.empty()) std::printf("%s %d %d\n", text.c_str(), index_of(values, 5), index_of(values, 9));
+}
+
+int sum_of_odd(const std::vector<int>& values, int seed) {
+  int sum = std::max(2, seed);
+  for (const int value : values) {
+    if (value % 2 == 0) continue;
+    sum += value;
+  }
+  for (int i = 0; i < 3; ++i) ++sum;
+  return sum;
+}
+"""
+
+# Of each kind of fault, one that is found and the line it stands in.
+EXPECTED = {
+    (9, "sign", "a - b → a + b"),
+    (14, "factor", "h * factor → h / factor"),
+    (20, "dropped term", "value / Width → value"),
+    (24, "comparison", "i < values.size() → i <= values.size()"),
+    (24, "off by one", "0 → 1"),
+    (25, "removed guard", "values[i] == wanted → false"),
+    (26, "sign", "-1 → 1"),
+    (31, "removed statement", "std::sort(values.begin(), values.end()) → "),
+    (33, "axis", "size.h → size.w"),
+    (33, "condition", "size.h > size.w → true"),
+    (34, "sign", "std::max(values[0], values[2]) - half<int, 3>(limit) → std::max(values[0], values[2]) + half<int, 3>(limit)"),
+    (34, "min or max", "std::max(values[0], values[2]) → std::min(values[0], values[2])"),
+    (36, "swapped arguments", "minus(a, b) → minus(b, a)"),
+    (38, "condition", "text.empty() || !values.empty() → text.empty() && !values.empty()"),
+    (38, "condition", "!values.empty() → values.empty()"),
+    (42, "off by one", "2 → 1"),
+    (42, "ignored argument", "seed → std::remove_cvref_t<decltype(seed)>()"),
+    (43, "one turn", "for (const int value : values) → the first turn alone"),
+    (44, "removed jump", "continue → "),
+    (47, "one turn", "for (int i = 0; i < 3; ++i) → the first turn alone"),
+}
+
+
+class MutateTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = Path(self.scratch.name)
+        self.faults = faults_of("sample.cpp", SAMPLE)
+        for number, fault in enumerate(self.faults, 1):
+            fault.number = number
+
+    def compile(self, text, program):
+        (self.folder / "sample.cpp").write_text('#include "sample.cpp.sown"\n', encoding="utf-8")
+        (self.folder / "sample.cpp.sown").write_text(text, encoding="utf-8")
+        command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-I", ROOT, "-I", ".", "sample.cpp", "-o", program]
+        return subprocess.run(command, cwd=self.folder, env={**os.environ, "LC_ALL": "C"}, text=True, stderr=subprocess.PIPE).stderr
+
+    def run_sample(self, program, number=0):
+        return subprocess.run([self.folder / program], env={"PLEXAURA_MUTANT": str(number)}, text=True, capture_output=True).stdout
+
+    def sown(self, faults):
+        return sow(SAMPLE, faults, "sample.cpp")
+
+    def test_faults_of_every_kind_are_found_in_their_lines(self):
+        found = {(fault.line, fault.kind, fault.edit()) for fault in self.faults}
+        self.assertEqual(set(), EXPECTED - found)
+
+    def test_nothing_is_sown_into_directives_types_constants_and_strings(self):
+        lines = {fault.line for fault in self.faults}
+        self.assertFalse(lines & {1, 6, 7, 17, 18, 22})
+        self.assertFalse([fault.edit() for fault in self.faults if '"x"' in fault.edit() or "3>" == fault.before])
+
+    def test_ids_stay_where_lines_move(self):
+        moved = faults_of("sample.cpp", "// one more line\n\n" + SAMPLE)
+        self.assertEqual([fault.id for fault in self.faults], [fault.id for fault in moved])
+        self.assertEqual(len(self.faults), len({fault.id for fault in self.faults}))
+
+    def test_a_source_with_faults_does_the_same_until_one_is_switched_on(self):
+        self.assertEqual("", self.compile(SAMPLE, "original"))
+        self.assertEqual("", self.compile(self.sown(self.faults), "sown"))
+        expected = self.run_sample("original")
+        self.assertEqual("x2 2 -1\n", expected)
+        self.assertEqual(expected, self.run_sample("sown"))
+        sign = next(fault for fault in self.faults if fault.edit() == "a - b → a + b")
+        self.assertEqual("x8 2 -1\n", self.run_sample("sown", sign.number))
+
+    def test_a_fault_that_does_not_compile_is_named(self):
+        bad = next(fault for fault in self.faults if fault.kind == "min or max")
+        bad.after = "std::max(values, values[2])"
+        copy = Copy(self.folder, self.faults)
+        self.assertEqual([bad], copy.named_in(self.compile(self.sown(self.faults), "refused")))
+
+    def test_a_fault_that_the_compiler_sees_in_a_header_is_named_by_the_line_it_came_from(self):
+        fault = next(fault for fault in self.faults if fault.edit() == "a - b → a + b")
+        copy = Copy(self.folder, [fault])
+        self.compile(self.sown([fault]), "sown")
+        output = ("    inlined from ‘int main()’ at sample.cpp:9:80:\n"
+                  "/usr/include/c++/12/array:61:36: error: array subscript 1 is above array bounds\n")
+        self.assertEqual([fault], copy.named_in(output))
+
+    def test_an_accepted_edit_is_accepted_everywhere_in_its_file_and_an_id_once(self):
+        alike = [fault for fault in self.faults if fault.edit() == "0 → 1"]
+        self.assertGreater(len(alike), 1)
+        entry = {"file": "sample.cpp", "edit": "0 → 1"}
+        self.assertTrue(all(is_accepted(fault, [entry]) for fault in alike))
+        self.assertEqual([alike[1]], [fault for fault in alike if is_accepted(fault, [{**entry, "id": alike[1].id}])])
+        self.assertFalse(is_accepted(alike[0], [{**entry, "file": "other.cpp"}]))
+
+    @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
+    def test_the_tool_tells_a_score(self):
+        """Of a fault that is accepted nothing is built."""
+        accepted = json.loads((ROOT / "dev/mutate_parts/accepted.json").read_text(encoding="utf-8"))
+        file = accepted[0]["file"]
+        fault = next(fault for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")) if is_accepted(fault, accepted))
+        command = [ROOT / "dev/mutate", "--only", fault.id, "--folder", self.folder]
+        output = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+        self.assertIn("score", output)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
