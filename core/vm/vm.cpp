@@ -31,9 +31,10 @@ bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) 
 
 bool reads_feeds(const Instruction& instruction) { return lies_in(instruction.inputs, Place::Space::feed); }
 
-void run_launch(Launch& launch, const Instruction& instruction) {
+// Throws the exception in flight again, with the name of the instruction that threw it.
+[[noreturn]] void rethrow_as_of(const Instruction& instruction) {
   try {
-    launch.run();
+    throw;
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", instruction.name, error.what()));
   } catch (const Error&) {
@@ -165,50 +166,50 @@ struct VM::Implementation {
 
   void run_segment(const Segment& segment, std::unique_ptr<Recording>& recording) {
     if (!recording && recordable && !observed() && segment.begin < segment.end) {
-      recording = backend.record([&] { enqueue(segment, [](const HostPoint&) {}); });
+      recording = backend.record([&] { launch(segment, /*with_actions=*/false); });
       recordable = recording != nullptr;
     }
-    if (!recording) return enqueue(segment, [](const HostPoint& point) { point.action(); });
+    if (!recording) return launch(segment, /*with_actions=*/true);
     recording->replay();
     for (const HostPoint& point : segment.inner) point.action();
   }
 
-  // Calls `behind` of each inner point after what it enqueues.
-  template <class Behind>
-  void enqueue(const Segment& segment, const Behind& behind) {
-    std::size_t begin = segment.begin;
-    for (const HostPoint& point : segment.inner) {
-      run_instructions(begin, point.instruction);
-      point.enqueue();
-      behind(point);
-      begin = point.instruction;
+  // Launches the instructions of a segment. Its inner points enqueue their copies and events between them, and take their actions
+  // at once if `with_actions`.
+  void launch(const Segment& segment, bool with_actions) {
+    const Instruction* running = nullptr;
+    auto point = segment.inner.begin();
+    try {
+      for (std::size_t i = segment.begin;; ++i) {
+        for (; point != segment.inner.end() && point->instruction == i; ++point) {
+          point->enqueue();
+          if (with_actions) point->action();
+        }
+        if (i == segment.end) return;
+        Launch* const launch = launch_of(i);
+        if (launch == nullptr) continue;
+        const double start = profile != nullptr ? profile->now() : 0;
+        running = &program->instructions[i];
+        launch->run();
+        running = nullptr;
+        if (observed()) observe(program->instructions[i], start);
+      }
+    } catch (...) {
+      if (running != nullptr) rethrow_as_of(*running);
+      throw;
     }
-    run_instructions(begin, segment.end);
   }
 
-  void run_instructions(std::size_t begin, std::size_t end) {
-    for (std::size_t index = begin; index < end; ++index)
-      if (Launch* launch = launch_of(index)) run_instruction(*launch, program->instructions[index]);
-  }
-
-  // Null for a collective, which the host does behind its segment.
+  // Null for a collective, which the host does after its segment.
   Launch* launch_of(std::size_t index) const {
     Launch* launch = launches[index].get();
     return launch != nullptr ? launch : now->launches[index].get();
   }
 
-  void run_instruction(Launch& launch, const Instruction& instruction) {
-    if (observed())
-      run_observed(launch, instruction);
-    else
-      run_launch(launch, instruction);
-  }
-
   bool observed() const { return watch || profile != nullptr; }
 
-  void run_observed(Launch& launch, const Instruction& instruction) {
-    const double start = profile != nullptr ? profile->now() : 0;
-    run_launch(launch, instruction);
+  // An instruction that was launched at `start`, in microseconds of the profile.
+  void observe(const Instruction& instruction, double start) {
     wait_for(backend);
     if (profile != nullptr) {
       const double duration = profile->now() - start;
@@ -222,7 +223,16 @@ struct VM::Implementation {
     // What derives from constants alone needs no store, and is computed once.
     const std::uint64_t version = store ? store->version() : 1;
     if (prologue_version == version) return;
-    for (std::size_t i = 0; i < prologue.size(); ++i) run_instruction(*prologue[i], program->prologue[i]);
+    for (std::size_t i = 0; i < prologue.size(); ++i) {
+      const Instruction& instruction = program->prologue[i];
+      const double start = profile != nullptr ? profile->now() : 0;
+      try {
+        prologue[i]->run();
+      } catch (...) {
+        rethrow_as_of(instruction);
+      }
+      if (observed()) observe(instruction, start);
+    }
     prologue_version = version;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 
 #include "backends/cpu/fast/copy/copy.h"
@@ -23,9 +24,9 @@ Address address_of(const Argument& argument, const Binding& binding) {
   return nullptr;
 }
 
-class BoundInstruction {
+class BoundPrimitive {
  public:
-  BoundInstruction(const Step& step, const Binding& binding) : primitive_(step.primitive) {
+  BoundPrimitive(const Step& step, const Binding& binding) : primitive_(step.primitive) {
     for (const Argument& argument : step.arguments)
       if (Address address = address_of(argument, binding); address != nullptr) {
         memories_.emplace_back(argument.desc, cpu_engine(), address);
@@ -33,11 +34,8 @@ class BoundInstruction {
       }
   }
 
-  // The C function, because the one of C++ makes a list of the arguments in each call.
-  dnnl_status_t run() const {
-    return dnnl_primitive_execute(primitive_.get(), cpu_stream().get(), static_cast<int>(arguments_.size()),
-                                  arguments_.data());
-  }
+  const_dnnl_primitive_t primitive() const { return primitive_.get(); }
+  std::span<const dnnl_exec_arg_t> arguments() const { return arguments_; }
 
  private:
   dnnl::primitive primitive_;
@@ -59,15 +57,20 @@ class PrimitiveLaunch final : public Launch {
 
   void run() override {
     if (bytes_ > 0) fast::copy_bytes(src_, dst_, bytes_);
-    for (const BoundInstruction& step : steps_)
-      if (const dnnl_status_t status = step.run(); status != dnnl_success)
+    for (const BoundPrimitive& step : steps_) {
+      // The C function, because the one of C++ makes a list of the arguments in each call.
+      const dnnl_status_t status =
+          dnnl_primitive_execute(step.primitive(), cpu_stream().get(),
+                                 static_cast<int>(step.arguments().size()), step.arguments().data());
+      if (status != dnnl_success)
         throw DeviceError(fmt::format("{}: oneDNN failed with status {}",
                                       name_ != nullptr ? *name_ : "a kernel", static_cast<int>(status)));
+    }
   }
 
  private:
   const std::string* name_;
-  std::vector<BoundInstruction> steps_;
+  std::vector<BoundPrimitive> steps_;
   const std::byte* src_ = nullptr;
   std::byte* dst_ = nullptr;
   std::size_t bytes_ = 0;

@@ -1,5 +1,4 @@
-// Between VM::run and the library that computes there is little of ours: told by the frames around a call of oneDNN, in
-// whose place this program puts itself.
+// Counts the frames of ours between VM::run and a call of oneDNN. This program stands in for the library's function.
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -38,11 +37,7 @@ extern "C" __attribute__((visibility("default"))) int dnnl_primitive_execute(con
   return library(primitive, stream, count, arguments);
 }
 
-TEST_CASE("from VM::run to a call of oneDNN there are at most five frames of ours") {
-#ifndef NDEBUG  // __OPTIMIZE__ tells of this file alone, and not of the engine
-  MESSAGE("skipped: calls are not inlined in this build");
-  return;
-#endif
+TEST_CASE("from VM::run to a call of oneDNN there are at most six frames of ours, without inlining, too") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {8, 16, 16, 16}});
   const Node w = graph.input("w", {DType::float32, {16, 16, 3, 3}});
@@ -68,7 +63,7 @@ TEST_CASE("from VM::run to a call of oneDNN there are at most five frames of our
   for (const int around_call : seen) {
     CHECK(around_call < deepest - 3);
     CHECK(around_call > around_run);
-    CHECK_MESSAGE(around_call - around_run <= 5,
+    CHECK_MESSAGE(around_call - around_run <= 6,
                   "frames of ours, with that of VM::run: " << around_call - around_run);
   }
 }
