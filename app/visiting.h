@@ -13,7 +13,7 @@
 
 namespace plexaura {
 
-// Clients of a parameter server that are jobs of their own: see docs/parameter_servers.md.
+// Clients of a parameter server that are jobs of their own: see docs/reference/parameter_servers.md.
 
 // With --serve or --join: UserError for several ranks, for a strategy without a server, and for keys that these jobs have no
 // use for.

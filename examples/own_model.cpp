@@ -1,4 +1,4 @@
-// A model of one's own, from declaration to training: docs/writing_a_model.md explains it line by line.
+// A model of one's own, from declaration to training: docs/guide/writing_a_model.md explains it line by line.
 // Run it from the project's folder: build/examples/own_model
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A model from its YAML file: trained, saved, loaded, asked. docs/using_a_model.md explains it.
+// A model from its YAML file: trained, saved, loaded, asked. docs/guide/using_a_model.md explains it.
 // Run it from the project's folder: build/examples/using_a_model
 
 #include <algorithm>

@@ -11,7 +11,7 @@ namespace plexaura {
 // What data.format may be.
 const std::vector<std::string>& data_formats();
 
-// Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
+// Opens what the section `data` names. Every key is read, and described in docs/reference/configuration.md. Throws
 // UserError with file and line, or naming the data's own file.
 // `trained`: of a model that is used and not trained. A table is then read as that model was taught: its columns,
 // their scale, its classes; and there need be no row to train on.

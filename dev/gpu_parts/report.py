@@ -1,4 +1,4 @@
-"""What was found, as JSON and as tables for docs/performance.md, and which of the bars were met."""
+"""What was found, as JSON and as tables for docs/lab/performance.md, and which of the bars were met."""
 
 import dataclasses
 import json

@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// The cryptography of one end of a connection: docs/security.md shows its messages. First each end makes a key of its own for
+// The cryptography of one end of a connection: docs/guide/security.md shows its messages. First each end makes a key of its own for
 // this connection and sends its public half. Then each proves that it knows the key of the server's file, without sending that.
 // From then on every chunk is encrypted, and one that was changed, left out, repeated or moved is found. One thread at a time.
 class Seal {

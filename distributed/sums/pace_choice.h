@@ -21,7 +21,7 @@ struct Pace {
 // queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took twice as long with long
 // messages. With few hosts and links that carry a message in less than a millisecond, more of them bridge the moments in which a
 // rank does not come to its turn: 3 hosts with 240 Mbit/s took 8 % less time. Between hosts whose links are faster than a core,
-// long ones take less than half of the time (docs/performance.md).
+// long ones take less than half of the time (docs/lab/performance.md).
 class PaceChoice {
  public:
   std::uint8_t next(const CallSignature& call) const;

@@ -25,7 +25,7 @@ namespace plexaura {
 // smallest has take part, each with a stripe of the data.
 //
 // By hand, for MPI_Allreduce has no deadline, and took 3.3 times as long for 12 MB between three network namespaces of
-// 300 Mbit/s (docs/performance.md).
+// 300 Mbit/s (docs/lab/performance.md).
 class PartExchange {
  public:
   using Groups = std::vector<std::vector<int>>;  // the ranks of each, ascending

@@ -20,7 +20,7 @@ namespace plexaura {
 
 // Arrays travel in messages of so many bytes. Open MPI sends at once what is no longer than 64 KiB with its header
 // (btl_tcp_eager_limit). A longer message first asks the receiver, and the question waits behind all that fills the line: two
-// hosts then reached 75 % of 1 Gbit/s instead of 95 % (docs/performance.md).
+// hosts then reached 75 % of 1 Gbit/s instead of 95 % (docs/lab/performance.md).
 inline constexpr std::int64_t message_bytes = std::int64_t{60} << 10;
 
 // What algorithms work with; it outlives them.

@@ -15,7 +15,7 @@ namespace plexaura {
 // once; other arrays go through staging areas that the ranks share, piece by piece. Of few elements each rank brings a
 // copy when the ranks meet, and adds all for itself: so nobody waits a second time. By hand, for
 // MPI_Allreduce took 1.5 to 4.6 times as long from 100 kB on, and 1.1 to 2.1 times in pieces of 1 MB, on a busy machine
-// (docs/performance.md); arrays that go through the staging areas are no faster than such pieces.
+// (docs/lab/performance.md); arrays that go through the staging areas are no faster than such pieces.
 class WindowSum final : public SumAlgorithm {
  public:
   static constexpr std::size_t small_bytes = std::size_t{1} << 13;  // up to which a copy is brought

@@ -50,7 +50,7 @@ class Model : public Module {
   ModelInfo info_;
 };
 
-// The model that a section `model` describes; docs/models.md lists its keys. The model has been tried on one
+// The model that a section `model` describes; docs/reference/models.md lists its keys. The model has been tried on one
 // sample: UserError, with the line and column, for a key that is wrong and for layers that do not fit each
 // other, the samples or the classes. `pixels`: how samples of bytes are normalised.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,

@@ -162,7 +162,7 @@ class Rejoin(RejoinTest):
 
 
 class Churn(RejoinTest):
-    """A run that never is left in peace. docs/surviving.md tells what goodput is."""
+    """A run that never is left in peace. docs/guide/surviving.md tells what goodput is."""
 
     PACE, STEPS_PER_EPOCH = 5000, 15
 

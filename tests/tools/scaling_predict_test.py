@@ -80,7 +80,7 @@ class Exchange(unittest.TestCase):
 
     def test_hosts_with_six_ranks_send_more(self):
         self.assertEqual([blocks_of_a_host(64, count) for count in (1, 2, 4, 8)], [1, 1, 1, 1])
-        self.assertEqual(blocks_of_a_host(6, 3), 2)  # 0 + 1 and 2, as docs/distributed.md says
+        self.assertEqual(blocks_of_a_host(6, 3), 2)  # 0 + 1 and 2, as docs/reference/distributed.md says
         self.assertEqual(blocks_of_a_host(7, 7), 1)
 
 

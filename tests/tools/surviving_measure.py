@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what it costs that ranks outlive others (docs/surviving.md), with Open MPI 5, and prints two tables. Nothing else should run
+"""Measures what it costs that ranks outlive others (docs/guide/surviving.md), with Open MPI 5, and prints two tables. Nothing else should run
 on the machine meanwhile, for some 15 minutes. No time is right or wrong here: they depend on the machine.
 
 usage: [PLEXAURA_DATA=FOLDER] surviving_measure.py BUILD [--kills 20] [--rounds 5] [--steps 200]

@@ -22,7 +22,7 @@ def add_options(parser):
 
 def check(options):
     if not options.links:
-        raise Mistake("--predict needs --links, a file with the speed of the links; docs/scaling.md describes it")
+        raise Mistake("--predict needs --links, a file with the speed of the links; docs/reference/scaling.md describes it")
     check_above_zero(options, "mtbf", "checkpoint_seconds", "restart_seconds")
     for name in ("checkpoint_seconds", "restart_seconds"):
         if options.mtbf is None and getattr(options, name) is not None:
@@ -90,7 +90,7 @@ def strategies_table(found):
              *(report.percent(by_choice[count][choice].efficiency) if choice in by_choice[count] else "-" for count in found))
             for choice in choices]
     text = report.table(("efficiency with", *(f"{count} ranks" for count in found)), rows)
-    return text + ("* does not train as one rank would: see docs/distributed.md\n" if any(row[0].endswith("*") for row in rows) else "")
+    return text + ("* does not train as one rank would: see docs/reference/distributed.md\n" if any(row[0].endswith("*") for row in rows) else "")
 
 
 def goodput_table(options, found):

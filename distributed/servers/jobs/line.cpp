@@ -96,7 +96,7 @@ bool Line::prove() {
   return is_proven();
 }
 
-// docs/security.md has these messages in a table.
+// docs/guide/security.md has these messages in a table.
 void Line::take_step_of_proof() {
   const std::span<const std::byte> came = came_;
   switch (awaited_) {

@@ -62,7 +62,7 @@ class LineLost final : public DeviceError {
 
 // One end of a connection of TCP, which never blocks: letters leave and arrive as far as the system takes and has them. They are
 // sealed, and none travels before both ends have proven that they know the key: see Seal. MPI has no way for jobs of their
-// own that stands a client's death: see docs/parameter_servers.md. One thread at a time.
+// own that stands a client's death: see docs/reference/parameter_servers.md. One thread at a time.
 class Line {
  public:
   // `key`: that of the server's file. Letters with more than `most_bytes` of content are refused as LineLost.

@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tables of docs/configuration.md. A key may stand in several, with a default for each format of data.
+// The tables of docs/reference/configuration.md. A key may stand in several, with a default for each format of data.
 std::map<std::string, std::vector<std::string>> documented() {
   static const std::regex row(R"(\n\| `([a-z0-9_.]+)` \| (–|`([^`]*)`) \|)");
-  const std::string text = read_text(fs::path(PLEXAURA_SOURCE) / "docs/configuration.md");
+  const std::string text = read_text(fs::path(PLEXAURA_SOURCE) / "docs/reference/configuration.md");
   std::map<std::string, std::vector<std::string>> keys;
   for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
     keys[(*it)[1]].push_back((*it)[3]);
@@ -36,7 +36,7 @@ std::map<std::string, std::vector<std::string>> documented() {
 
 }  // namespace
 
-TEST_CASE("docs/configuration.md has every key that is read, with its default") {
+TEST_CASE("docs/reference/configuration.md has every key that is read, with its default") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
   write_images(folder / "images");

@@ -21,7 +21,7 @@ namespace plexaura::testing::alarm_test {
 namespace {
 
 constexpr double test_deadline = 0.25;
-// All ranks end at most three seconds after the deadline, as docs/distributed.md says. Of this deadline ranks that wait several
+// All ranks end at most three seconds after the deadline, as docs/reference/distributed.md says. Of this deadline ranks that wait several
 // times as long exceed that, and a loaded machine does not.
 constexpr double long_deadline = 2;
 constexpr double longest_wait = long_deadline + 3;
