@@ -31,7 +31,7 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
   if (name == "cuda")
     throw UserError(
         fmt::format("the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in {}; build "
-                    "Plexaura with -D PLEXAURA_CUDA=ON (see docs/lab/cuda.md), or use the backend 'cpu'",
+                    "Plexaura with -D PLEXAURA_CUDA=ON (see docs/guide/gpus.md), or use the backend 'cpu'",
                     fmt::join(plugin_folders(), ", ")));
   throw UserError(
       fmt::format("there is no backend '{}'; there are: {} (a plugin plexaura_{}.so is missing in {})", name,
