@@ -48,7 +48,8 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   Graph update;
   build_update(update, options.optimizer, store.placement(), step_->border().buckets(),
                {.replaced = replaced_buffers(graph), .is_guarded = true});
-  const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
+  // Not that of the store, which may hold frozen parameters besides: linked programs have one placement.
+  const auto update_program = compile(update, {}, backend, {.placement = &gradient_program->placement});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),
       gradient_program->feed_bytes);

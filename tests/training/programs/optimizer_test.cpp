@@ -70,6 +70,18 @@ TEST_CASE("a metric before the first step, and a store of which all is frozen, a
         }).starts_with("all parameters are frozen, so that nothing would be trained"));
 }
 
+TEST_CASE("a frozen parameter that the loss does not use stays as it is") {
+  Line line;
+  ParameterStore store{{{"a", scalar, ParameterRole::trainable, Initialiser::ones()},
+                        {"b", scalar, ParameterRole::trainable, Initialiser::zeros()},
+                        {"idle", scalar, ParameterRole::trainable, Initialiser::ones()}}};
+  store.set_trainable("idle", false);
+  Optimizer optimizer(line.outputs, store, test_backend(), {.learning_rate = 0.1});
+  optimizer.step({{"x", xs}, {"y", ys}});
+  CHECK(store.read("a").to_doubles()[0] == doctest::Approx(1.4));
+  CHECK(store.read("idle").to_doubles()[0] == 1);
+}
+
 TEST_CASE("a label to be ignored is no error, and any other that names no class is") {
   ParameterStore store{{{"w", {DType::float64, {2, 3}}, ParameterRole::trainable, Initialiser::zeros()}}};
   Graph graph;
