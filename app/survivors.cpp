@@ -80,8 +80,7 @@ Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_star
   roles.emplace(*living, own_strategy.get(), is_spare);
   if (is_spare || roles->serves()) return;
   const bool unlike = !find_difference(roles->training(), "the kind of processor", processor).empty();
-  if (unlike && strategy != nullptr && !strategy->realigns_weights())
-    strategy = &realigning.emplace(*strategy, roles->training(), options.rebroadcast_every);
+  if (unlike) strategy = realign(strategy, roles->training(), options.rebroadcast_every, realigning);
 }
 
 void Survivors::Group::check_served() const {
@@ -120,7 +119,9 @@ Survivors::~Survivors() = default;
 
 const Roles& Survivors::roles() const { return group_ ? *group_->roles : roles_at_start_; }
 
-Strategy* Survivors::strategy() const { return group_ ? group_->strategy : strategy_at_start_; }
+Strategy& Survivors::strategy() const {
+  return strategy_or_none(group_ ? group_->strategy : strategy_at_start_);
+}
 
 bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
@@ -145,7 +146,7 @@ void Survivors::serve(ParameterStore& store, Backend& backend) {
 }
 
 TrainingResult Survivors::serve_once(ParameterStore& store, Backend& backend) {
-  roles().serve(*strategy(), store, backend, options_.trainer.bucket_bytes);
+  roles().serve(strategy(), store, backend, options_.trainer.bucket_bytes);
   return {};
 }
 
@@ -165,7 +166,7 @@ TrainingResult Survivors::outlive(const Work& work) {
   for (bool is_lost = false;; is_lost = true) {
     const std::optional<TrainingResult> end = attempt(work, is_lost);
     // While ranks agree, Open MPI 5 bears no other thread: its agreements would fail, or crash.
-    if (strategy() != nullptr) strategy()->give_up();
+    strategy().give_up();
     // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
     if (all.agree(end.has_value(), patience())) return *end;
   }
@@ -231,7 +232,7 @@ void Survivors::regroup() {
   Communicator& all = roles_at_start_.all();
   group_ =
       std::make_unique<Group>(all.without({}, patience()), roles_at_start_, all.rank(), options_, processor_);
-  if (former != nullptr && group_->strategy != nullptr) group_->strategy->go_on_from(*former);
+  if (former != nullptr) strategy().go_on_from(*former);
 }
 
 void Survivors::go_on(Trainer& trainer, RunReport& report) {

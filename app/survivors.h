@@ -10,7 +10,7 @@
 #include "app/options/run_config.h"
 #include "app/report/report.h"
 #include "core/exchange/rank_lost.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 #include "distributed/communicator/roles.h"
 #include "training/loop/trainer.h"
@@ -45,7 +45,7 @@ class Survivors {
   // Those that are left and train. Only where this rank trains.
   Communicator& ranks() const { return roles().training(); }
   // The one that was used last.
-  Strategy* strategy() const;
+  Strategy& strategy() const;
 
  private:
   struct Group;

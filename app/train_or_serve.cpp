@@ -133,9 +133,7 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
 }
 
 // Prints the summary of a serving rank. Runs last, so that an error of printing cannot lose a checkpoint.
-void print_account(const Survivors& survivors) {
-  if (survivors.strategy() != nullptr) print_output(survivors.strategy()->account());
-}
+void print_account(const Survivors& survivors) { print_output(survivors.strategy().account()); }
 
 // Trains, and tells how it ended. Returns the exit status.
 int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
@@ -171,8 +169,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   const KernelChoice& choice = work.choice;
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   std::optional<Rebroadcast> realigning;
-  const bool rebroadcasts = !unlike.empty() && strategy != nullptr && !strategy->realigns_weights();
-  if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
+  if (!unlike.empty()) strategy = realign(strategy, ranks, setup.options.rebroadcast_every, realigning);
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
   say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
@@ -210,7 +207,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
                             difference_of(trainer)));
   if (setup.options.on_loss == OnLoss::end && exchange.size() > 1 && exchange.could_outlive_ranks())
     report->say(why_others_end(*setup.config, setup.options));
-  if (rebroadcasts)
+  if (realigning)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
   if (const std::string& why = trainer.programs().why_not_late(); !why.empty())

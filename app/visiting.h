@@ -7,7 +7,7 @@
 #include "app/data/trained_data.h"
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 #include "distributed/servers/jobs/visitor.h"
 

@@ -1,5 +1,5 @@
-// A strategy of one's own: how ranks work together, in some tens of lines against the hook
-// core/exchange/weights_immigration.h. It trains a small network on Iris. Run it from the project's folder,
+// A strategy of one's own: how ranks work together, in some tens of lines against
+// core/exchange/strategy.h. It trains a small network on Iris. Run it from the project's folder,
 // alone or as several ranks:
 //   build/examples/own_strategy
 //   mpirun -n 2 build/examples/own_strategy
@@ -15,17 +15,13 @@ using namespace plexaura;
 
 // Adds up the gradients of all ranks before each update, and every k steps gives everyone the weights of
 // rank 0. On equal processors these are the same bits already; on unlike ones they drift apart by rounding.
-class SumAndRealign : public Strategy {
+class SumAndRealign : public Strategy, public GradientSum, public WeightExchange {
  public:
   SumAndRealign(Communicator& communicator, std::int64_t every) : ranks(communicator), k(every) {}
 
-  // Only what stands here is called.
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .after_update = true};
-  }
-
-  // So nobody takes a difference between ranks for a fault of a machine.
-  bool realigns_weights() const override { return true; }
+  // Only the parts that stand here are called. Because weights are realigned, nobody takes a difference between ranks for a fault
+  // of a machine.
+  StrategyParts parts() override { return {.gradients = this, .weights = this, .realigns_weights = true}; }
 
   void begin(WeightsImmigration& engine) override {
     border = &engine;

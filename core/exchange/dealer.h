@@ -32,10 +32,10 @@ class PLEXAURA_API Dealer {
   virtual ~Dealer();
 
   // The next part of these steps, which are the same on all ranks. When nothing is left this rank hears where the deal has
-  // ended, and so do all others. Then all ranks meet: see Strategy::dealer().
+  // ended, and so do all others. Then all ranks meet: see StrategyParts::dealer.
   virtual Draw draw(const DealtSteps& steps) = 0;
 
-  // Asked where they meet, behind Strategy::show_weights(). False: a rank has died, and what it has left behind is to be
+  // Asked where they meet, after WeightExchange::show_weights(). False: a rank has died, and what it has left behind is to be
   // drawn before they meet again.
   virtual bool is_over() const { return true; }
 

@@ -10,10 +10,6 @@
 
 namespace plexaura {
 
-Strategy::~Strategy() = default;
-
-std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
-
 // The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the
 // rank takes part in what all ranks do.
 class WeightsImmigration::StagedEvent final : public Event {

@@ -49,18 +49,19 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
     : backend_use_(backend),
       backend_(backend),
       store_(store.share()),
-      strategy_(strategy),
-      hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
-      scope_(strategy != nullptr ? strategy->scope() : GradientScope::global),
+      strategy_(strategy_or_none(strategy)),
+      parts_(strategy_.parts()),
       metrics_(backend, store_),
       watch_(watch),
       profile_(profile),
-      border_(store_, bucket_bytes, profile, hooks_.on_device),
-      exchanged_(border_.buckets().size()) {}
+      border_(store_, bucket_bytes, profile, parts_.on_device),
+      exchanged_(border_.buckets().size()) {
+  check_strategy_parts(parts_);
+}
 
 // What the strategy still exchanges lies in memory of the border.
 TrainingStep::~TrainingStep() {
-  if (late_ && late_->any_open()) strategy_->give_up();
+  if (late_ && late_->any_open()) strategy_.give_up();
 }
 
 void TrainingStep::update_late(const std::vector<std::shared_ptr<const Program>>& updates) {
@@ -104,7 +105,7 @@ void TrainingStep::add_points_of_late_updates(const Program& gradients, bool fin
 // Where this program, after which gradients are final, finishes the buckets. They are announced in placement order: a bucket
 // waits for those before it.
 void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points) {
-  if (!hooks_.gradients_ready) return;
+  if (parts_.gradients == nullptr) return;
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
     const std::int64_t end = slice.offset + slice.count;
@@ -121,14 +122,14 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector
 
 void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
-  if (hooks_.agree) {
+  if (parts_.agrees) {
     points.push_back({begin, [this] {
                         begin_whole_update();
                         return true;
                       }});
     return;
   }
-  for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket) {
+  for (std::size_t bucket = 0; parts_.gradients != nullptr && bucket < border_.buckets().size(); ++bucket) {
     const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
     points.push_back({begin + first, [this, bucket] { return begin_update(bucket); }});
   }
@@ -150,7 +151,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
     attempt(inputs);
     if (late_) leave_open(inputs);
   } catch (...) {
-    if (strategy_ != nullptr) strategy_->give_up();
+    strategy_.give_up();
     throw;
   }
   after_update(inputs.step);
@@ -159,11 +160,11 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
 
 // The strategy may wait for the device there, which would be without a deadline while exchanges are open.
 void TrainingStep::after_update(std::int64_t step) {
-  if (hooks_.after_update) border_.await_answers();
+  if (parts_.weights != nullptr) border_.await_answers();
   if (!skips_ && !failure_) updated_step_ = step;
-  if (!hooks_.after_update) return;
+  if (parts_.weights == nullptr) return;
   const ProfileSpan span(profile_, "after_update", communication);
-  strategy_->after_update();
+  parts_.weights->after_update();
 }
 
 // Computes the gradients and, unless the strategy skips it, the update. Where this rank's own work
@@ -185,19 +186,18 @@ void TrainingStep::attempt(const StepInputs& inputs) {
     update_all_open();
     fail(inputs);
   }
-  if (hooks_.agree) {
+  if (parts_.gradients == nullptr) return;
+  announce_rest();
+  if (parts_.agrees) {
     if (!updating_) begin_whole_update();
     return;
   }
-  announce_rest();
-  for (std::size_t bucket = asked_; !late_ && hooks_.before_update && bucket < border_.buckets().size();
-       ++bucket)
+  for (std::size_t bucket = asked_; !late_ && bucket < border_.buckets().size(); ++bucket)
     if (!begin_update(bucket)) return;
 }
 
 // Whether the update of the bucket follows.
 bool TrainingStep::begin_update(std::size_t bucket) {
-  if (bucket == 0) announce_rest();
   updating_ = exchanging_ = true;
   asked_ = bucket + 1;
   const UpdateAnswer answer = before_update(bucket);
@@ -212,14 +212,13 @@ bool TrainingStep::begin_update(std::size_t bucket) {
 
 // Ranks agree when they know that they all have the sums of all buckets.
 void TrainingStep::begin_whole_update() {
-  announce_rest();
   updating_ = exchanging_ = true;
-  for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
+  for (std::size_t bucket = 0; bucket < exchanged_.size(); ++bucket) {
     const UpdateAnswer answer = before_update(bucket);
-    if (answer.skip) throw InternalError("a strategy with the hook agree may skip no update");
+    if (answer.skip) throw InternalError("a strategy that agrees on each step may skip no update");
     exchanged_[bucket] = answer;
   }
-  for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
+  for (std::size_t bucket = 0; bucket < exchanged_.size(); ++bucket) {
     border_.await(bucket, exchanged_[bucket]);
     border_.stage_in(bucket);
   }
@@ -238,7 +237,7 @@ void TrainingStep::update_open(std::size_t bucket) {
   if (!late_->take(bucket)) return;
   updating_ = exchanging_ = true;
   const UpdateAnswer answer = before_update(bucket);
-  if (answer.skip) throw InternalError("a strategy with the hook late_update may skip no update");
+  if (answer.skip) throw InternalError("a strategy that updates late may skip no update");
   border_.stage_in(bucket, answer);
   // A device of its own is waited for when a third update takes the slot of the first: then under no deadline.
   if (profile_ != nullptr || !backend_.info().host_memory) border_.await_answers();
@@ -254,12 +253,12 @@ void TrainingStep::update_all_open() {
 void TrainingStep::await_weights() {
   update_all_open();
   border_.await_answers();
-  if (!hooks_.show_weights || std::exchange(shown_, true)) return;
-  strategy_->show_weights();
+  if (!parts_.shows_weights || std::exchange(shown_, true)) return;
+  parts_.weights->show_weights();
 }
 
 void TrainingStep::take_weights_back() {
-  if (std::exchange(shown_, false)) strategy_->take_weights_back();
+  if (std::exchange(shown_, false)) parts_.weights->take_weights_back();
 }
 
 // Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
@@ -267,7 +266,7 @@ void TrainingStep::take_weights_back() {
 UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
   const ProfileSpan span(profile_, "before_update", communication, bucket);
   try {
-    return strategy_->before_update(bucket);
+    return parts_.gradients->before_update(bucket);
   } catch (...) {
     if (failure_) std::rethrow_exception(failure_);
     throw;
@@ -277,7 +276,7 @@ UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
 void TrainingStep::agree() {
   const ProfileSpan span(profile_, "agree", communication);
   try {
-    strategy_->agree();
+    parts_.gradients->agree();
   } catch (...) {
     if (failure_) std::rethrow_exception(failure_);
     throw;
@@ -288,11 +287,12 @@ void TrainingStep::gradients_ready(std::size_t bucket) {
   Event& final = border_.staged(bucket);
   const ProfileSpan span(profile_, "gradients_ready", communication, bucket,
                          border_.gradients(bucket).size());
-  strategy_->gradients_ready(bucket, final);
+  parts_.gradients->gradients_ready(bucket, final);
 }
 
 void TrainingStep::run_micro_batches(const StepInputs& inputs) {
-  const std::int64_t whole = scope_ == GradientScope::global ? inputs.global_samples : samples_of(inputs);
+  const std::int64_t whole =
+      parts_.scope == GradientScope::global ? inputs.global_samples : samples_of(inputs);
   const std::size_t of_shard = inputs.micro_batches.size() / static_cast<std::size_t>(inputs.shards);
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
@@ -347,12 +347,11 @@ void TrainingStep::announce(std::size_t bucket) {
   announced_ = bucket + 1;
 }
 
-// Of a strategy that wants no announcements, and of a rank whose work failed.
+// After this rank's work failed: those that backward has not announced.
 void TrainingStep::announce_rest() {
-  if (!hooks_.gradients_ready && !hooks_.before_update) return;
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
     border_.stage_out(bucket);
-    if (hooks_.gradients_ready) gradients_ready(bucket);
+    gradients_ready(bucket);
   }
   announced_ = border_.buckets().size();
 }

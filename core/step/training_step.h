@@ -15,7 +15,7 @@
 #include "core/base/export.h"
 #include "core/compile/compile.h"
 #include "core/device/backend_use.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "core/step/late_updates.h"
 #include "core/step/step_metrics.h"
 #include "core/vm/vm.h"
@@ -89,14 +89,15 @@ struct StepInputs {
 // step while another thread makes one, and after the backend is gone, unless a std::shared_ptr owns that.
 class PLEXAURA_API TrainingStep {
  public:
-  // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank.
+  // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank. Throws UserError where
+  // check_strategy_parts() does.
   TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes,
                bool watch = false, Profile* profile = nullptr);
   ~TrainingStep();
 
   WeightsImmigration& border() { return border_; }
 
-  // Where the strategy has the hook late_update: the update of each bucket by itself, null for a bucket without one, in
+  // Where the strategy declares updates_late: the update of each bucket by itself, null for a bucket without one, in
   // the place of the programs of add_program(), which come behind this. For updates that need the gradients of no other
   // bucket, and models that do not call all ranks.
   void update_late(const std::vector<std::shared_ptr<const Program>>& updates);
@@ -150,7 +151,7 @@ class PLEXAURA_API TrainingStep {
   void update_open(std::size_t bucket);
   void update_all_open();
   void announce(std::size_t bucket);
-  // The hooks of the strategy, as events of the profile.
+  // Calls of the strategy, as events of the profile.
   UpdateAnswer before_update(std::size_t bucket);
   void agree();
   void gradients_ready(std::size_t bucket);
@@ -161,9 +162,8 @@ class PLEXAURA_API TrainingStep {
   BackendUse backend_use_;
   Backend& backend_;
   ParameterStore store_;
-  Strategy* strategy_;
-  HookSet hooks_;
-  GradientScope scope_;
+  Strategy& strategy_;
+  StrategyParts parts_;  // of it
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/averaging/mean_change.h"
 
 namespace plexaura {
@@ -21,7 +21,7 @@ struct ElasticOptions {
 // a centre. Every so many steps, and at the end of each epoch, the centre goes `elasticity` of the way to the mean of all
 // ranks, each weighed by its samples, and of N ranks each goes 1/N of that share of its own way to the centre. The
 // centre is what is validated and saved. Each rank holds it. Buffers are averaged; frozen parameters stay as they are.
-class Elastic final : public Strategy {
+class Elastic final : public Strategy, public WeightExchange, public KeptState {
  public:
   // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanOptions.
   Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false,
@@ -30,9 +30,13 @@ class Elastic final : public Strategy {
         centre_(ranks, {.may_lose_ranks = may_lose_ranks, .owes_what_stays = false}, std::move(compression)),
         options_(options) {}
 
-  HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
-  bool realigns_weights() const override { return true; }
+  StrategyParts parts() override {
+    return {.weights = this,
+            .state = this,
+            .scope = GradientScope::local,
+            .realigns_weights = true,
+            .shows_weights = true};
+  }
   // Throws UserError as MeanChange does.
   void begin(WeightsImmigration& border) override;
   void after_update() override;

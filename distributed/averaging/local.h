@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/averaging/mean_change.h"
 
 namespace plexaura {
@@ -29,7 +29,7 @@ struct LocalOptions {
 // optimizer may take the average change as its gradient: SGD with Nesterov's momentum. Buffers are averaged in the same
 // way, without it; frozen parameters stay as they are. Fragments of the weights may be averaged in turn, and steps go on
 // while an average is made: what a rank has learned meanwhile stays in its weights.
-class Local final : public Strategy {
+class Local final : public Strategy, public WeightExchange, public KeptState {
  public:
   // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanOptions.
   Local(Collective& ranks, const LocalOptions& options, bool may_lose_ranks = false,
@@ -37,9 +37,9 @@ class Local final : public Strategy {
       : change_(ranks, {may_lose_ranks, options.fragments, options.delay}, std::move(compression)),
         options_(options) {}
 
-  HookSet hooks() const override { return {.after_update = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
-  bool realigns_weights() const override { return true; }
+  StrategyParts parts() override {
+    return {.weights = this, .state = this, .scope = GradientScope::local, .realigns_weights = true};
+  }
   // Throws UserError as MeanChange does.
   void begin(WeightsImmigration& border) override;
   void after_update() override;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/averaging/change_sum.h"
 #include "distributed/compression/compression.h"
 #include "distributed/exchange/exchange_meter.h"

@@ -20,8 +20,8 @@ constexpr double patience_seconds = 3600;
 
 }  // namespace
 
-Roles::Roles(Communicator& all, const Strategy* strategy, bool is_spare) : all_(all), is_spare_(is_spare) {
-  const bool serves = strategy != nullptr && strategy->role() == RankRole::serves;
+Roles::Roles(Communicator& all, Strategy* strategy, bool is_spare) : all_(all), is_spare_(is_spare) {
+  const bool serves = strategy_or_none(strategy).parts().server != nullptr;
   const std::string mine = is_spare ? "waits" : serves ? "serves" : "trains";
   const std::vector<std::string> roles = all.gather_all(mine, "the roles of the ranks");
   for (int rank = 0; rank < all.size(); ++rank) {
@@ -75,7 +75,7 @@ void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
   }
   WeightsImmigration border(store, bucket_bytes);
   strategy.begin(border);
-  strategy.serve(border);
+  strategy.parts().server->serve(border);
 }
 
 int Roles::share_status(int mine) const {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 
 namespace plexaura {
@@ -17,10 +17,10 @@ namespace plexaura {
 // alone, until it takes the place of a rank that trains and has died.
 class Roles {
  public:
-  // Asks the strategy (null: this rank trains) for its role. Collective over all ranks, whose communicator must
-  // outlive this. UserError on all of them where none trains. `is_spare`: this rank has no strategy, and all behind it
+  // This rank serves if its strategy (null: none) has a Server. Collective over all ranks, whose communicator must
+  // outlive this. UserError on all of them where none trains. `is_spare`: this rank has no strategy, and all after it
   // are spares, too; nobody serves where there are any.
-  Roles(Communicator& all, const Strategy* strategy, bool is_spare = false);
+  Roles(Communicator& all, Strategy* strategy, bool is_spare = false);
 
   bool serves() const { return training_ == nullptr && !is_spare_; }
   bool is_spare() const { return is_spare_; }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 
 namespace plexaura {

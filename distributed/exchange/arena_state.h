@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 
 // Memory that lies like the value arena, from its beginning on, as a part of a strategy's state: one tensor for each
 // parameter that it holds, in logical layout, so that a run with another layout can take it back.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/averaging/elastic.h"
 #include "distributed/averaging/local.h"
 #include "distributed/communicator/communicator.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 #include "distributed/exchange/exchange_meter.h"
 
@@ -19,7 +19,7 @@ namespace plexaura {
 // buckets are exchanged while it is still at work on the gradients of the others. The sum is plain, for gradients are
 // already each rank's share, and added in the order of sum_order.h where Communicator::keeps_order(). Every wait has
 // the communicator's deadline and names bucket and step.
-class BucketSum : public Strategy {
+class BucketSum : public Strategy, public GradientSum {
  public:
   // When a bucket may be updated: as soon as it is summed, or when all ranks have told each other that all are.
   // Then a rank whose call ends with the loss of another has the weights of one step, whole. Where a rank dies
@@ -30,9 +30,7 @@ class BucketSum : public Strategy {
   explicit BucketSum(Communicator& communicator, Update update = Update::by_bucket)
       : communicator_(communicator), update_(update), meter_(communicator) {}
 
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .agree = update_ == Update::by_step};
-  }
+  StrategyParts parts() override { return {.gradients = this, .agrees = update_ == Update::by_step}; }
   // Throws UserError for gradients of a type that ranks do not sum.
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override;

@@ -13,6 +13,12 @@ constexpr std::string_view owed_prefix = "owed.";
 
 }  // namespace
 
+StrategyParts CompressedAllReduce::parts() {
+  StrategyParts parts = BucketSum::parts();
+  parts.state = this;
+  return parts;
+}
+
 void CompressedAllReduce::begin(WeightsImmigration& border) {
   BucketSum::begin(border);
   const Placement& placement = border.placement();

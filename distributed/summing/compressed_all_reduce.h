@@ -12,12 +12,13 @@ namespace plexaura {
 // The strategy `allreduce` with `distributed.compression`: gradients of trainables cross in fewer bytes. What a rank owes
 // (see Compression) is added to its gradients before they are compressed. Changes of buffers and the tail, which are the
 // last bucket, are summed as they are.
-class CompressedAllReduce final : public BucketSum {
+class CompressedAllReduce final : public BucketSum, public KeptState {
  public:
   // The communicator must outlive it.
   CompressedAllReduce(Communicator& communicator, Update update, std::unique_ptr<Compression> compression)
       : BucketSum(communicator, update), compression_(std::move(compression)) {}
 
+  StrategyParts parts() override;
   // Throws UserError for gradients that are not float32.
   void begin(WeightsImmigration& border) override;
   std::vector<StrategyState> state() const override;

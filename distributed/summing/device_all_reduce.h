@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 
 namespace plexaura {
@@ -22,14 +22,12 @@ JoinedDevices join_devices(Communicator& ranks, Backend& backend);
 // The strategy `allreduce` where devices sum: buckets are summed where they lie, each as soon as it is final, behind what the
 // device computes. A rank whose device fails ends the run without telling the others in the tail: they hear of it as of a rank
 // that has left.
-class DeviceAllReduce final : public Strategy {
+class DeviceAllReduce final : public Strategy, public GradientSum {
  public:
   // The communicator must outlive it.
   DeviceAllReduce(Communicator& ranks, std::unique_ptr<DeviceSums> sums);
 
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .on_device = true};
-  }
+  StrategyParts parts() override { return {.gradients = this, .on_device = true}; }
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;

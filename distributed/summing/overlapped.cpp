@@ -10,7 +10,7 @@
 namespace plexaura {
 
 Overlapped::Overlapped(std::unique_ptr<BucketSum> inner, Communicator& exchange, With with)
-    : inner_(std::move(inner)), exchange_(exchange), with_(with) {
+    : StrategyDecorator(*inner), inner_(std::move(inner)), exchange_(exchange), with_(with) {
   try {
     thread_ = std::make_unique<ExchangeThread>(
         [this](std::size_t bucket) { inner_->before_update(bucket); },
@@ -22,16 +22,17 @@ Overlapped::Overlapped(std::unique_ptr<BucketSum> inner, Communicator& exchange,
   }
 }
 
-HookSet Overlapped::hooks() const {
-  HookSet hooks = inner_->hooks();
-  hooks.late_update = with_ == With::both;
-  return hooks;
+StrategyParts Overlapped::parts() {
+  StrategyParts parts = inner_->parts();
+  parts.gradients = this;
+  parts.updates_late = with_ == With::both;
+  return parts;
 }
 
 void Overlapped::begin(WeightsImmigration& border) {
   buckets_ = border.buckets().size();
   if (with_ == With::both) order_.emplace(exchange_, buckets_);
-  inner_->begin(border);
+  StrategyDecorator::begin(border);
 }
 
 // On the thread that exchanges.

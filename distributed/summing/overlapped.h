@@ -14,9 +14,9 @@
 namespace plexaura {
 
 // A strategy that sums buckets, each on a thread of its own as soon as it is final, so that buckets cross while the thread
-// that trains computes the others. That thread asks the inner strategy before_update, and the thread that trains
+// that trains computes the others. That thread calls before_update of the inner sum, and the thread that trains calls
 // everything else. Its waits have the deadlines of the communicator.
-class Overlapped final : public Strategy {
+class Overlapped final : public StrategyDecorator, public GradientSum {
  public:
   // With what exchanges overlap: with the backward pass, or with the forward pass of the next step, too.
   enum class With { backward, both };
@@ -26,7 +26,7 @@ class Overlapped final : public Strategy {
   Overlapped(std::unique_ptr<BucketSum> inner, Communicator& exchange, With with = With::backward);
   ~Overlapped() override { Overlapped::give_up(); }
 
-  HookSet hooks() const override;
+  StrategyParts parts() override;
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
     return inner_->gradient_memory(bytes);
   }
@@ -36,8 +36,6 @@ class Overlapped final : public Strategy {
   void give_up() noexcept override;
   void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return inner_->meter().take(true); }
-  std::vector<StrategyState> state() const override { return inner_->state(); }
-  void take_state(std::vector<StrategyState> state) override { inner_->take_state(std::move(state)); }
 
  private:
   void note_asked(std::size_t bucket);

@@ -22,10 +22,12 @@ ScatterGather::ScatterGather(Communicator& communicator)
       sum_(communicator, root, true),
       courier_(communicator.mailbox("the samples of all ranks")) {}
 
-HookSet ScatterGather::hooks() const {
-  HookSet hooks = BucketSum::hooks();
-  hooks.after_update = true;
-  return hooks;
+StrategyParts ScatterGather::parts() {
+  StrategyParts parts = BucketSum::parts();
+  parts.weights = this;
+  parts.courier = &courier_;
+  parts.realigns_weights = true;
+  return parts;
 }
 
 void ScatterGather::begin(WeightsImmigration& border) {

@@ -10,14 +10,12 @@ namespace plexaura {
 // on its own, gathers all gradients, makes the update, and sends the weights. The others make no update, and keep no state
 // of an optimizer. Gradients are added in the order of sum_order.h, so that N ranks get the bits of N ranks of `allreduce`.
 // The link of rank 0 bounds the speed.
-class ScatterGather final : public BucketSum {
+class ScatterGather final : public BucketSum, public WeightExchange {
  public:
   // Collective. The communicator must outlive it.
   explicit ScatterGather(Communicator& communicator);
 
-  HookSet hooks() const override;
-  bool realigns_weights() const override { return true; }
-  Courier* courier() override { return &courier_; }
+  StrategyParts parts() override;
   void begin(WeightsImmigration& border) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   void after_update() override;

@@ -18,8 +18,10 @@ int lowest_but(int server) { return server == 0 ? 1 : 0; }
 SendReceive::SendReceive(Communicator& communicator, int server)
     : BucketSum(communicator), server_(server), sum_(communicator, server, false) {}
 
-RankRole SendReceive::role() const {
-  return communicator().rank() == server_ ? RankRole::serves : RankRole::trains;
+StrategyParts SendReceive::parts() {
+  StrategyParts parts = BucketSum::parts();
+  if (communicator().rank() == server_) parts.server = this;
+  return parts;
 }
 
 // The lowest rank that trains tells the server that another step comes, or that none does.

@@ -10,12 +10,12 @@ namespace plexaura {
 // The strategy `send-recv`: one rank is a synchronous server. It has no samples and trains nothing: the others send it
 // each bucket, and it adds these in the order of sum_order.h and sends the sums back. So N ranks and a server get the bits of N
 // ranks of `allreduce`. The server's link bounds the speed.
-class SendReceive final : public BucketSum {
+class SendReceive final : public BucketSum, public Server {
  public:
   // Of all ranks, the server among them.
   explicit SendReceive(Communicator& communicator, int server = 0);
 
-  RankRole role() const override;
+  StrategyParts parts() override;
   void end() override;
   void serve(WeightsImmigration& border) override;
 

@@ -162,8 +162,9 @@ TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and
 }
 
 TEST_CASE("where a rank fails and its strategy fails after it, the first failure is told") {
-  struct BrokenLine final : Strategy {
-    HookSet hooks() const override { return {.before_update = true}; }
+  struct BrokenLine final : Strategy, GradientSum {
+    StrategyParts parts() override { return {.gradients = this}; }
+    void gradients_ready(std::size_t, Event&) override {}
     UpdateAnswer before_update(std::size_t) override { throw UserError("the line is broken"); }
   } strategy;
   Trained trained(&strategy);
@@ -174,8 +175,9 @@ TEST_CASE("where a rank fails and its strategy fails after it, the first failure
 
 TEST_CASE("a failure behind the first buckets leaves these to the strategy, and zeroes the rest") {
   // Fails once where the second bucket is final.
-  struct FailsOnce final : Strategy {
-    HookSet hooks() const override { return {.gradients_ready = true}; }
+  struct FailsOnce final : Strategy, GradientSum {
+    StrategyParts parts() override { return {.gradients = this}; }
+    UpdateAnswer before_update(std::size_t) override { return {}; }
     void gradients_ready(std::size_t bucket, Event&) override {
       if (bucket == 1 && !std::exchange(failed, true)) throw UserError("no room");
     }

@@ -24,7 +24,8 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
 
 std::span<const StepMetrics> StepRunner::read(const StepTicket& ticket, const StepToRead& of) {
   programs_.step().await_exchange(ticket);  // no rank may come to agree on what fails there
-  if (is_dealt()) return of_one(programs_.step().metrics(ticket));
+  // Other ranks make no step when this one does.
+  if (exchange_.dealer != nullptr) return of_one(programs_.step().metrics(ticket));
   StepMetrics metrics;
   std::exception_ptr mine;
   try {
@@ -33,7 +34,7 @@ std::span<const StepMetrics> StepRunner::read(const StepTicket& ticket, const St
     mine = std::current_exception();
     metrics.failed = true;
   }
-  if (is_local()) {
+  if (exchange_.scope == GradientScope::local) {
     tails_.keep(metrics, mine);
     if (!of.is_last && !tails_.is_due(of.is_exchanging)) return {};
     return tails_.add_up(watch_, fmt::format("the loss of step {}", of.step));
@@ -52,17 +53,9 @@ std::span<const StepMetrics> StepRunner::of_one(const StepMetrics& metrics) {
   return {&one_, 1};
 }
 
-// Whether the strategy leaves the tail as this rank wrote it.
-bool StepRunner::is_local() const {
-  return strategy_ != nullptr && strategy_->scope() == GradientScope::local;
-}
-
-// Whether other ranks make no step when this one does.
-bool StepRunner::is_dealt() const { return strategy_ != nullptr && strategy_->dealer() != nullptr; }
-
 // A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
-  if (strategy_ == nullptr) return;
+  if (ranks_.size() == 1 && exchange_.gradients == nullptr) return;
   together(ranks_, "the tail of the first step", [&] {
     if (metrics.samples == static_cast<double>(global_samples)) return;
     throw UserError(

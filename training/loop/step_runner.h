@@ -15,7 +15,7 @@ namespace plexaura {
 struct StepToRead {
   std::int64_t step = 0;  // the number of its update
   std::int64_t global_samples = 0;
-  bool is_exchanging = false;  // Strategy::is_exchanging behind it
+  bool is_exchanging = false;  // WeightExchange::is_exchanging after it
   bool is_last = false;        // of an epoch or of the run, or before all is saved
 };
 
@@ -23,12 +23,12 @@ struct StepToRead {
 // leave with an error. What it is made of outlives it.
 class StepRunner {
  public:
-  // `strategy`: null for one rank. `report_seconds`: see TailSums.
-  StepRunner(TrainingPrograms& programs, Collective& ranks, Strategy* strategy, bool watch,
+  // `report_seconds`: see TailSums.
+  StepRunner(TrainingPrograms& programs, Collective& ranks, const StrategyParts& exchange, bool watch,
              double report_seconds)
       : programs_(programs),
         ranks_(ranks),
-        strategy_(strategy),
+        exchange_(exchange),
         watch_(watch),
         tails_(ranks, report_seconds) {}
 
@@ -44,14 +44,12 @@ class StepRunner {
   const std::exception_ptr& failure() const { return tails_.failure(); }
 
  private:
-  bool is_local() const;
-  bool is_dealt() const;
   std::span<const StepMetrics> of_one(const StepMetrics& metrics);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
 
   TrainingPrograms& programs_;
   Collective& ranks_;
-  Strategy* strategy_;
+  StrategyParts exchange_;
   bool watch_;
   bool tail_checked_ = false;
   TailSums tails_;

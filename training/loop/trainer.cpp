@@ -59,6 +59,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
           "strategy, without which each rank would train on all samples");
     parts_.collective = &alone_;
   }
+  take_strategy(parts_.strategy);
   share_out();
   if (options_.is_spare) {
     state_.step = RunPlace::nowhere;
@@ -77,6 +78,11 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.shuffle = options_.shuffle;
 }
 
+void Trainer::take_strategy(Strategy* strategy) {
+  parts_.strategy = strategy;
+  exchange_ = strategy_or_none(strategy).parts();
+}
+
 void Trainer::require_programs() const {
   if (programs_ == nullptr)
     throw UserError(
@@ -91,13 +97,13 @@ const TrainingPrograms& Trainer::programs() const {
 
 void Trainer::share_out() {
   std::int64_t parts = taken_ ? taken_->parts : ranks().size();
-  if (dealer() != nullptr && train_plan_.samples > 0) parts = train_plan_.ranks;
+  if (is_dealt() && train_plan_.samples > 0) parts = train_plan_.ranks;
   train_plan_ = {0, options_.batch_size, parts, options_.micro_batches};
   validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
     check_parts(parts_);
     check_options(options_);
-    if (!options_.is_spare) check_strategy(parts_.strategy, ranks());
+    if (!options_.is_spare) check_strategy(parts_.strategy, exchange_, ranks());
     train_plan_.samples = parts_.train->size();
     if (parts_.validation) validation_plan_.samples = parts_.validation->size();
     train_plan_.check();
@@ -112,8 +118,8 @@ void Trainer::make_programs() {
                      options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move,
                      options_.buckets_change_bits});
   // A rank that has failed reads nothing until the next sum, and those to which a courier brings data would wait for it.
-  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch,
-                                         courier() != nullptr ? 0 : options_.report_seconds);
+  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), exchange_, options_.watch,
+                                         exchange_.courier != nullptr ? 0 : options_.report_seconds);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
   state_.bucket_bytes = std::to_string(options_.bucket_bytes);
@@ -125,7 +131,8 @@ std::map<std::string, std::string> Trainer::facts() const {
   std::map<std::string, std::string> facts{{"seed", std::to_string(options_.seed)},
                                            {"the first step", std::to_string(state_.step + 1)},
                                            {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
-  if (!strategy_realigns()) facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
+  if (!exchange_.realigns_weights)
+    facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (!state_.compression.empty()) facts["the chosen compression"] = state_.compression;
   if (own_state_) return facts;
   facts["initial weights"] = fmt::format("{:016x}", weights_hash(parts_.store));
@@ -154,7 +161,7 @@ LoaderOptions Trainer::reading_on() const {
   LoaderOptions options = reading();
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
-  options.parts = dealer() != nullptr ? Parts::drawn : Parts::own;
+  options.parts = is_dealt() ? Parts::drawn : Parts::own;
   options.ranks = train_plan_.ranks;
   if (taken_) {
     options.rank = taken_->own.first;
@@ -162,10 +169,6 @@ LoaderOptions Trainer::reading_on() const {
   }
   options.memory = programs_->feed_memory();
   return options;
-}
-
-Courier* Trainer::courier() const {
-  return parts_.strategy != nullptr ? parts_.strategy->courier() : nullptr;
 }
 
 TrainingResult Trainer::run() {
@@ -180,10 +183,10 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
         "run begins with the store's weights");
   const StopSignals signals;
-  SampleStream stream(courier(), Courier::Stream::training);
+  SampleStream stream(exchange_.courier, Courier::Stream::training);
   const std::unique_ptr<StepSource> steps = together(
       ranks(), "the start of training", [&] { return make_steps(parts_.train, reading_on(), stream); });
-  Loader* const drawn = dealer() != nullptr ? &dynamic_cast<Loader&>(*steps) : nullptr;
+  Loader* const drawn = is_dealt() ? &dynamic_cast<Loader&>(*steps) : nullptr;
   begin_strategy();
   give_strategy_state();
   runs_ahead_ = any_rank_runs_ahead();
@@ -205,7 +208,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   note_step_under_way(observer);
   check_reported();
   programs_->step().await_weights();
-  if (parts_.strategy != nullptr) parts_.strategy->end();
+  strategy_or_none(parts_.strategy).end();
   result_.steps_now = state_.step - first_step_;
   if (!saved_ && result_.steps_now > 0) save();
   if (stopped_)
@@ -273,7 +276,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
     step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
                                          .step = step.number,
                                          .epoch = state_.epoch,
-                                         .ends_epoch = is_last && dealer() == nullptr,
+                                         .ends_epoch = is_last && !is_dealt(),
                                          .learning_rate = learning_rate(state_.epoch, state_.step_in_epoch),
                                          .seed = options_.seed,
                                          .stop = is_to_stop(),
@@ -282,7 +285,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
     if (programs_->step().updated_step() == step.number) advance();
     throw;
   }
-  step.is_exchanging = parts_.strategy != nullptr && parts_.strategy->is_exchanging();
+  step.is_exchanging = exchange_.weights != nullptr && exchange_.weights->is_exchanging();
   advance();
   return step;
 }
@@ -295,7 +298,7 @@ double Trainer::learning_rate(std::int64_t epoch, std::int64_t step_in_epoch) co
 // To the place behind a step. Where the data is dealt out, other ranks may not have come there yet.
 void Trainer::advance() {
   go_to(state_.step_in_epoch + 1);
-  if (dealer() == nullptr) end_epoch_where_due();
+  if (!is_dealt()) end_epoch_where_due();
 }
 
 void Trainer::go_to(std::int64_t step_in_epoch) {
@@ -354,7 +357,7 @@ bool Trainer::any_rank_asked_to_end() {
 Validation Trainer::validate() {
   require_programs();
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
-  return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading(), courier());
+  return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading(), exchange_.courier);
 }
 
 // Before anything is computed, so that no work is lost. A rank that was lost may have held the folder, and be
@@ -394,7 +397,8 @@ void Trainer::save() {
   state_.strategy_ranks = ranks().size();
   if (parts_.strategy != nullptr && !options_.output.empty())
     state_.strategy = gather_strategy_state(
-        ranks(), together(ranks(), "the state of the strategy", [&] { return parts_.strategy->state(); }),
+        ranks(),
+        together(ranks(), "the state of the strategy", [&] { return state_of_strategy(exchange_.state); }),
         trains_for_itself() ? &parts_.store : nullptr);
   on_rank_0(ranks(), "saving a checkpoint", [&] {
     if (options_.output.empty()) return check_weights(parts_.store);

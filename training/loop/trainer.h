@@ -24,7 +24,6 @@
 
 namespace plexaura {
 
-class Courier;
 class FolderLock;
 class Loader;
 class StepRunner;
@@ -38,7 +37,7 @@ struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  // Not read on a rank that gets its samples from Strategy::courier().
+  // Not read on a rank that gets its samples from StrategyParts::courier.
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation = {};  // of the same fields; null: nothing is validated
   Collective* collective = nullptr;                     // null: the program runs alone
@@ -97,7 +96,7 @@ struct TakenParts {
   Slice own = {0, 1};
 };
 
-// Called on every rank with figures over all ranks (those of a step are this rank's own where Strategy::dealer() deals
+// Called on every rank with figures over all ranks (those of a step are this rank's own where StrategyParts::dealer deals
 // out the data); only one of them needs to show them. What it throws on any rank ends all of them with that error. It
 // makes no call of all ranks.
 class TrainingObserver {
@@ -126,7 +125,7 @@ struct TrainingResult {
 // ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped. With a strategy of local scope all that is about report_seconds late, and ten times as long where it exchanges for so long. Where Strategy::dealer() deals out the data, each rank makes its steps
+// bitwise equal to one that was never stopped. With a strategy of local scope all that is about report_seconds late, and ten times as long where it exchanges for so long. Where StrategyParts::dealer deals out the data, each rank makes its steps
 // without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are
 // equal.
 class Trainer {
@@ -168,17 +167,17 @@ class Trainer {
   // After a run that ended with the loss of ranks: those that are left share out the data anew, from the step
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
-  // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
+  // StrategyParts); others may have updated in part. Where some ranks have finished one step more than others, these
   // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. With
-  // local scope each rank keeps its own weights and state, and those of Strategy::state(); what it has not done of a step
+  // local scope each rank keeps its own weights and state, and those of KeptState::state(); what it has not done of a step
   // that others have finished is left out. The
   // old communicator and strategy
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, a step keeps its parts, and ranks
+  // the Trainer can only regroup again. Where StrategyParts::dealer deals out the data, a step keeps its parts, and ranks
   // that are within a deal begin it again: the next dealer knows what is left of it. Each rank keeps its own state of the
-  // optimizer then. UserError where Strategy::courier() has brought the data, for rank 0 alone may have all.
+  // optimizer then. UserError where StrategyParts::courier has brought the data, for rank 0 alone may have all.
   // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
   // WeightsImmigration::shard(). Only if options.parts_may_move.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
@@ -194,12 +193,15 @@ class Trainer {
   void share_out();
   void make_programs();
   void drop_programs();
-  bool strategy_realigns() const;  // so that weights of ranks may differ by rounding
-  bool trains_for_itself() const;  // so that weights and optimizer's state are this rank's own
+  void take_strategy(Strategy* strategy);
+  // So that weights and the optimizer's state are this rank's own.
+  bool trains_for_itself() const { return exchange_.scope == GradientScope::local; }
+  // So that each rank makes its steps without the others.
+  bool is_dealt() const { return exchange_.dealer != nullptr; }
   void stand_together();
   void begin_strategy();
   void give_strategy_state();
-  void keep_own_state(const Strategy* former);
+  void keep_own_state(const KeptState* former);
   void settle_strategy();
   void require_programs() const;
   LoaderOptions reading() const;
@@ -210,14 +212,12 @@ class Trainer {
     std::int64_t number = 0;  // of its update, from 1
     std::int64_t epoch = 0;
     std::int64_t step_in_epoch = 0;
-    bool is_exchanging = false;  // Strategy::is_exchanging behind it
+    bool is_exchanging = false;  // WeightExchange::is_exchanging after it
     double begin = 0;            // seconds
     double end = 0;              // likewise, when it was read
   };
 
   bool any_rank_runs_ahead();
-  Dealer* dealer() const;    // null: all ranks make each step together
-  Courier* courier() const;  // null: each rank reads its own samples
   void train_step(StepSource& steps, TrainingObserver& observer);
   StepUnderWay launch_step(StepSource& steps);
   StepUnderWay launch(const Step& data, std::exception_ptr failure, double begin);
@@ -259,7 +259,8 @@ class Trainer {
 
   SingleProcess alone_;
   ParameterStore store_;
-  TrainerParts parts_;  // with that store
+  TrainerParts parts_;      // with that store
+  StrategyParts exchange_;  // of that strategy
   TrainerOptions options_;
   std::optional<TakenParts> taken_;
   BatchPlan train_plan_;

@@ -19,13 +19,14 @@ void check_parts(const TrainerParts& parts) {
                     to_string(parts.train->fields()), to_string(parts.validation->fields())));
 }
 
-void check_strategy(const Strategy* strategy, const Collective& ranks) {
+void check_strategy(const Strategy* strategy, const StrategyParts& parts, const Collective& ranks) {
   if (strategy == nullptr && ranks.size() > 1)
     throw UserError(
         fmt::format("the Trainer has {} ranks and no strategy; set TrainerParts::strategy, for one to "
                     "make_strategy({{}}, ranks)",
                     ranks.size()));
-  if (strategy != nullptr && strategy->role() == RankRole::serves)
+  check_strategy_parts(parts);
+  if (parts.server != nullptr)
     throw UserError(fmt::format(
         "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
         "(distributed/communicator/roles.h) call Roles::serve() there, and give the Trainers of the other "

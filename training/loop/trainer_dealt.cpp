@@ -14,8 +14,6 @@
 
 namespace plexaura {
 
-Dealer* Trainer::dealer() const { return parts_.strategy != nullptr ? parts_.strategy->dealer() : nullptr; }
-
 // An epoch, or what is left of it. Where a rank dies meanwhile, what it has left behind, too.
 void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
   if (ranks().rank() != 0) state_.epoch_loss = state_.epoch_samples = 0;  // sums so far are rank 0's to bring
@@ -26,7 +24,7 @@ void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
     programs_->step().take_weights_back();  // this rank may get no part
     dealt = train_drawn(loader, observer, steps);
     programs_->step().await_weights();
-  } while (!dealer()->is_over());
+  } while (!exchange_.dealer->is_over());
   go_to(dealt);
   deal_begin_.reset();
   is_to_meet_ = true;
@@ -38,21 +36,21 @@ std::int64_t Trainer::train_drawn(Loader& loader, TrainingObserver& observer, co
   while (!failure_) {
     const double begin = seconds_now();
     if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
-    if (is_to_stop()) dealer()->stop();
+    if (is_to_stop()) exchange_.dealer->stop();
     if (!dealt) dealt = draw_ahead(loader, steps);
     if (loader.is_empty()) return *dealt;
     failure_ = train_alone(loader, observer, begin);
   }
   // The run ends, and nobody has to train on what is left.
-  dealer()->stop();
+  exchange_.dealer->stop();
   while (true)
-    if (const Draw drawn = dealer()->draw(steps); !drawn.part) return drawn.step_in_epoch;
+    if (const Draw drawn = exchange_.dealer->draw(steps); !drawn.part) return drawn.step_in_epoch;
 }
 
 // As many parts as the loader takes. The step behind the last one that was dealt, when nothing is left.
 std::optional<std::int64_t> Trainer::draw_ahead(Loader& loader, const DealtSteps& steps) {
   while (loader.has_room()) {
-    const Draw drawn = dealer()->draw(steps);
+    const Draw drawn = exchange_.dealer->draw(steps);
     if (!drawn.part) return drawn.step_in_epoch;
     loader.read_ahead(state_.epoch, drawn.step_in_epoch, *drawn.part);
   }
@@ -107,7 +105,7 @@ void Trainer::meet() {
 // Where each makes its own steps.
 double Trainer::rate_of_all_ranks() {
   double rate = rates_.median();
-  if (dealer() != nullptr)
+  if (is_dealt())
     ranks().sum(DType::float64, reinterpret_cast<std::byte*>(&rate), 1, "the speed of all ranks");
   return rate;
 }

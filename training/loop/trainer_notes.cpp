@@ -29,7 +29,7 @@ void Trainer::note_step_under_way(TrainingObserver& observer) {
 }
 
 void Trainer::note_step(const StepUnderWay& step, const StepMetrics& metrics, TrainingObserver& observer) {
-  check_loss(metrics.loss, fmt::format("the loss of step {}", step.number), dealer() == nullptr);
+  check_loss(metrics.loss, fmt::format("the loss of step {}", step.number), !is_dealt());
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   const double begin = std::max(step.begin, noted_at_);
@@ -75,8 +75,7 @@ void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ra
 
 // A device of its own computes on while the host waits, so that waiting tells nothing of the overlap.
 std::optional<ExchangeRecord> Trainer::take_exchange_record() const {
-  if (parts_.strategy == nullptr) return std::nullopt;
-  std::optional<ExchangeRecord> record = parts_.strategy->take_exchange_record();
+  std::optional<ExchangeRecord> record = strategy_or_none(parts_.strategy).take_exchange_record();
   if (record && !parts_.backend.info().host_memory) record->waited_seconds.reset();
   return record;
 }
@@ -84,7 +83,7 @@ std::optional<ExchangeRecord> Trainer::take_exchange_record() const {
 std::optional<RankWaits> Trainer::take_waits(double seconds, double waited_seconds) {
   if (ranks().size() == 1 || runs_ahead_) return std::nullopt;
   RankWaits waits = gather_waits(ranks(), {number(), waited_seconds}, seconds);
-  waits.meet_in_steps = dealer() == nullptr;
+  waits.meet_in_steps = !is_dealt();
   return waits;
 }
 

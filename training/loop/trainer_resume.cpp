@@ -80,7 +80,6 @@ void Trainer::save_now(TrainingObserver& observer) {
 
 void Trainer::give_strategy_state() {
   const SavedStrategy saved = std::exchange(state_.strategy, {});
-  if (parts_.strategy == nullptr) return;
   if (own_state_) return settle_strategy();
   // Ranks that train for themselves go on with what they had where more begin than there were, too.
   const bool have_own = state_.strategy_ranks == ranks().size() ||
@@ -88,7 +87,8 @@ void Trainer::give_strategy_state() {
   if (have_own && trains_for_itself())
     together(ranks(), "the weights of each rank",
              [&] { take_own_store(saved, ranks().rank(), parts_.store); });
-  if (!saved.empty()) parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), have_own));
+  if (!saved.empty() && exchange_.state != nullptr)
+    exchange_.state->take_state(strategy_state_of(saved, ranks().rank(), have_own));
   has_begun_ = true;
 }
 
@@ -96,19 +96,22 @@ void Trainer::settle_strategy() {
   programs_->step().border().begin_step(
       {.number = state_.step, .epoch = state_.epoch - (epoch_ended_ ? 1 : 0), .ends_epoch = epoch_ended_},
       false);
-  parts_.strategy->take_state(*std::exchange(own_state_, std::nullopt));
+  std::vector<StrategyState> own = *std::exchange(own_state_, std::nullopt);
+  if (exchange_.state != nullptr) exchange_.state->take_state(std::move(own));
   has_begun_ = true;  // if ranks are lost from here on, it is this strategy that knows
-  parts_.strategy->settle();
+  if (exchange_.state != nullptr) exchange_.state->settle();
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken) {
-  if (courier() != nullptr)
+  if (exchange_.courier != nullptr)
     throw UserError(
         "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
         "from "
         "a checkpoint");
   parts_.collective = &collective;
-  keep_own_state(std::exchange(parts_.strategy, strategy));
+  const KeptState* const former = exchange_.state;
+  take_strategy(strategy);
+  keep_own_state(former);
   drop_programs();
   under_way_.reset();  // its record is lost with the program that holds it
   unnoted_.clear();
@@ -137,30 +140,22 @@ void Trainer::step_aside() {
   under_way_.reset();
   unnoted_.clear();
   output_lock_.reset();
-  parts_.strategy = nullptr;
+  take_strategy(nullptr);
 }
 
 // Before its border is gone. A strategy that has not begun knows nothing yet.
-void Trainer::keep_own_state(const Strategy* former) {
+void Trainer::keep_own_state(const KeptState* former) {
   const bool had_begun = std::exchange(has_begun_, false);
   if (!trains_for_itself()) return own_state_.reset();
   together(ranks(), "the state of the strategy", [&] {
-    if (had_begun) own_state_ = former->state();
+    if (had_begun) own_state_ = state_of_strategy(former);
   });
-}
-
-bool Trainer::strategy_realigns() const {
-  return parts_.strategy != nullptr && parts_.strategy->realigns_weights();
-}
-
-bool Trainer::trains_for_itself() const {
-  return parts_.strategy != nullptr && parts_.strategy->scope() == GradientScope::local;
 }
 
 // All compute the same update with the same kernels. What a strategy shows instead of the weights is not compared.
 bool Trainer::ranks_stay_equal() {
-  if (ranks().size() == 1 || strategy_realigns() || trains_for_itself()) return false;
-  if (parts_.strategy != nullptr && parts_.strategy->hooks().show_weights) return false;
+  if (ranks().size() == 1 || exchange_.realigns_weights || trains_for_itself() || exchange_.shows_weights)
+    return false;
   const auto kernels =
       ranks().gather_all(fmt::format("{:016x}", programs_->kernels_hash()), "the kernels of all ranks");
   return std::ranges::all_of(kernels, [&](const std::string& theirs) { return theirs == kernels[0]; });
@@ -189,7 +184,7 @@ void Trainer::stand_together() {
                                    .is_to_meet = is_to_meet_,
                                    .saved = saved_,
                                    .keeps_own = own_state_.has_value()},
-                                  parts_.store, strategy_realigns());
+                                  parts_.store, exchange_.realigns_weights);
   state_.step = place.step;
   first_step_ = place.first_step;
   state_.epoch = place.epoch;

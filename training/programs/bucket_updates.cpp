@@ -4,14 +4,15 @@
 
 namespace plexaura {
 
-std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
+std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimizer, const ArenaTypes& types,
                          bool watch, const Program& gradients) {
   if (optimizer.max_gradient_norm > 0)
     return "training.optimizer.max_gradient_norm limits the norm of all gradients";
   if (types.scales_loss()) return "a step with training.precision float16 is skipped whole";
   if (watch) return "training.watch looks at each update";
-  if (hooks.agree) return "ranks may be outlived, which agree on each step";
-  if (hooks.after_update) return "ranks on unlike processors take the weights of rank 0 after an update";
+  if (parts.agrees) return "ranks may be outlived, which agree on each step";
+  if (parts.weights != nullptr)
+    return "ranks on unlike processors take the weights of rank 0 after an update";
   if (sums_over_ranks(gradients)) return "the model itself calls all ranks in each step";
   return {};
 }

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "core/compile/compile.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "training/optimizers/optimizer_spec.h"
 
 namespace plexaura {
 
-// Why a strategy with the hook late_update gets no late updates: a text that continues a sentence after "because". Empty if it
-// gets them.
-// `gradients`: any program for them.
-std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
+// Why a strategy that declares updates_late gets no late updates: a text that continues a sentence after "because". Empty if it
+// gets them. `gradients`: any program for them.
+std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimizer, const ArenaTypes& types,
                          bool watch, const Program& gradients);
 
 // For TrainingStep::update_late(). `replaced`: see replaced_buffers().

@@ -125,14 +125,14 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       backend_(backend),
       collective_(collective),
       options_(options),
-      is_dealt_(strategy != nullptr && strategy->dealer() != nullptr) {
+      parts_(strategy_or_none(strategy).parts()) {
   const std::int64_t rank = collective.rank();
   if (options_.own_parts.count == 0) options_.own_parts = {rank, 1};
   share_kernel_times();
-  place(collective, strategy, train);
+  place(collective, train);
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
-    for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) compile_part(train, other);
+    for (std::int64_t other = 0; is_dealt() && other < train.ranks; ++other) compile_part(train, other);
     for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
       compile_part(train, options_.own_parts.first + i);
     compile_validation(validation, rank);
@@ -141,7 +141,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
     plan_hash_ = hash_of_plan(largest_size(train));
     kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
     own_kernels_hash_ =
-        hash_of_kernels(is_dealt_ ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
+        hash_of_kernels(is_dealt() ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
                         options_.buckets_change_bits);
   });
   kernel_times_ = times_in_use();
@@ -169,7 +169,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   std::shared_ptr<const Program> program = compile(
       *model.graph, outputs, backend_,
       {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
-  if (is_dealt_ && collective_.size() > 1)
+  if (is_dealt() && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
                        "with this strategy a rank makes its steps without the others; use batch norm of each "
                        "rank's own samples, or another distributed.strategy");
@@ -182,7 +182,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
 }
 
 // The placement of rank 0 is everyone's.
-void TrainingPrograms::place(Collective& collective, Strategy* strategy, const BatchPlan& plan) {
+void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   std::string placement;
   on_rank_0(collective, "placing the parameters",
             [&] { placement = to_text(compile_gradients(largest_size(plan), plan, nullptr)->placement); });
@@ -191,8 +191,8 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, const B
                                     [&] { return store_.complete(parse_placement(placement)); });
   // Calls of all ranks, and so not where some may have failed before them.
   std::unique_ptr<Memory> gradients;
-  if (strategy != nullptr && backend_.info().host_memory)
-    gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
+  if (parts_.gradients != nullptr && backend_.info().host_memory)
+    gradients = parts_.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
   together(collective, "placing the parameters", [&] {
     const std::int64_t states = state_count(options_.optimizer);
     allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
@@ -260,7 +260,8 @@ std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const
   std::set<std::int64_t> sizes;
   for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
     sizes.merge(sizes_of(train, options_.own_parts.first + i));
-  for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) sizes.merge(sizes_of(train, other));
+  for (std::int64_t other = 0; is_dealt() && other < train.ranks; ++other)
+    sizes.merge(sizes_of(train, other));
   return sizes;
 }
 
@@ -286,14 +287,14 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
       plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
   allocate(plan, [&] {
     workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
-    if (strategy != nullptr && strategy->hooks().late_update) make_updates_late(strategy->hooks());
+    if (parts_.updates_late) make_updates_late();
     add_programs(micro_batches, adding);
     evaluator_.make_machines(workspace_);
   });
 }
 
-void TrainingPrograms::make_updates_late(const HookSet& hooks) {
-  why_not_late_ = plexaura::why_not_late(hooks, options_.optimizer, store_.types(), options_.watch,
+void TrainingPrograms::make_updates_late() {
+  why_not_late_ = plexaura::why_not_late(parts_, options_.optimizer, store_.types(), options_.watch,
                                          *gradients_.begin()->second);
   if (!why_not_late_.empty()) return;
   step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),

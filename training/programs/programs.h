@@ -55,7 +55,7 @@ class TrainingPrograms {
   // For validation.
   Evaluator& evaluator() { return evaluator_; }
 
-  // Why a strategy with the hook late_update gets no late updates: a text that continues a sentence after "because". Empty if it
+  // Why a strategy that declares updates_late gets no late updates: a text that continues a sentence after "because". Empty if it
   // gets them.
   const std::string& why_not_late() const { return why_not_late_; }
 
@@ -81,16 +81,18 @@ class TrainingPrograms {
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const BatchPlan& plan,
                                                    const Placement* placement);
   BuiltModel build(std::int64_t samples) const;
-  void place(Collective& collective, Strategy* strategy, const BatchPlan& plan);
+  void place(Collective& collective, const BatchPlan& plan);
   void share_kernel_times();
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
   void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
   std::set<std::int64_t> own_sizes(const BatchPlan& train) const;
+  // Whether the data is dealt out, so that this rank may come to any part of a batch.
+  bool is_dealt() const { return parts_.dealer != nullptr; }
   std::string times_in_use() const;
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
-  void make_updates_late(const HookSet& hooks);
+  void make_updates_late();
   // `adding`: by samples, those of micro-batches after the first.
   void add_programs(std::int64_t micro_batches,
                     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
@@ -105,7 +107,7 @@ class TrainingPrograms {
   Backend& backend_;
   Collective& collective_;
   ProgramOptions options_;
-  bool is_dealt_;  // the data, so that this rank may come to any part of a batch
+  StrategyParts parts_;
   std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
   std::optional<std::set<std::string>> replaced_;                     // see replaced_buffers()
   std::shared_ptr<const Program> update_;

@@ -127,6 +127,10 @@ class BringPieces {
 
 }  // namespace
 
+std::vector<StrategyState> state_of_strategy(const KeptState* kept) {
+  return kept != nullptr ? kept->state() : std::vector<StrategyState>();
+}
+
 // One rank after the other, to rank 0 alone.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own_store) {

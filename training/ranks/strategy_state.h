@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "core/params/parameter_store.h"
 
 namespace plexaura {
@@ -15,6 +15,9 @@ namespace plexaura {
 // rank trains for itself, of all ranks but 0, whose store the checkpoint has, also the optimizer's state as
 // "rank2.store/state0/NAME" and, where the ranks differ in them, weights and buffers as "rank2.store/value/NAME".
 using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
+
+// Its tensors; of null, which a strategy without state has, none.
+std::vector<StrategyState> state_of_strategy(const KeptState* kept);
 
 // Of all ranks, on rank 0, and nothing on the others. `own`: the store of a rank that trains for itself; else null.
 // Collective. UserError on all of them for two parts of one name, or a name that cannot be one.

@@ -27,7 +27,7 @@ class TailSums {
   // Its own, of a step that is not added up yet; null: none.
   const std::exception_ptr& failure() const { return failure_; }
 
-  // The same on all ranks. `is_busy`: see Strategy::is_exchanging.
+  // The same on all ranks. `is_busy`: see WeightExchange::is_exchanging.
   bool is_due(bool is_busy) const;
   // Collective; there is one or more. Those of the steps kept since the last time, in their order, until the next call.
   // Throws on all ranks where one has failed, and with `asks_all` asks each whether it has. `what` names the sum.

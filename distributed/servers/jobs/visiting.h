@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/servers/jobs/logical_weights.h"
 #include "distributed/servers/jobs/visitor.h"
 #include "distributed/servers/server_rule.h"
@@ -15,15 +15,15 @@ namespace plexaura {
 // The strategies `async-server` and `downpour` of a client that is a job of its own: it trains on its own data, pushes every
 // so many steps and at the end of an epoch what it has learned, and goes on with the weights that the server has then:
 // these are validated.
-class Visiting final : public Strategy {
+class Visiting final : public Strategy, public WeightExchange {
  public:
   // The visitor outlives this, and has joined when it begins. `push_every`: steps; none: at the end of an epoch alone.
   Visiting(Visitor& visitor, const ServerRule& rule, std::optional<std::int64_t> push_every)
       : visitor_(visitor), rule_(rule), push_every_(push_every) {}
 
-  HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
-  bool realigns_weights() const override { return true; }
+  StrategyParts parts() override {
+    return {.weights = this, .scope = GradientScope::local, .realigns_weights = true, .shows_weights = true};
+  }
 
   void begin(WeightsImmigration& border) override;
   void after_update() override;

@@ -52,9 +52,18 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
                                            options.max_staleness.has_value());
 }
 
-Dealer* AsyncServer::dealer() {
-  if (group_) return group_.get();
-  return client_.get();
+StrategyParts AsyncServer::parts() {
+  StrategyParts parts{.server = server_.get(), .scope = GradientScope::local, .realigns_weights = true};
+  if (server_) return parts;
+  parts.shows_weights = true;
+  parts.weights = client_.get();
+  parts.dealer = client_.get();
+  if (!group_) return parts;
+  parts.gradients = group_.get();
+  parts.weights = group_.get();
+  parts.dealer = group_.get();
+  parts.state = group_.get();
+  return parts;
 }
 
 void AsyncServer::begin(WeightsImmigration& border) {
@@ -62,30 +71,8 @@ void AsyncServer::begin(WeightsImmigration& border) {
   if (group_) group_->begin(border);
 }
 
-UpdateAnswer AsyncServer::before_update(std::size_t bucket) {
-  group_->average(bucket);
-  return {};
-}
-
 void AsyncServer::give_up() noexcept {
   if (client_) client_->give_up();
-}
-
-void AsyncServer::after_update() {
-  if (group_)
-    group_->count_step();
-  else
-    client_->count_step();
-}
-
-void AsyncServer::show_weights() { group_ ? group_->rest() : client_->rest(); }
-
-std::vector<StrategyState> AsyncServer::state() const {
-  return group_ ? group_->state() : std::vector<StrategyState>();
-}
-
-void AsyncServer::take_state(std::vector<StrategyState> state) {
-  if (group_) group_->take_state(state);
 }
 
 void AsyncServer::end() {

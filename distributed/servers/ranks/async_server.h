@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 #include "distributed/servers/push_judge.h"
 #include "distributed/servers/ranks/client_group.h"
@@ -39,25 +39,10 @@ class AsyncServer final : public Strategy {
   // Collective over all ranks, the server among them. The communicator must outlive it.
   AsyncServer(Communicator& communicator, const AsyncServerOptions& options);
 
-  RankRole role() const override { return server_ ? RankRole::serves : RankRole::trains; }
-  HookSet hooks() const override {
-    const bool sums = group_ != nullptr;
-    return {.gradients_ready = sums, .before_update = sums, .after_update = true, .show_weights = true};
-  }
-  GradientScope scope() const override { return GradientScope::local; }
-  bool realigns_weights() const override { return true; }
-  Dealer* dealer() override;
-
+  StrategyParts parts() override;
   void begin(WeightsImmigration& border) override;
-  void gradients_ready(std::size_t bucket, Event& final) override { group_->gradients_ready(bucket, final); }
-  UpdateAnswer before_update(std::size_t bucket) override;
   void give_up() noexcept override;
-  void after_update() override;
-  void show_weights() override;
-  std::vector<StrategyState> state() const override;
-  void take_state(std::vector<StrategyState> state) override;
   void end() override;
-  void serve(WeightsImmigration& border) override { server_->serve(border); }
   // Collective.
   void go_on_from(const Strategy& former) override;
   std::string account() const override;

@@ -41,7 +41,8 @@ std::vector<StrategyState> ClientGroup::state() const {
   return {{std::string(size_name), Tensor::scalar(static_cast<std::int64_t>(ranks_->size()))}};
 }
 
-void ClientGroup::take_state(const std::vector<StrategyState>& state) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): a strategy may keep it
+void ClientGroup::take_state(std::vector<StrategyState> state) {
   for (const StrategyState& part : state)
     if (part.name == size_name) saved_size_ = part.value.as<std::int64_t>()[0];
 }
@@ -102,14 +103,14 @@ Draw ClientGroup::end_deal(const DealtSteps& steps) {
     if (const Draw drawn = client_->draw(blocks_of(steps)); !drawn.part) return drawn;
 }
 
-void ClientGroup::average(std::size_t bucket) {
+UpdateAnswer ClientGroup::before_update(std::size_t bucket) {
   final_[bucket]->wait();
   if (bucket == 0) {
     const auto samples = static_cast<double>(border_->place().samples);
     Meeting meeting{.steps = 1, .samples = samples};
     if (meet(meeting)) weight_ = samples / meeting.samples;
   }
-  if (has_failed_) return;
+  if (has_failed_) return {};
   const DType dtype = border_->buckets()[bucket].dtype;
   const std::span<std::byte> bytes = border_->gradients(bucket).first(averaged(bucket) * size_of(dtype));
   with_elements(dtype, [&]<class T>(T) {
@@ -117,6 +118,7 @@ void ClientGroup::average(std::size_t bucket) {
   });
   ranks_->sum(dtype, bytes.data(), static_cast<std::int64_t>(averaged(bucket)),
               BucketName(bucket, border_->step()));
+  return {};
 }
 
 // Elements: the tail behind the last ones stays each rank's own.
@@ -125,16 +127,16 @@ std::size_t ClientGroup::averaged(std::size_t bucket) const {
   return static_cast<std::size_t>(border_->buckets()[bucket].count - (is_last ? tail_count : 0));
 }
 
-void ClientGroup::count_step() {
+void ClientGroup::after_update() {
   if (!has_failed_)
     share_weights(client_ != nullptr && client_->count_step(), patience_seconds_,
                   "the weights of the server");
 }
 
-void ClientGroup::rest() {
+void ClientGroup::show_weights() {
   Meeting meeting{.rests = 1};
   const bool are_together = meet(meeting);
-  if (client_ != nullptr) client_->rest();
+  if (client_ != nullptr) client_->show_weights();
   wants_stop_ = false;
   has_rested_ = !are_together;
   if (!are_together) return;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/exchange/dealer.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/communicator.h"
 #include "distributed/servers/ranks/parameter_client.h"
 #include "distributed/servers/ranks/shared_weights.h"
@@ -22,7 +22,7 @@ namespace plexaura {
 //
 // A rank that fails makes no more steps, but draws. The others hear of it when they are about to make one. From then on
 // each makes its steps by itself: the run ends when all meet.
-class ClientGroup final : public Dealer {
+class ClientGroup final : public Dealer, public GradientSum, public WeightExchange, public KeptState {
  public:
   // Collective over all ranks that train, of which each `size` that follow each other are a group. `client`: of the lowest
   // of the group, outlives this; null on the others. `may_wait`: a push may be answered when other clients have come as far.
@@ -34,15 +34,14 @@ class ClientGroup final : public Dealer {
   // the optimizer. Throws DeviceError where the ranks of the group did not do the same though none had failed.
   Draw draw(const DealtSteps& steps) override;
   void stop() override { wants_stop_ = true; }
-  void gradients_ready(std::size_t bucket, Event& final) { final_[bucket] = &final; }
+  void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   // Makes what a bucket holds the mean over the samples of all ranks, but for the tail.
-  void average(std::size_t bucket);
+  UpdateAnswer before_update(std::size_t bucket) override;
   // As those of ParameterClient.
-  void count_step();
-  void rest();
-  // As those of the strategy.
-  std::vector<StrategyState> state() const;
-  void take_state(const std::vector<StrategyState>& state);
+  void after_update() override;
+  void show_weights() override;
+  std::vector<StrategyState> state() const override;
+  void take_state(std::vector<StrategyState> state) override;
 
  private:
   // What ranks are about to do: how many of them, and their samples.

@@ -88,7 +88,7 @@ bool ParameterClient::count_step() {
   return have_come;
 }
 
-void ParameterClient::rest() {
+void ParameterClient::show_weights() {
   await_answers(answer_to_a_push);
   push(Word::rest);
   await_answers("the weights of all clients");

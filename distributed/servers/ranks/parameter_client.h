@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/exchange/dealer.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/mail_driver.h"
 #include "distributed/servers/ranks/letters.h"
 #include "distributed/servers/ranks/shared_weights.h"
@@ -30,7 +30,7 @@ enum class ClientKind : std::uint8_t {
 // waits for the answer. Where several serve, each gets its shard of the push, and the answers are taken in as they come,
 // each of them whole. So it waits for the server with each draw and each push, and for other clients only where
 // ParameterServer says so.
-class ParameterClient final : public Dealer {
+class ParameterClient final : public Dealer, public WeightExchange {
  public:
   // The first so many ranks of the mailbox, which outlives this, serve. `push_every`: steps; none: it pushes when nothing
   // more is dealt. `keeps_snapshot`: for a server that goes on when this one has died, which must be the only one.
@@ -42,12 +42,13 @@ class ParameterClient final : public Dealer {
   Draw draw(const DealtSteps& steps) override;
   bool is_over() const override { return is_over_; }
   void stop() override;
-  // Behind each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
-  // written nothing for a while, it tells the server that it is at work. Whether it has taken in weights.
+  // After each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
+  // written nothing for a while, it tells the server that it is at work. Returns whether it has taken in weights.
   bool count_step();
-  // When nothing more is dealt: comes back with the weights that all clients get then. Where a client has died meanwhile,
-  // it may come back sooner, and is_over() tells that there are parts to be drawn.
-  void rest();
+  void after_update() override { count_step(); }
+  // When nothing more is dealt: returns with the weights that all clients get then. Where a client has died meanwhile,
+  // it may return sooner, and is_over() tells that there are parts to be drawn.
+  void show_weights() override;
   // After the last rest.
   void leave();
   // No letter is driven by another thread any more.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/exchange/rank_lost.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "distributed/communicator/mailbox.h"
 #include "distributed/servers/client_table.h"
 #include "distributed/servers/push_judge.h"
@@ -29,7 +29,7 @@ namespace plexaura {
 //
 // Where the communicator outlives ranks, it goes on when clients die as long as parts are dealt: what these had drawn and
 // not pushed is dealt to the others. Between two deals, where clients call each other, all come together anew.
-class ParameterServer {
+class ParameterServer final : public Server {
  public:
   // The first so many ranks of the mailbox, which outlives this, serve, and all others are clients. `max_staleness`: a client that is more than so
   // many pushes, counted since all rested, ahead of the slowest one at work waits for that one. `push_limit`: see
@@ -40,7 +40,7 @@ class ParameterServer {
   // The weights to begin with are those of the border, unless there is a snapshot. Until all clients have left. Throws a
   // RankLost where one has died and all come together anew, or all have, and where clients wait and nobody writes within
   // the deadline; and UserError, which ends the run, where a push is not taken in. Of a server that has thrown the table and newest() alone are used any more.
-  void serve(WeightsImmigration& border);
+  void serve(WeightsImmigration& border) override;
 
   const ClientTable& table() const { return table_; }
   // That of the server which has served this one's clients before, and others.

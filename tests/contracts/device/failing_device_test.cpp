@@ -58,10 +58,11 @@ TEST_CASE("a kernel that fails on one rank ends the same step on all") {
 }
 
 TEST_CASE("a failure that shows after its step was launched belongs to the ticket of that step") {
-  struct Watching final : Strategy {
+  struct Watching final : Strategy, GradientSum {
     Event* last = nullptr;
-    HookSet hooks() const override { return {.gradients_ready = true}; }
+    StrategyParts parts() override { return {.gradients = this}; }
     void gradients_ready(std::size_t, Event& final) override { last = &final; }
+    UpdateAnswer before_update(std::size_t) override { return {}; }
   } strategy;
   SmallTraining run(test_backend(), specs, looking_up, good, {.strategy = &strategy, .sizes = {2}});
   const StepTicket failed = run.launch(std::span(&bad, 1), 0.01);

@@ -42,8 +42,8 @@ Batch some_batch() {
 }
 
 // Skips the updates of the steps that are made for practice, and keeps the gradients of every step.
-struct Practising final : Strategy {
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true}; }
+struct Practising final : Strategy, GradientSum {
+  StrategyParts parts() override { return {.gradients = this}; }
   void begin(WeightsImmigration& engine) override { border = &engine; }
   void gradients_ready(std::size_t, Event& event) override { final.push_back(&event); }
   UpdateAnswer before_update(std::size_t bucket) override {
@@ -109,8 +109,9 @@ TEST_CASE("a skipped update changes nothing") {
 }
 
 TEST_CASE("only the first bucket may be answered so") {
-  struct Late final : Strategy {
-    HookSet hooks() const override { return {.before_update = true}; }
+  struct Late final : Strategy, GradientSum {
+    StrategyParts parts() override { return {.gradients = this}; }
+    void gradients_ready(std::size_t, Event&) override {}
     UpdateAnswer before_update(std::size_t bucket) override { return {.skip = bucket == 1}; }
   };
   Late late;

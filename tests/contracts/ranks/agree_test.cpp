@@ -1,4 +1,4 @@
-// Exchange, agree, then update: where a strategy declares `agree`, no weight changes before all buckets have
+// Exchange, agree, then update: where a strategy declares `agrees`, no weight changes before all buckets have
 // been exchanged and the ranks have agreed, and a step that is given up until then has never been.
 
 #include <chrono>
@@ -44,9 +44,9 @@ SmallTraining::Options options(Strategy* strategy) {
 }
 
 // Every bucket is exchanged by a thread of its own, which signals when it is done.
-class Agreeing final : public Strategy {
+class Agreeing final : public Strategy, public GradientSum {
  public:
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true, .agree = true}; }
+  StrategyParts parts() override { return {.gradients = this, .agrees = true}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     weight_ = border.emigrate("first");

@@ -87,8 +87,8 @@ TEST_CASE("gradients lie in memory that is provided for them, whatever it held")
 TEST_CASE("weights leave and enter in logical layout, before the first step and after an update") {
   SmallTraining own(test_backend(), specs(), model, some_batch(), {.sizes = {2}});
   const Placement placement = padded(own.store().placement());
-  struct Halving final : Strategy {
-    HookSet hooks() const override { return {.after_update = true}; }
+  struct Halving final : Strategy, WeightExchange {
+    StrategyParts parts() override { return {.weights = this}; }
     void after_update() override {
       for (const auto& entry : border->entries()) {
         Tensor value = border->emigrate(entry.name);

@@ -77,12 +77,10 @@ void on_two_devices(const std::function<void(Backend&, Collective&)>& body) {
 }
 
 // As `allreduce` does where devices sum.
-class OnDevice final : public Strategy {
+class OnDevice final : public Strategy, public GradientSum {
  public:
   explicit OnDevice(DeviceSums& sums) : sums_(sums) {}
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .on_device = true};
-  }
+  StrategyParts parts() override { return {.gradients = this, .on_device = true}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     for (std::size_t i = 0; i < border.buckets().size(); ++i) summed_.push_back(border.make_event(sums_));

@@ -25,10 +25,9 @@ LossOutputs model(const ModelInputs& inputs) {
 }
 
 // Ten bytes in each step, of whose second it waits a quarter.
-class Counting final : public Strategy {
+class Counting final : public Strategy, public WeightExchange {
  public:
-  HookSet hooks() const override { return {.after_update = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override { return {.weights = this, .scope = GradientScope::local}; }
   void after_update() override { ++steps_; }
   std::optional<ExchangeRecord> take_exchange_record() override {
     const auto steps = static_cast<double>(std::exchange(steps_, 0));

@@ -50,16 +50,17 @@ class FailingOnRank1 final : public SummingStrategy {
 using Exchange = std::function<void(ExchangeEvent& done)>;
 
 // In the second step the exchange of bucket 1 goes its own way, on a thread of its own.
-class Exchanging final : public Strategy {
+class Exchanging final : public Strategy, public GradientSum, public WeightExchange {
  public:
   Exchanging(Exchange exchange, bool agrees, double seconds)
       : exchange_(std::move(exchange)), agrees_(agrees), seconds_(seconds) {}
   ~Exchanging() override {
     if (thread_.joinable()) thread_.join();
   }
-  HookSet hooks() const override {
-    return {.before_update = true, .agree = agrees_, .after_update = reads_weights};
+  StrategyParts parts() override {
+    return {.gradients = this, .weights = reads_weights ? this : nullptr, .agrees = agrees_};
   }
+  void gradients_ready(std::size_t, Event&) override {}
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     for (std::size_t i = 0; i < border.buckets().size(); ++i) done_.push_back(border.make_event());

@@ -34,11 +34,10 @@ LossOutputs squares(Graph& graph, const Node& x, const Node& t) {
 }
 
 // Every rank for itself.
-class Alone final : public Strategy {
+class Alone final : public Strategy, public WeightExchange {
  public:
   explicit Alone(bool is_exchanging = false) : is_exchanging_(is_exchanging) {}
-  HookSet hooks() const override { return {}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override { return {.weights = this, .scope = GradientScope::local}; }
   bool is_exchanging() const override { return is_exchanging_; }
 
  private:
@@ -143,9 +142,8 @@ TEST_CASE("ranks that sum no gradients agree on the loss") {
 }
 
 TEST_CASE("a strategy knows the place of a step, and how many samples of it are this rank's") {
-  struct Noting final : Strategy {
-    HookSet hooks() const override { return {.after_update = true}; }
-    GradientScope scope() const override { return GradientScope::local; }
+  struct Noting final : Strategy, WeightExchange {
+    StrategyParts parts() override { return {.weights = this, .scope = GradientScope::local}; }
     void begin(WeightsImmigration& border) override {
       engine = &border;
       CHECK(border.place().number == 0);
@@ -212,9 +210,8 @@ TEST_CASE("ranks that sum no gradients stop behind the same step") {
   std::array<std::int64_t, 2> steps{};
   std::array<std::size_t, 2> seen{};
   ThreadRanks(2).run([&](Collective& ranks) {
-    struct Stopping final : Strategy {
-      HookSet hooks() const override { return {.after_update = true}; }
-      GradientScope scope() const override { return GradientScope::local; }
+    struct Stopping final : Strategy, WeightExchange {
+      StrategyParts parts() override { return {.weights = this, .scope = GradientScope::local}; }
       void begin(WeightsImmigration& border) override { engine = &border; }
       void after_update() override {
         if (engine->step() == 4) end_early();

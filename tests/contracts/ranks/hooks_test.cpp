@@ -1,5 +1,5 @@
-// Where a strategy is called: buckets are announced in placement order as backward finishes them. A hook that a strategy
-// does not declare costs nothing, not even a cut in a recording.
+// Where a strategy is called: buckets are announced in placement order as backward finishes them. A part that a strategy
+// does not have costs nothing, not even a cut in a recording.
 
 #include <algorithm>
 #include <cmath>
@@ -39,11 +39,16 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {4, 3, 6, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
 }
 
-// Declares some hooks and notes every call.
-class Noting : public Strategy {
+enum class Has { nothing, weights, gradients };
+
+// Has one part, or none, and notes every call.
+class Noting : public Strategy, public GradientSum, public WeightExchange {
  public:
-  explicit Noting(HookSet declared) : declared_(declared) {}
-  HookSet hooks() const override { return declared_; }
+  explicit Noting(Has part) : part_(part) {}
+  StrategyParts parts() override {
+    return {.gradients = part_ == Has::gradients ? this : nullptr,
+            .weights = part_ == Has::weights ? this : nullptr};
+  }
   void gradients_ready(std::size_t bucket, Event&) override {
     calls.push_back("ready " + std::to_string(bucket));
   }
@@ -55,7 +60,7 @@ class Noting : public Strategy {
   std::vector<std::string> calls;
 
  private:
-  HookSet declared_;
+  Has part_;
 };
 
 struct Counted {
@@ -63,9 +68,9 @@ struct Counted {
   std::vector<std::string> calls;
 };
 
-Counted third_step(const HookSet& hooks) {
+Counted third_step(Has part) {
   CountingBackend backend(test_backend());
-  Noting strategy(hooks);
+  Noting strategy(part);
   SmallTraining run(backend, specs(), model, some_batch(), {.strategy = &strategy});
   for (int i = 0; i < 2; ++i) run.step(some_batch(), 0.01);
   strategy.calls.clear();
@@ -79,27 +84,24 @@ using Calls = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE(
-    "hooks are called in placement order, those that are declared alone, and cut recordings nowhere else") {
+    "parts are called in placement order, those that a strategy has alone, and cut recordings nowhere else") {
   const bool records = test_backend().record([] {}) != nullptr;
-  const auto check = [&](const HookSet& hooks, const Calls& calls, std::int64_t segments) {
-    const Counted counted = third_step(hooks);
+  const auto check = [&](Has part, const Calls& calls, std::int64_t segments) {
+    const Counted counted = third_step(part);
     CHECK(counted.calls == calls);
     if (records) CHECK(counted.replays == segments);
   };
-  check({}, {}, 1);  // gradients and update are one recording
-  check({.after_update = true}, {"after"}, 1);
-  // What is copied out for the strategy is a part of the recording.
-  const Calls ready{"ready 0", "ready 1", "ready 2", "ready 3"};
-  Calls all = ready;
-  for (const char* call : {"update 0", "update 1", "update 2", "update 3"}) all.emplace_back(call);
-  check({.gradients_ready = true}, ready, 1);
-  CHECK(third_step({.gradients_ready = true, .before_update = true}).calls == all);
+  check(Has::nothing, {}, 1);  // gradients and update are one recording
+  check(Has::weights, {"after"}, 1);
+  // What is copied out for the strategy is a part of the recording of gradients, which the update of each parameter follows.
+  check(Has::gradients,
+        {"ready 0", "ready 1", "ready 2", "ready 3", "update 0", "update 1", "update 2", "update 3"}, 4);
 }
 
 TEST_CASE("buckets are announced while backward still runs, and are final then") {
   // Looks at what was announced, and at what was not.
-  struct Looking final : Strategy {
-    HookSet hooks() const override { return {.gradients_ready = true, .before_update = true}; }
+  struct Looking final : Strategy, GradientSum {
+    StrategyParts parts() override { return {.gradients = this}; }
     void gradients_ready(std::size_t bucket, Event& final) override {
       final.wait();
       const auto bytes = border->gradients(bucket);

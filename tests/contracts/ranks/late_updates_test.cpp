@@ -41,11 +41,9 @@ Batch some_batch() {
 using Calls = std::vector<std::string>;
 
 // Notes every call. The buckets are third, second, first, and the tail.
-class Late final : public Strategy {
+class Late final : public Strategy, public GradientSum {
  public:
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .late_update = true};
-  }
+  StrategyParts parts() override { return {.gradients = this, .updates_late = true}; }
   void gradients_ready(std::size_t bucket, Event&) override {
     calls.push_back("ready " + std::to_string(bucket));
   }

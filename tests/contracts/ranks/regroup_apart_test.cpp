@@ -57,12 +57,12 @@ LossOutputs model(const ModelInputs& inputs) {
 }
 
 // Every rank for itself. Its state is a number of its own.
-class Apart final : public Strategy {
+class Apart final : public Strategy, public KeptState {
  public:
   explicit Apart(Collective& ranks, double own_state = 0) : own(own_state), ranks_(ranks) {}
-  HookSet hooks() const override { return {.after_update = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
-  bool realigns_weights() const override { return true; }
+  StrategyParts parts() override {
+    return {.state = this, .scope = GradientScope::local, .realigns_weights = true};
+  }
   void begin(WeightsImmigration& border) override { border_ = &border; }
   std::vector<StrategyState> state() const override { return {{"own", Tensor::scalar(own), true}}; }
   void take_state(std::vector<StrategyState> state) override { own = state.at(0).value.as<double>()[0]; }

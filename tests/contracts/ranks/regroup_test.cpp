@@ -65,15 +65,11 @@ std::vector<ParameterSpec> specs() {
 std::atomic<bool> one_has_heard;  // that the agreement failed
 
 // Agrees before it updates; one rank goes away.
-class Leaving final : public SummingStrategy {
+class Leaving final : public SummingStrategy, public WeightExchange {
  public:
   Leaving(Collective& ranks, std::optional<Loss> loss) : SummingStrategy(ranks), loss_(loss) {}
-  HookSet hooks() const override {
-    return {.gradients_ready = true,
-            .before_update = true,
-            .agree = true,
-            .after_update = true,
-            .show_weights = true};
+  StrategyParts parts() override {
+    return {.gradients = this, .weights = this, .shows_weights = true, .agrees = true};
   }
   UpdateAnswer before_update(std::size_t bucket) override {
     if (bucket == 1) leave_at(Loss::Place::exchange);

@@ -110,11 +110,11 @@ class Line {
   Collective& ranks_;
 };
 
-class Client final : public Strategy {
+class Client final : public Strategy, public WeightExchange {
  public:
   explicit Client(Collective& ranks) : line_(ranks) {}
 
-  HookSet hooks() const override { return {.after_update = true}; }
+  StrategyParts parts() override { return {.weights = this}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     std::string placement = to_text(border.placement());
@@ -136,12 +136,11 @@ class Client final : public Strategy {
   WeightsImmigration* border_ = nullptr;
 };
 
-class Server final : public Strategy {
+class Serving final : public Strategy, public Server {
  public:
-  explicit Server(Collective& ranks) : line_(ranks) {}
+  explicit Serving(Collective& ranks) : line_(ranks) {}
 
-  HookSet hooks() const override { return {}; }
-  RankRole role() const override { return RankRole::serves; }
+  StrategyParts parts() override { return {.server = this}; }
   void serve(WeightsImmigration& border) override {
     line_.weights(border, server_rank);
     std::vector<std::byte> sent(border.fetch_values().size());
@@ -159,9 +158,9 @@ class Server final : public Strategy {
 };
 
 // The same rule where one rank trains by itself.
-class ServesItself final : public Strategy {
+class ServesItself final : public Strategy, public WeightExchange {
  public:
-  HookSet hooks() const override { return {.after_update = true}; }
+  StrategyParts parts() override { return {.weights = this}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     const std::span<const std::byte> values = border.fetch_values();
@@ -197,14 +196,13 @@ void train(ParameterStore& store, Backend& backend, Strategy* strategy) {
 }
 
 void serve(Collective& ranks, ParameterStore& store, Backend& backend) {
-  Server server(ranks);
-  REQUIRE(server.role() == RankRole::serves);
+  Serving server(ranks);
   std::string placement;
   Line(ranks).text(placement, client_rank);
   store.place(parse_placement(placement), backend);
   WeightsImmigration border(store, 1 << 20);
   server.begin(border);
-  server.serve(border);
+  server.parts().server->serve(border);
   CHECK(server.rounds == steps_to_run);
 }
 

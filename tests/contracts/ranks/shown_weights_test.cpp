@@ -28,10 +28,11 @@ ParameterStore make_store() {
 }
 
 // Shows zeros.
-class Zeros final : public Strategy {
+class Zeros final : public Strategy, public WeightExchange {
  public:
-  HookSet hooks() const override { return {.show_weights = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override {
+    return {.weights = this, .scope = GradientScope::local, .shows_weights = true};
+  }
   void begin(WeightsImmigration& border) override { border_ = &border; }
   void show_weights() override {
     CHECK(++shown == returned + 1);

@@ -29,11 +29,9 @@ Batch some_batch() {
 }
 
 // Doubles the count of samples in the tail, as a sum over two equal ranks would.
-class Replacing final : public Strategy {
+class Replacing final : public Strategy, public GradientSum, public WeightExchange {
  public:
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .after_update = true};
-  }
+  StrategyParts parts() override { return {.gradients = this, .weights = this}; }
   void gradients_ready(std::size_t bucket, Event& final) override {
     if (bucket + 1 == border->buckets().size()) final_ = &final;
   }

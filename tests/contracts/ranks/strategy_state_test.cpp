@@ -28,12 +28,10 @@ LossOutputs model(const ModelInputs& inputs) {
 }
 
 // Counts its steps, and keeps a number of its own.
-class Counting final : public SummingStrategy {
+class Counting final : public SummingStrategy, public WeightExchange, public KeptState {
  public:
   using SummingStrategy::SummingStrategy;
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .after_update = true};
-  }
+  StrategyParts parts() override { return {.gradients = this, .weights = this, .state = this}; }
   void after_update() override {
     ++steps;
     own = 10.0 * static_cast<double>(steps) + ranks_.rank();
@@ -65,8 +63,7 @@ class Counting final : public SummingStrategy {
 // Every rank for itself.
 class Apart final : public Strategy {
  public:
-  HookSet hooks() const override { return {}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override { return {.scope = GradientScope::local}; }
 };
 
 // The weights and the momentum of each rank.

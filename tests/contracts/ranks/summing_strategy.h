@@ -4,17 +4,17 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 
 namespace plexaura::testing {
 
 // Sums the gradients of all ranks, bucket by bucket, when the update asks for them: the shortest strategy
 // there is.
-class SummingStrategy : public Strategy {
+class SummingStrategy : public Strategy, public GradientSum {
  public:
   explicit SummingStrategy(Collective& ranks) : ranks_(ranks) {}
 
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true}; }
+  StrategyParts parts() override { return {.gradients = this}; }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     final_.assign(border.buckets().size(), nullptr);

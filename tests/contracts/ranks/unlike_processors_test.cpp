@@ -32,8 +32,7 @@ LossOutputs model(const ModelInputs& inputs) {
 // Sums nothing, so that each rank goes its own way.
 class Alone final : public Strategy {
  public:
-  HookSet hooks() const override { return {}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override { return {.scope = GradientScope::local}; }
 };
 
 struct End {

@@ -48,7 +48,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
                {.replaced = replaced_});
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
-  if (options_.strategy != nullptr && options_.strategy->hooks().late_update)
+  if (strategy_or_none(options_.strategy).parts().updates_late)
     step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(),
                                               step_->border().buckets(), replaced_, backend_, nullptr));
   std::size_t bytes = update_->arena_bytes;

@@ -54,9 +54,9 @@ TEST_CASE("roles: where all ranks train there is one group") {
 }
 
 TEST_CASE("roles: a rank that serves ends with the status of the lowest that trains") {
-  struct Serves final : Strategy {
-    HookSet hooks() const override { return {}; }
-    RankRole role() const override { return RankRole::serves; }
+  struct Serves final : Strategy, Server {
+    StrategyParts parts() override { return {.server = this}; }
+    void serve(WeightsImmigration&) override {}
   } server;
   ThreadNetwork network(rank_count);
   const auto ends = endings(rank_count, [&](int rank) {

@@ -41,7 +41,7 @@ struct MovedRank::Parts {
 };
 
 MovedRank::MovedRank(Strategy& strategy, DType dtype)
-    : parts_(std::make_unique<Parts>(dtype)), strategy_(&strategy) {
+    : parts_(std::make_unique<Parts>(dtype)), strategy_(strategy.parts()) {
   parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
   strategy.begin(*parts_->border);
 }
@@ -52,20 +52,20 @@ void MovedRank::step(const StepPlace& place, double to) {
   parts_->border->begin_step(place, false);
   for (const ParameterSpec& spec : parts_->store.specs())
     parts_->store.write(spec.name, Tensor::of<double>(Shape{2}, {to, -to}).cast(spec.type.dtype));
-  strategy_->after_update();
+  strategy_.weights->after_update();
 }
 
 void MovedRank::go_on(Strategy& next, const StepPlace& place) {
-  std::vector<StrategyState> state = strategy_->state();
-  strategy_ = &next;
+  std::vector<StrategyState> state = strategy_.state->state();
+  strategy_ = next.parts();
   parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
   next.begin(*parts_->border);
   parts_->border->begin_step(place, false);
-  next.take_state(std::move(state));
-  next.settle();
+  strategy_.state->take_state(std::move(state));
+  strategy_.state->settle();
 }
 
-void MovedRank::serve() { strategy_->serve(*parts_->border); }
+void MovedRank::serve() { strategy_.server->serve(*parts_->border); }
 
 Numbers MovedRank::values() const { return read({"weight", "running", "frozen"}); }
 
@@ -140,7 +140,7 @@ void train_until_loss(Collective& ranks, const MakeStrategy& make, const LossOfL
     one_has_heard = true;
   }
   if (ranks.rank() == 0) make_steps(*survivor.rank, loss.ahead, goal(0));
-  if (loss.shown) survivor.strategy->show_weights();
+  if (loss.shown) survivor.strategy->parts().weights->show_weights();
 }
 
 }  // namespace

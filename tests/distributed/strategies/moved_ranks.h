@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/exchange/collective.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 
 namespace plexaura::testing {
 
@@ -36,7 +36,7 @@ class MovedRank {
   struct Parts;
   Numbers read(const std::vector<std::string>& names) const;
   std::unique_ptr<Parts> parts_;
-  Strategy* strategy_;
+  StrategyParts strategy_;
 };
 
 using MakeStrategy = std::function<std::unique_ptr<Strategy>(Collective&)>;

@@ -165,7 +165,7 @@ TEST_CASE("overlapped: made between hosts, and where it is asked for") {
           const auto strategy = make_strategy({.name = name, .overlap = overlap}, ranks);
           const bool is_overlapped = dynamic_cast<Overlapped*>(strategy.get()) != nullptr;
           const bool expected = is_asked_for(overlap) || (overlap == Overlap::automatic && two_hosts);
-          if (is_overlapped != expected || strategy->hooks().late_update != (overlap == Overlap::both))
+          if (is_overlapped != expected || strategy->parts().updates_late != (overlap == Overlap::both))
             throw InternalError(name + " overlaps otherwise than asked");
         }
       ranks.leave(0);

@@ -1,4 +1,4 @@
-// Ranks that do not wait for each other, but draw the parts of an epoch: see Strategy::dealer().
+// Ranks that do not wait for each other, but draw the parts of an epoch: see StrategyParts::dealer.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -89,13 +89,14 @@ class Heap {
 };
 
 // At the end of a deal all take the weights of rank 0.
-class Dealt final : public Strategy, public Dealer {
+class Dealt final : public Strategy, public WeightExchange, public KeptState, public Dealer {
  public:
   Dealt(Collective& ranks, Heap& heap) : ranks_(ranks), heap_(heap) {}
 
-  HookSet hooks() const override { return {.show_weights = true}; }
-  GradientScope scope() const override { return GradientScope::local; }
-  Dealer* dealer() override { return this; }
+  StrategyParts parts() override {
+    return {
+        .weights = this, .dealer = this, .state = this, .scope = GradientScope::local, .shows_weights = true};
+  }
   void begin(WeightsImmigration& border) override { border_ = &border; }
   void show_weights() override {
     is_over_ = !heap_.keeps_one_back();
@@ -109,6 +110,7 @@ class Dealt final : public Strategy, public Dealer {
     ++saves;
     return {};
   }
+  void take_state(std::vector<StrategyState>) override {}
   Draw draw(const DealtSteps& steps) override {
     if (steps.behind == lost_in && lost_behind-- == 0) throw RankLost("a rank is lost", {}, "", true);
     return heap_.draw(ranks_.rank(), steps);

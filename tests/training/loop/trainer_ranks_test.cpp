@@ -23,10 +23,13 @@ namespace {
 constexpr int rank_count = 3;
 
 // Lets rank 0 serve.
-class Serving final : public SummingStrategy {
+class Serving final : public SummingStrategy, public Server {
  public:
   using SummingStrategy::SummingStrategy;
-  RankRole role() const override { return ranks_.rank() == 0 ? RankRole::serves : RankRole::trains; }
+  StrategyParts parts() override {
+    return {.gradients = this, .server = ranks_.rank() == 0 ? this : nullptr};
+  }
+  void serve(WeightsImmigration&) override {}
 };
 
 // Sums no gradients behind the first buckets.

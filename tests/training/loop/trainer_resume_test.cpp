@@ -23,8 +23,7 @@ namespace {
 // Brings samples, to a run that has one rank.
 class Bringing final : public Strategy, public Courier {
  public:
-  HookSet hooks() const override { return {}; }
-  Courier* courier() override { return this; }
+  StrategyParts parts() override { return {.courier = this}; }
   void send(Stream, int, std::span<const std::byte>) override {}
   std::optional<std::vector<std::byte>> receive(Stream, std::string_view) override { return std::nullopt; }
   void close(Stream, bool) noexcept override {}

@@ -7,24 +7,25 @@
 namespace plexaura::testing::bucket_updates_test {
 
 TEST_CASE("bucket updates: late, but for what needs all buckets") {
-  const HookSet hooks{.before_update = true, .late_update = true};
+  const StrategyParts parts{.updates_late = true};
   Program program;
   program.graph = std::make_unique<const Graph>();
   const ArenaTypes types;
-  const auto why = [&](const HookSet& declared, const OptimizerSpec& optimizer, const ArenaTypes& of,
+  const auto why = [&](const StrategyParts& declared, const OptimizerSpec& optimizer, const ArenaTypes& of,
                        bool watch) { return why_not_late(declared, optimizer, of, watch, program); };
-  CHECK(why(hooks, {}, types, false).empty());
-  CHECK(why(hooks, {}, ArenaTypes::mixed(DType::bfloat16), false).empty());
-  CHECK(why(hooks, {.max_gradient_norm = 1}, types, false) ==
+  CHECK(why(parts, {}, types, false).empty());
+  CHECK(why(parts, {}, ArenaTypes::mixed(DType::bfloat16), false).empty());
+  CHECK(why(parts, {.max_gradient_norm = 1}, types, false) ==
         "training.optimizer.max_gradient_norm limits the norm of all gradients");
-  CHECK(why(hooks, {}, ArenaTypes::mixed(DType::float16), false) ==
+  CHECK(why(parts, {}, ArenaTypes::mixed(DType::float16), false) ==
         "a step with training.precision float16 is skipped whole");
-  CHECK(why(hooks, {}, types, true) == "training.watch looks at each update");
-  HookSet more = hooks;
-  more.agree = true;
+  CHECK(why(parts, {}, types, true) == "training.watch looks at each update");
+  StrategyParts more = parts;
+  more.agrees = true;
   CHECK(why(more, {}, types, false) == "ranks may be outlived, which agree on each step");
-  more = hooks;
-  more.after_update = true;
+  more = parts;
+  WeightExchange weights;
+  more.weights = &weights;
   CHECK(why(more, {}, types, false) ==
         "ranks on unlike processors take the weights of rank 0 after an update");
 }

@@ -74,14 +74,13 @@ bool ends_equal(int count, std::int64_t verify_every, std::int64_t steps = 9) {
 class Apart final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
-  HookSet hooks() const override { return {}; }
-  GradientScope scope() const override { return GradientScope::local; }
+  StrategyParts parts() override { return {.scope = GradientScope::local}; }
 };
 
 class Realigning final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
-  bool realigns_weights() const override { return true; }
+  StrategyParts parts() override { return {.gradients = this, .realigns_weights = true}; }
 };
 
 }  // namespace

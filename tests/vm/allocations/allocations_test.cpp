@@ -57,11 +57,11 @@ std::vector<ParameterSpec> specs() {
           {"running", channels, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-// Declares every hook and does nothing.
-struct Watching final : Strategy {
-  HookSet hooks() const override {
-    return {.gradients_ready = true, .before_update = true, .after_update = true};
-  }
+// Is called everywhere and does nothing.
+struct Watching final : Strategy, GradientSum, WeightExchange {
+  StrategyParts parts() override { return {.gradients = this, .weights = this}; }
+  void gradients_ready(std::size_t, Event&) override {}
+  UpdateAnswer before_update(std::size_t) override { return {}; }
 };
 
 struct Growth {

@@ -28,21 +28,22 @@ struct Times {
 Times measure(Communicator& ranks, Backend& backend, const std::string& name, std::int64_t count) {
   const std::unique_ptr<Strategy> strategy = make_strategy({.name = name}, ranks);
   if (!strategy) return {};
+  GradientSum& gradients = *strategy->parts().gradients;
   ParameterStore store(one_weight(count));
   Placement placement;
   placement.append("weight", store.specs()[0].type, ParameterRole::trainable, Layout::row_major(1));
-  store.place(placement, backend, [&](std::size_t bytes) { return strategy->gradient_memory(bytes); });
+  store.place(placement, backend, [&](std::size_t bytes) { return gradients.gradient_memory(bytes); });
   WeightsImmigration border(store, usual_bucket_bytes);
   strategy->begin(border);
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
     for (std::size_t b = 0; b < border.buckets().size(); ++b) {
       border.stage_out(b);
-      strategy->gradients_ready(b, border.staged(b));
+      gradients.gradients_ready(b, border.staged(b));
     }
     ranks.barrier("the start of a measurement");
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t b = 0; b < border.buckets().size(); ++b) strategy->before_update(b);
+    for (std::size_t b = 0; b < border.buckets().size(); ++b) gradients.before_update(b);
     times.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }

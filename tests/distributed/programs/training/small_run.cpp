@@ -23,7 +23,7 @@ class CallingObserver final : public TrainingObserver {
 // What a rank has of the data: no sample where rank 0 sends them.
 std::shared_ptr<const Dataset> data_of(const Collective& ranks, Strategy* strategy,
                                        const std::shared_ptr<const Dataset>& whole) {
-  if (strategy == nullptr || strategy->courier() == nullptr || ranks.rank() == 0) return whole;
+  if (strategy_or_none(strategy).parts().courier == nullptr || ranks.rank() == 0) return whole;
   return std::make_shared<RemoteDataset>(
       whole->size(), TensorType{whole->sample_dtype(), whole->sample_shape()}, whole->class_names());
 }

@@ -11,7 +11,7 @@
 
 #include "core/exchange/collective.h"
 #include "core/exchange/rank_lost.h"
-#include "core/exchange/weights_immigration.h"
+#include "core/exchange/strategy.h"
 #include "training/loop/trainer.h"
 
 namespace plexaura::testing {

@@ -28,20 +28,19 @@ using Seconds = std::chrono::duration<double>;
 // A client whose steps the test makes.
 class Client {
  public:
-  explicit Client(AsyncServer& strategy) : strategy_(strategy), rank_(strategy) {}
+  explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
 
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
   Numbers values() const { return rank_.values(); }
   // Whether there was another part of so many steps to draw.
   bool draws(std::int64_t steps) {
-    return strategy_.dealer()
-        ->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
+    return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
         .part.has_value();
   }
-  void rest() { strategy_.show_weights(); }
+  void rest() { strategy_.weights->show_weights(); }
 
  private:
-  AsyncServer& strategy_;
+  StrategyParts strategy_;
   MovedRank rank_;
 };
 
@@ -56,7 +55,7 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   const auto ends = endings(rank_count, [&](int rank) {
     GroupCommunicator all(network.transport(rank), {.deadline_seconds = deadline_seconds});
     AsyncServer strategy(all, options);
-    if (strategy.role() == RankRole::serves) {
+    if (strategy.parts().server != nullptr) {
       MovedRank(strategy).serve();
       if (rank == 0) account = strategy.account();
     } else {

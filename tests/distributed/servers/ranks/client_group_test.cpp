@@ -35,7 +35,9 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::vect
 class Member {
  public:
   explicit Member(AsyncServer& strategy)
-      : strategy_(strategy), backend_(open_backend("cpu")), store_(std::vector{spec("weight"), running()}) {
+      : strategy_(strategy.parts()),
+        backend_(open_backend("cpu")),
+        store_(std::vector{spec("weight"), running()}) {
     Placement placement{ArenaTypes::all(DType::float64), {}};
     for (const ParameterSpec& each : store_.specs())
       placement.append(each.name, each.type, each.role, Layout::row_major(1));
@@ -51,11 +53,11 @@ class Member {
     for (std::size_t bucket = 0; bucket < border_->buckets().size(); ++bucket) {
       border_->stage_out(bucket);
       std::ranges::fill(elements(bucket), own);
-      strategy_.gradients_ready(bucket, border_->staged(bucket));
+      strategy_.gradients->gradients_ready(bucket, border_->staged(bucket));
     }
     std::vector<double> found;
     for (std::size_t bucket = 0; bucket < border_->buckets().size(); ++bucket) {
-      strategy_.before_update(bucket);
+      strategy_.gradients->before_update(bucket);
       found.push_back(elements(bucket).front());
     }
     found.push_back(elements(border_->buckets().size() - 1).back());
@@ -64,7 +66,7 @@ class Member {
 
   void step(double to) {
     store_.write("weight", Tensor::of<double>(Shape{2}, {to, -to}));
-    strategy_.after_update();
+    strategy_.weights->after_update();
   }
   void set_state(double number) {
     store_.write_state(0, "weight", Tensor::of<double>(Shape{2}, {number, number}));
@@ -72,10 +74,10 @@ class Member {
   double state() const { return store_.read_state(0, "weight").to_doubles()[0]; }
   double weight() const { return store_.read("weight").to_doubles()[0]; }
   Draw draw(std::int64_t steps, std::int64_t parts_of_last) {
-    return strategy_.dealer()->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = parts_of_last});
+    return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = parts_of_last});
   }
-  void rest() { strategy_.show_weights(); }
-  void serve() { strategy_.serve(*border_); }
+  void rest() { strategy_.weights->show_weights(); }
+  void serve() { strategy_.server->serve(*border_); }
 
  private:
   static ParameterSpec spec(const char* name) {
@@ -86,7 +88,7 @@ class Member {
   }
   std::span<double> elements(std::size_t bucket) { return elements_of<double>(border_->gradients(bucket)); }
 
-  AsyncServer& strategy_;
+  StrategyParts strategy_;
   std::unique_ptr<Backend> backend_;
   ParameterStore store_;
   std::optional<WeightsImmigration> border_;
@@ -99,7 +101,7 @@ void run(const AsyncServerOptions& options, Work work) {
   const auto ends = endings(3, [&](int rank) {
     GroupCommunicator all(network.transport(rank), {.deadline_seconds = 20});
     AsyncServer strategy(all, options);
-    if (strategy.role() == RankRole::serves) {
+    if (strategy.parts().server != nullptr) {
       Member(strategy).serve();
     } else {
       Member member(strategy);

@@ -23,21 +23,20 @@ namespace {
 // A client whose steps the test makes.
 class Client {
  public:
-  explicit Client(AsyncServer& strategy) : strategy_(strategy), rank_(strategy) {}
+  explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
 
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
   // Whether there was another part of so many steps to draw.
   bool draws(std::int64_t steps) {
-    return strategy_.dealer()
-        ->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
+    return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
         .part.has_value();
   }
-  bool is_over() { return strategy_.dealer()->is_over(); }
-  void rest() { strategy_.show_weights(); }
+  bool is_over() { return strategy_.dealer->is_over(); }
+  void rest() { strategy_.weights->show_weights(); }
   Numbers values() const { return rank_.values(); }
 
  private:
-  AsyncServer& strategy_;
+  StrategyParts strategy_;
   MovedRank rank_;
 };
 
@@ -103,7 +102,7 @@ Survived outlive_a_client(ClientKind kind) {
     const auto left = all.without(std::vector{1});
     AsyncServer after(*left, options);
     after.go_on_from(before);
-    if (after.role() == RankRole::serves) {
+    if (after.parts().server != nullptr) {
       MovedRank(after).serve();
       survived.account = after.account();
     } else {
@@ -208,7 +207,7 @@ TEST_CASE(
     const auto left = all.without(std::vector{server_rank});
     AsyncServer after(*left, options);
     after.go_on_from(before);
-    if (after.role() == RankRole::serves) {
+    if (after.parts().server != nullptr) {
       MovedRank(after).serve();
       account = after.account();
     } else {

@@ -1,0 +1,48 @@
+#include "core/exchange/strategy.h"
+
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
+namespace plexaura {
+
+GradientSum::~GradientSum() = default;
+WeightExchange::~WeightExchange() = default;
+KeptState::~KeptState() = default;
+Server::~Server() = default;
+Strategy::~Strategy() = default;
+
+std::unique_ptr<Memory> GradientSum::gradient_memory(std::size_t) { return nullptr; }
+
+void check_strategy_parts(const StrategyParts& parts) {
+  const auto require = [](bool declared, const char* what, const void* part, const char* name) {
+    if (declared && part == nullptr)
+      throw UserError(fmt::format(
+          "the strategy declares StrategyParts::{} and has no StrategyParts::{}; give it that part, or leave "
+          "the declaration out",
+          what, name));
+  };
+  require(parts.agrees, "agrees", parts.gradients, "gradients");
+  require(parts.updates_late, "updates_late", parts.gradients, "gradients");
+  require(parts.on_device, "on_device", parts.gradients, "gradients");
+  require(parts.shows_weights, "shows_weights", parts.weights, "weights");
+  if (parts.dealer != nullptr && parts.scope != GradientScope::local)
+    throw UserError(
+        "the strategy has a dealer, with which no step is summed, and gradients of global scope; set "
+        "StrategyParts::scope to GradientScope::local");
+}
+
+Strategy& strategy_or_none(Strategy* strategy) {
+  class NoParts final : public Strategy {
+    StrategyParts parts() override { return {}; }
+  };
+  static NoParts none;
+  return strategy != nullptr ? *strategy : none;
+}
+
+void StrategyDecorator::go_on_from(const Strategy& former) {
+  const auto* const decorated = dynamic_cast<const StrategyDecorator*>(&former);
+  inner_.go_on_from(decorated != nullptr ? decorated->inner_ : former);
+}
+
+}  // namespace plexaura
