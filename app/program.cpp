@@ -42,12 +42,11 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     const CommandLine line = parse_command_line(kind, argc, argv);
     if (!line.message.empty()) return {};
     const Config config = Config::load(line.config, line.set);
-    const Section distributed = config.section("distributed");
-    beginning.communicator.deadline_seconds = read_deadline(distributed);
-    beginning.communicator.shared_memory = read_shared_memory(distributed);
-    beginning.communicator.outlive_ranks = read_on_loss(distributed) != OnLoss::end;
+    const RunOptions run = read_distributed_alone(config);
+    beginning.communicator = run.communicator;
+    beginning.communicator.outlive_ranks = run.on_loss != OnLoss::end;
     if (!line.dry_run && !uses_model(line) && line.join.empty())
-      beginning.output = read_output_folder(config.section("output"));
+      beginning.output = read_output_folder(config);
   } catch (const Error&) {
     return {};
   }
@@ -69,7 +68,8 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
       check_alone(read, ranks);
       return read;
     });
-    check_agreement(ranks, {{"--help or --version", line.message.empty() ? "not given" : "given"}});
+    check_agreement(ranks,
+                    {{"--help, --version or --describe", line.message.empty() ? "not given" : "given"}});
     if (!line.message.empty()) {
       together(ranks, "printing", [&] {
         if (ranks.rank() == 0) print_output(line.message + "\n");

@@ -82,12 +82,12 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
   const std::string strategy = together(ranks, what, [&] {
     setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
     const Section model = setup.config->section("model");
-    if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
+    if (const std::string name = read_model_keys(model).name; name != kind)
       throw model.error("name",
                         fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
     check_visiting(line, ranks, *setup.config);
     if (!line.join.empty()) setup.visit = std::make_unique<Visit>(line, ranks.deadline_seconds());
-    return read_strategy_name(setup.config->section("distributed"));
+    return read_distributed_alone(*setup.config).strategy.name;
   });
   check_agreement(ranks, {{"the build", build_id()},
                           {"distributed.strategy", strategy},

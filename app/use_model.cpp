@@ -146,7 +146,7 @@ void predict(const std::vector<std::string>& files, const RunData& data, OnError
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
 
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
-  return read_weights(line, config.section("output").location_or("dir", ""), [](const fs::path& file) {
+  return read_weights(line, read_output_folder(config), [](const fs::path& file) {
     return trained_data_in(read_safetensors_header(file).metadata, file);
   });
 }

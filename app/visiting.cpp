@@ -175,7 +175,7 @@ void check_visiting(const CommandLine& line, const Communicator& ranks, const Co
                     "as a job of its own",
                     option, ranks.size()));
   const Section distributed = config.section("distributed");
-  if (const std::string name = read_strategy_name(distributed); !has_parameter_server(name))
+  if (const std::string name = read_distributed_alone(config).strategy.name; !has_parameter_server(name))
     throw distributed.error("strategy",
                             fmt::format("is '{}', which has no parameter server, and {} is given; choose "
                                         "async-server or downpour, or leave the option out",

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "app/data/data_options.h"
 #include "app/data/describe_data.h"
 #include "app/data/image_layout.h"
 #include "app/data/label_column.h"
 #include "app/data/prediction_data.h"
 #include "core/base/fnv.h"
-#include "models/zoo/pixel_scale.h"
 #include "training/data/idx.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/subset.h"
@@ -109,10 +109,6 @@ void require_path(const Section& data, const fs::path& path) {
                   path.string(), where_looked(data, path)));
 }
 
-bool validates(const Section& data) {
-  return !data.has("validation_limit") || data.integer("validation_limit", {.minimum = 0}) > 0;
-}
-
 // A class without samples could not be learnt. `value` of the key has chosen the part; `remedy` ends the sentence.
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy) {
@@ -129,17 +125,15 @@ void require_each_class(const Section& data, const char* key, const std::string&
 
 // One table is cut in two: by folds, of which one is for validation, or by a share.
 // `trains`: on one of them; a model that was trained before may be used on all rows.
-Pair split(const Section& data, const DatasetPtr& whole, bool trains) {
-  const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
+Pair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
+  const auto seed = static_cast<std::uint64_t>(options.split_seed);
   const std::vector<std::int64_t> labels = labels_of(*whole);
-  if (data.has("folds")) {
-    if (data.has("validation_share"))
-      throw data.error("validation_share", "and folds are both given; give one of them");
-    const std::int64_t count = data.integer("folds", {.minimum = 2});
+  if (options.folds) {
+    const std::int64_t count = *options.folds;
     if (count > whole->size())
       throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
                                             count, whole->size()));
-    const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
+    const std::int64_t fold = options.fold;
     const auto folds = stratified_folds(labels, count, seed);
     const DatasetPtr train = subset(whole, without_fold(folds, fold));
     if (trains)
@@ -148,10 +142,7 @@ Pair split(const Section& data, const DatasetPtr& whole, bool trains) {
     return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
             fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
   }
-  if (data.has("fold")) throw data.error("fold", "needs folds, the number of parts");
-  const double share = data.number_or(
-      "validation_share", 0.2,
-      trains ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1});
+  const double share = options.validation_share;
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
   const DatasetPtr train = subset(whole, std::move(parts[0]));
   if (trains)
@@ -181,31 +172,30 @@ Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
 
-Pair open_csv(const Section& data, const fs::path& path, const std::optional<TrainedData>& trained) {
+Pair open_csv(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained) {
   if (trained) require_table(data, *trained);
-  CsvOptions options = read_csv_options(data);
-  if (trained) ask_for(*trained, options);
-  const auto table = std::make_shared<CsvDataset>(path, options);
+  CsvOptions csv = options.csv;
+  if (trained) ask_for(*trained, csv);
+  const auto table = std::make_shared<CsvDataset>(options.path, csv);
   if (trained)
-    require_columns(data, path, *table, *trained);
+    require_columns(data, options.path, *table, *trained);
   else
     check_label_column(data, *table);
-  Pair pair = split(data, table, !trained);
+  Pair pair = split(data, options, table, !trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.is_cut = pair.train->size() > 0;
   pair.preparation = "the columns as they are";
   pair.trained = trained ? *trained
                          : TrainedData{table->class_names(), table->feature_names(),
                                        no_scale(table->feature_names().size())};
-  const bool standardise = data.flag_or("standardise", true);
-  if (standardise) {
+  if (options.standardise) {
     pair.preparation = "every column less its mean, by its deviation, both of the training rows";
     pair.is_measured = !trained;
     if (pair.is_measured) pair.trained.scale = measure_standardisation(*pair.train);
     pair.train = std::make_shared<StandardisedDataset>(pair.train, pair.trained.scale);
     pair.validation = std::make_shared<StandardisedDataset>(pair.validation, pair.trained.scale);
   }
-  pair.read_samples = row_reader(options, pair.trained, standardise);
+  pair.read_samples = row_reader(csv, pair.trained, options.standardise);
   return pair;
 }
 
@@ -227,17 +217,19 @@ std::string normalisation_text(const PixelScale& pixels) {
   return fmt::format("(value / 255 - {}) / {}", text(pixels.mean), text(pixels.stddev));
 }
 
-Pair open_idx(const Section& data, const fs::path& path) {
-  const IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
-  const auto images = [&](const std::string& part) { return idx_file(path, part + "-images-idx3-ubyte"); };
+Pair open_idx(const Section& data, const DataOptions& options) {
+  const auto images = [&](const std::string& part) {
+    return idx_file(options.path, part + "-images-idx3-ubyte");
+  };
   const auto open = [&](const std::string& part) {
-    return std::make_shared<IdxDataset>(images(part), idx_file(path, part + "-labels-idx1-ubyte"), options);
+    return std::make_shared<IdxDataset>(images(part), idx_file(options.path, part + "-labels-idx1-ubyte"),
+                                        options.idx);
   };
   Pair pair{.train = open("train")};
   pair.origin = hash_of(labels_of(*pair.train));
-  pair.pixels = read_pixel_scale(data);
+  pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = normalisation_text(pair.pixels);
-  if (!validates(data)) return pair;
+  if (!options.validates()) return pair;
   pair.validation = open("t10k");
   check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
   return pair;
@@ -261,25 +253,18 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
   return hash;
 }
 
-Pair open_image_folder(const Section& data, const fs::path& path) {
-  const ImageFolderOptions options = read_image_options(data);
-  ImageFolderOptions augmented = options;
-  augmented.augment = data.flag_or("augment", true);
-  if (augmented.augment) {
-    augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
-    augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
-  } else {
-    data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augment is false");
-  }
-  require_parts(data, path, validates(data));
-  const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
+Pair open_image_folder(const Section& data, const DataOptions& options) {
+  const fs::path& path = options.path;
+  const ImageFolderOptions centred = without_augmentation(options.images);
+  require_parts(data, path, options.validates());
+  const auto train = std::make_shared<ImageFolderDataset>(path / "train", options.images);
   Pair pair{
       .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
-  pair.pixels = read_pixel_scale(data);
-  pair.preparation = preparation_text(augmented, options, pair.pixels);
-  pair.read_samples = image_reader(options);
-  if (!validates(data)) return pair;
-  const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
+  pair.pixels = pixel_scale_of(options.pixels, data);
+  pair.preparation = preparation_text(options.images, centred, pair.pixels);
+  pair.read_samples = image_reader(centred);
+  if (!options.validates()) return pair;
+  const auto validation = std::make_shared<ImageFolderDataset>(path / "val", centred);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
   pair.validation = validation;
   pair.ignored += validation->ignored();
@@ -309,37 +294,31 @@ Settings keys_of_data(const Config& config) {
 
 }  // namespace
 
-const std::vector<std::string>& data_formats() {
-  static const std::vector<std::string> formats{"csv", "idx", "image_folder"};
-  return formats;
-}
-
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const std::string format = data.choice("format", data_formats());
-  const fs::path path = data.location("path");
+  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train);
+  const std::string& format = options.format();
+  const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
-  Pair pair = format == "csv"   ? open_csv(data, path, trained)
-              : format == "idx" ? open_idx(data, path)
-                                : open_image_folder(data, path);
+  Pair pair = format == "csv"   ? open_csv(data, options, trained)
+              : format == "idx" ? open_idx(data, options)
+                                : open_image_folder(data, options);
   const std::vector<std::string>& classes = pair.train->class_names();
   require_classes(data, format, path, classes);
   pair.trained.classes = classes;
   pair.origin = with_classes(format, classes, pair.origin);
   if (pair.older_origin) pair.older_origin = with_classes(format, classes, *pair.older_origin);
-  if (data.has("use_fraction")) {
-    const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
-    keep_part(data, "use_fraction", pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
-  }
-  if (data.has("limit"))
-    keep_part(data, "limit", pair.train,
-              stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
-  if (!validates(data))
+  if (options.use_fraction)
+    keep_part(data, "use_fraction", pair.train,
+              stratified_fraction(labels_of(*pair.train), *options.use_fraction, 1));
+  if (options.limit)
+    keep_part(data, "limit", pair.train, stratified_limit(labels_of(*pair.train), *options.limit, 1));
+  if (!options.validates())
     pair.validation = subset(pair.train, {});
-  else if (data.has("validation_limit"))
-    pair.validation = subset(
-        pair.validation, stratified_limit(labels_of(*pair.validation), data.integer("validation_limit"), 1));
+  else if (options.validation_limit)
+    pair.validation =
+        subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
       counted(std::ssize(classes), "class", "classes"), pair.validation->size(), format, path.string(),

@@ -1,15 +1,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "app/data/run_data.h"
 
 namespace plexaura {
-
-// What data.format may be.
-const std::vector<std::string>& data_formats();
 
 // Opens what the section `data` names. Every key is read, and described in docs/reference/configuration.md. Throws
 // UserError with file and line, or naming the data's own file.

@@ -4,8 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "app/data/open_data.h"
-#include "models/zoo/pixel_scale.h"
+#include "app/data/data_options.h"
 
 namespace plexaura {
 
@@ -31,18 +30,6 @@ class NoSamples final : public Dataset {
   TensorType sample_;
   std::vector<std::string> class_names_;
 };
-
-// A table without a header has no names.
-std::int64_t label_number(const Section& data) {
-  if (!data.has("label")) return data.integer_or("label", -1);
-  const std::string text = data.text("label", "the number of one column");
-  if (text.find_first_not_of("+-0123456789") != std::string::npos)
-    throw data.error("label",
-                     fmt::format("is '{}' and with data.header=false the columns have no names; give "
-                                 "its number from 0, or leave out data.header",
-                                 text));
-  return data.integer("label");
-}
 
 NamedSamples read_rows(const std::string& file, const CsvOptions& options, std::int64_t columns,
                        const std::optional<Standardisation>& scale) {
@@ -74,46 +61,24 @@ RunData without_samples(TensorType sample, const TrainedData& trained, ReadSampl
   return data;
 }
 
-RunData open_rows(const Section& data, const TrainedData& trained) {
-  const CsvOptions options = read_csv_options(data);
+RunData open_rows(const DataOptions& options, const TrainedData& trained) {
   const TensorType row{DType::float32, {static_cast<std::int64_t>(trained.columns.size())}};
-  return without_samples(row, trained, row_reader(options, trained, data.flag_or("standardise", true)));
+  return without_samples(row, trained, row_reader(options.csv, trained, options.standardise));
 }
 
-RunData open_images(const Section& data, const TrainedData& trained) {
-  const ImageFolderOptions options = read_image_options(data);
-  const TensorType image{DType::uint8, {3, options.image_size, options.image_size}};
-  RunData found = without_samples(image, trained, image_reader(options));
-  found.pixels = read_pixel_scale(data);
+RunData open_images(const Section& data, const DataOptions& options, const TrainedData& trained) {
+  const std::int64_t side = options.images.image_size;
+  const TensorType image{DType::uint8, {3, side, side}};
+  RunData found = without_samples(image, trained, image_reader(without_augmentation(options.images)));
+  found.pixels = pixel_scale_of(options.pixels, data);
   return found;
-}
-
-// These say of what data a model is made, and so nothing here.
-void pass_over_training(const Section& data) {
-  for (const char* key : {"path", "label", "validation_share", "folds", "fold", "split_seed", "use_fraction",
-                          "limit", "validation_limit", "augment", "min_crop_scale", "horizontal_flip"})
-    if (data.has(key)) data.text(key);
 }
 
 }  // namespace
 
-CsvOptions read_csv_options(const Section& data) {
-  CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
-  const std::string delimiter = data.text_or("delimiter", ",");
-  if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
-    throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
-  options.delimiter = delimiter.front();
-  options.label_is_assumed = !data.has("label");
-  options.missing_is_class = data.flag_or("missing_is_class", false);
-  if (!options.header)
-    options.label = label_number(data);
-  else if (data.has("label"))
-    options.label = data.text("label", "the name of one column");
+ImageFolderOptions without_augmentation(ImageFolderOptions options) {
+  options.augment = false;
   return options;
-}
-
-ImageFolderOptions read_image_options(const Section& data) {
-  return {.image_size = data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
 }
 
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise) {
@@ -141,13 +106,12 @@ void require_table(const Section& data, const TrainedData& trained) {
 
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const std::string format = data.choice("format", data_formats());
-  if (format == "idx")
+  const DataOptions options = read_data_options(data, DataUse::predict);
+  if (options.format() == "idx")
     throw data.error("format", "is idx, and --predict reads tables (csv) and images (image_folder)");
   if (!trained) return std::nullopt;
-  if (format == "csv") require_table(data, *trained);
-  pass_over_training(data);
-  return format == "csv" ? open_rows(data, *trained) : open_images(data, *trained);
+  if (options.format() == "csv") require_table(data, *trained);
+  return options.format() == "csv" ? open_rows(options, *trained) : open_images(data, options, *trained);
 }
 
 }  // namespace plexaura

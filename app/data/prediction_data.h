@@ -9,9 +9,8 @@
 
 namespace plexaura {
 
-// How the section `data` says that a table, or an image, is read.
-CsvOptions read_csv_options(const Section& data);
-ImageFolderOptions read_image_options(const Section& data);
+// How images are read in validation and for --predict.
+ImageFolderOptions without_augmentation(ImageFolderOptions options);
 
 // Read the files of --predict: tables without labels, whose rows have the columns of `trained` and, if
 // `standardise`, are scaled as these; and images.

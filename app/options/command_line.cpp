@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "app/options/repeatable.h"
+#include "app/options/run_keys.h"
 #include "app/options/version.h"
 #include "core/base/error.h"
 
@@ -120,6 +121,7 @@ void check_modes(const std::string& program, const CommandLine& line) {
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
   CommandLine line;
   bool version = false;
+  std::string described;
   CLI::App app(fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 {} FILE.yaml",
                            program, argc > 0 ? argv[0] : program));
   app.name(program);
@@ -185,6 +187,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
                "prints the model, the memory plan and a description of the data, and exits");
   app.add_flag("--program", line.print_program,
                "with --dry-run: also prints every instruction of the training program");
+  CLI::Option* const describe =
+      app.add_option("--describe", described,
+                     "prints the keys of the file: all, or those of a section such as training.optimizer")
+          ->type_name("[KEY]")
+          ->expected(0, 1);
   app.add_flag("--version", version, "prints the versions of this build, oneDNN, MPI and the processor");
   try {
     app.parse(argc, argv);
@@ -199,6 +206,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   }
   if (version)
     line.message = version_text();
+  else if (describe->count() > 0)
+    line.message = without_end_of_line(describe_keys(described));
   else
     require_file(program, line);
   if (line.print_program && !line.dry_run)

@@ -29,7 +29,7 @@ struct CommandLine {
   int clients = 1;      // with serve: ends when so many have left
   std::string address;  // with serve: where it listens; empty: for clients of this host alone
   int port = 0;         // with serve: 0: one of the system's choice
-  std::string message;  // --help, --version: to be printed instead of anything else
+  std::string message;  // --help, --describe, --version: to be printed instead of anything else
 };
 
 // Throws UserError in one sentence for what is no option, lacks its value, or has one too many.

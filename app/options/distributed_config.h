@@ -10,12 +10,11 @@ namespace plexaura {
 // Reads the section `distributed`, when what the other sections say is in `run`.
 void read_distributed(const Section& distributed, RunOptions& run);
 
-// What is needed before the rest is read: seconds that a rank waits for another, whether ranks of one machine share memory,
-// what happens when one dies, and how they work together.
-double read_deadline(const Section& distributed);
-bool read_shared_memory(const Section& distributed);
-OnLoss read_on_loss(const Section& distributed);
-std::string read_strategy_name(const Section& distributed);
+// What is needed before the rest is read: what the section `distributed` alone says, nothing else in the options.
+RunOptions read_distributed_alone(const Config& config);
+
+// What happens when a rank dies where the file does not say it.
+OnLoss default_on_loss(const RunOptions& run);
 
 // What a parameter server does not take in, for whoever starts it.
 std::string push_limit_sentence(const AsyncServerOptions& options);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,14 +27,17 @@ inline constexpr std::string_view device_algorithm = "device";
 struct RunOptions {
   ArenaTypes types = {};  // training.precision
   StrategyOptions strategy = {};
-  std::string algorithm;       // of the sums that the strategy makes
-  bool finds_buckets = false;  // trainer.bucket_bytes is where no other size is found to be faster
+  CommunicatorOptions communicator = {};  // without its algorithm
+  std::string algorithm = "auto";         // of the sums that the strategy makes
+  std::optional<std::int64_t> bucket_bytes =
+      {};  // none: trainer.bucket_bytes, where none is found to be faster
+  bool finds_buckets = false;
   // Steps, where processors are of several kinds and the strategy does not align them.
-  std::int64_t rebroadcast_every = 0;
+  std::int64_t rebroadcast_every = 100;
   OnLoss on_loss = OnLoss::end;
   Tuning tuning = Tuning::cached;
   std::vector<std::string> freeze;  // patterns of parameters that are not trained
-  TrainerOptions trainer;
+  TrainerOptions trainer = {.seed = 1};
 };
 
 // Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules
@@ -41,6 +45,6 @@ struct RunOptions {
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
 // What is needed before the rest is read: the folder of checkpoints, empty for none.
-std::filesystem::path read_output_folder(const Section& output);
+std::filesystem::path read_output_folder(const Config& config);
 
 }  // namespace plexaura

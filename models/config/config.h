@@ -32,38 +32,30 @@ struct NumberRange {
 
 // A map of a configuration: `training`, or one element of `layers`. A small handle; copies are one section.
 //
-// Each key is read by the function of its type: `integer("epochs", {.minimum = 1})` throws where the key is
-// missing, `integer_or("epochs", 10, {.minimum = 1})` gives the default there. Reading marks a key as used
-// and keeps its value (or default) for Config::values. Everything wrong is a UserError of one sentence:
-// place, key, what was found, what it must be. One thread at a time.
+// Sections are read by tables of keys, see read_keys(). Below that, each key is read by the function of its type:
+// `integer("epochs", {.minimum = 1})` throws where the key is missing. Reading marks a key as used and keeps its value for
+// Config::values. Everything wrong is a UserError of one sentence: place, key, what was found, what it must be. One
+// thread at a time.
 class Section {
  public:
   std::int64_t integer(std::string_view key, IntegerRange range = {}) const;
-  std::int64_t integer_or(std::string_view key, std::int64_t otherwise, IntegerRange range = {}) const;
   // A whole number, or this word, which gives none.
   std::optional<std::int64_t> integer_or_word(std::string_view key, std::string_view word,
                                               IntegerRange range = {}) const;
   // `what`: what the number is, for the error where it is none.
   double number(std::string_view key, NumberRange range = {}, std::string_view what = "a number") const;
-  double number_or(std::string_view key, double otherwise, NumberRange range = {}) const;
   // `rule`: what the text must be, for the error where it is a list or a section.
   std::string text(std::string_view key, std::string_view rule = "a text") const;
-  std::string text_or(std::string_view key, std::string otherwise) const;
   // The path of a file or folder; "~" is the user's home folder. See expand_home().
   std::filesystem::path location(std::string_view key) const;
-  std::filesystem::path location_or(std::string_view key, const std::filesystem::path& otherwise) const;
   bool flag(std::string_view key) const;  // true or false
-  bool flag_or(std::string_view key, bool otherwise) const;
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
-  std::string choice_or(std::string_view key, std::string otherwise,
-                        const std::vector<std::string>& words) const;
   std::vector<std::int64_t> integers(std::string_view key, IntegerRange range = {}) const;
-  std::vector<std::int64_t> integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
-                                        IntegerRange range = {}) const;
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
-  std::vector<double> numbers_or(std::string_view key, std::vector<double> otherwise,
-                                 NumberRange range = {}) const;
-  std::vector<std::string> texts_or(std::string_view key, std::vector<std::string> otherwise) const;
+  std::vector<std::string> texts(std::string_view key) const;
+
+  // Keeps for Config::values the value, as YAML, of a key that is not written.
+  void note(std::string_view key, std::string yaml) const;
 
   // A map within this one; where it is not written, an empty one, whose required keys are then missing.
   Section section(std::string_view key) const;

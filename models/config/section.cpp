@@ -10,6 +10,7 @@
 #include "core/base/did_you_mean.h"
 #include "models/config/config.h"
 #include "models/config/home_folder.h"
+#include "models/config/rules.h"
 #include "models/config/section_state.h"
 
 namespace plexaura {
@@ -51,24 +52,6 @@ std::optional<bool> parse_flag(const YamlValue& value) {
   return std::nullopt;
 }
 
-// "a whole number >= 1", "numbers > 0 and <= 1"
-std::string rule_of(std::string_view what, const IntegerRange& range) {
-  constexpr IntegerRange all;
-  std::vector<std::string> bounds;
-  if (range.minimum != all.minimum) bounds.push_back(fmt::format(">= {}", range.minimum));
-  if (range.maximum != all.maximum) bounds.push_back(fmt::format("<= {}", range.maximum));
-  return fmt::format("{}{}{}", what, bounds.empty() ? "" : " ", fmt::join(bounds, " and "));
-}
-
-std::string rule_of(std::string_view what, const NumberRange& range) {
-  std::vector<std::string> bounds;
-  if (std::isfinite(range.minimum)) bounds.push_back(fmt::format(">= {}", range.minimum));
-  if (std::isfinite(range.above)) bounds.push_back(fmt::format("> {}", range.above));
-  if (std::isfinite(range.maximum)) bounds.push_back(fmt::format("<= {}", range.maximum));
-  if (std::isfinite(range.below)) bounds.push_back(fmt::format("< {}", range.below));
-  return fmt::format("{}{}{}", what, bounds.empty() ? "" : " ", fmt::join(bounds, " and "));
-}
-
 std::string list_rule(const IntegerRange& range) { return rule_of("a list of whole numbers", range); }
 std::string list_rule(const NumberRange& range) { return rule_of("a list of numbers", range); }
 std::string item_rule(const IntegerRange& range) { return rule_of("a whole number", range); }
@@ -86,34 +69,6 @@ std::string describe(const YamlValue& value) {
       break;
   }
   return quoted_for_error(value.text);
-}
-
-// Texts are always in quotes, which YAML reads as JSON does.
-std::string to_yaml(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      quoted += c;
-  }
-  return quoted + '"';
-}
-std::string to_yaml(bool value) { return value ? "true" : "false"; }
-std::string to_yaml(std::int64_t value) { return fmt::format("{}", value); }
-std::string to_yaml(double value) {
-  return fmt::format("{}", value);
-}  // the shortest text that reads back as it
-std::string to_yaml(const std::vector<std::string>& values) {
-  std::vector<std::string> quoted;
-  for (const std::string& value : values) quoted.push_back(to_yaml(value));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
-}
-template <class T>
-std::string to_yaml(const std::vector<T>& values) {
-  return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
 template <class T, class Map>
@@ -174,10 +129,6 @@ std::int64_t Section::integer(std::string_view key, IntegerRange range) const {
   throw wrong(key, value, rule);
 }
 
-std::int64_t Section::integer_or(std::string_view key, std::int64_t otherwise, IntegerRange range) const {
-  return has(key) ? integer(key, range) : keep(state_->read, key, otherwise);
-}
-
 std::optional<std::int64_t> Section::integer_or_word(std::string_view key, std::string_view word,
                                                      IntegerRange range) const {
   const std::string rule = fmt::format("{}, or {}", item_rule(range), word);
@@ -197,18 +148,10 @@ double Section::number(std::string_view key, NumberRange range, std::string_view
   throw wrong(key, value, rule);
 }
 
-double Section::number_or(std::string_view key, double otherwise, NumberRange range) const {
-  return has(key) ? number(key, range) : keep(state_->read, key, otherwise);
-}
-
 std::string Section::text(std::string_view key, std::string_view rule) const {
   const YamlValue& value = require(key, rule);
   if (value.kind != Kind::scalar) throw wrong(key, value, rule);
   return keep(state_->read, key, value.text);
-}
-
-std::string Section::text_or(std::string_view key, std::string otherwise) const {
-  return has(key) ? text(key) : keep(state_->read, key, std::move(otherwise));
 }
 
 std::filesystem::path Section::location(std::string_view key) const {
@@ -220,20 +163,10 @@ std::filesystem::path Section::location(std::string_view key) const {
   }
 }
 
-std::filesystem::path Section::location_or(std::string_view key,
-                                           const std::filesystem::path& otherwise) const {
-  if (has(key)) return location(key);
-  return keep(state_->read, key, otherwise.string());
-}
-
 bool Section::flag(std::string_view key) const {
   const YamlValue& value = require(key, "true or false");
   if (const auto flag = parse_flag(value)) return keep(state_->read, key, *flag);
   throw wrong(key, value, "true or false");
-}
-
-bool Section::flag_or(std::string_view key, bool otherwise) const {
-  return has(key) ? flag(key) : keep(state_->read, key, otherwise);
 }
 
 std::string Section::choice(std::string_view key, const std::vector<std::string>& words) const {
@@ -245,11 +178,6 @@ std::string Section::choice(std::string_view key, const std::vector<std::string>
       rule += fmt::format(" (did you mean '{}'?)", meant);
   }
   throw wrong(key, value, rule);
-}
-
-std::string Section::choice_or(std::string_view key, std::string otherwise,
-                               const std::vector<std::string>& words) const {
-  return has(key) ? choice(key, words) : keep(state_->read, key, std::move(otherwise));
 }
 
 template <class T, class Range>
@@ -270,33 +198,24 @@ std::vector<std::int64_t> Section::integers(std::string_view key, IntegerRange r
   return list<std::int64_t>(key, range);
 }
 
-std::vector<std::int64_t> Section::integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
-                                               IntegerRange range) const {
-  return has(key) ? integers(key, range) : keep(state_->read, key, std::move(otherwise));
-}
-
 std::vector<double> Section::numbers(std::string_view key, NumberRange range) const {
   return list<double>(key, range);
 }
 
-std::vector<double> Section::numbers_or(std::string_view key, std::vector<double> otherwise,
-                                        NumberRange range) const {
-  return has(key) ? numbers(key, range) : keep(state_->read, key, std::move(otherwise));
+std::vector<std::string> Section::texts(std::string_view key) const {
+  constexpr std::string_view rule = "a list of texts";
+  const YamlValue& value = require(key, rule);
+  if (value.kind != Kind::list) throw wrong(key, value, rule);
+  std::vector<std::string> texts;
+  for (const YamlValue& item : value.items) {
+    if (item.kind != Kind::scalar) throw wrong(fmt::format("{}[{}]", key, texts.size()), item, "a text");
+    texts.push_back(item.text);
+  }
+  return keep(state_->read, key, std::move(texts));
 }
 
-std::vector<std::string> Section::texts_or(std::string_view key, std::vector<std::string> otherwise) const {
-  constexpr std::string_view rule = "a list of texts";
-  if (has(key)) {
-    const YamlValue& value = require(key, rule);
-    if (value.kind != Kind::list) throw wrong(key, value, rule);
-    otherwise.clear();
-    for (const YamlValue& item : value.items) {
-      if (item.kind != Kind::scalar)
-        throw wrong(fmt::format("{}[{}]", key, otherwise.size()), item, "a text");
-      otherwise.push_back(item.text);
-    }
-  }
-  return keep(state_->read, key, std::move(otherwise));
+void Section::note(std::string_view key, std::string yaml) const {
+  state_->read[std::string(key)].value = std::move(yaml);
 }
 
 Section Section::section(std::string_view key) const {

@@ -1,14 +1,44 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/config/config.h"
+#include "models/config/keys.h"
+#include "models/layers/batch_norm2d.h"
 #include "models/layers/sequential.h"
 
 namespace plexaura {
+
+// What a YAML list says of one layer.
+struct LayerKeys {
+  std::string type = {};
+  std::string name = {};
+  std::int64_t units = 0;
+  std::int64_t kernel = 0;
+  std::int64_t channels = 0;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  bool count_include_pad = true;
+  layers::BatchNorm2dOptions norm = {};
+  double p = 0.5;
+  std::vector<Section> layers = {};
+  std::vector<Section> shortcut = {};
+};
+
+// Where a layer stands, on which some defaults and limits of its keys depend.
+struct LayerPlace {
+  Shape input = {};  // one sample
+  std::int64_t classes = 1;
+  std::map<std::string, int> numbers = {};  // of the layers before with a name of this kind: "conv"
+};
+
+std::vector<Key> layer_keys(LayerKeys& keys, const LayerPlace& place = {});
 
 // Makes layers from a YAML list. Each is called at once on one sample in a graph that is thrown away: that
 // tells the next one how large its input is, by the shape rules of the ops themselves, and finds what does
@@ -21,15 +51,13 @@ class LayerList {
   std::unique_ptr<layers::Sequential> make(const std::vector<Section>& list, Node& x,
                                            const std::string& path);
 
-  // The words that `type` takes.
-  static const std::vector<std::string>& types();
-
  private:
-  std::unique_ptr<layers::Layer> make_layer(const std::string& type, const Section& yaml, const Node& x,
+  std::unique_ptr<layers::Layer> make_layer(const Section& yaml, const LayerKeys& keys, const Node& x,
                                             const std::string& path);
-  std::unique_ptr<layers::Layer> make_linear(const Section& yaml, const Shape& x) const;
-  std::unique_ptr<layers::Layer> make_conv(const Section& yaml, const Shape& x) const;
-  std::unique_ptr<layers::Layer> make_residual(const Section& yaml, const Node& x, const std::string& path);
+  std::unique_ptr<layers::Layer> make_linear(const LayerKeys& keys, const Shape& x) const;
+  std::unique_ptr<layers::Layer> make_conv(const Section& yaml, const LayerKeys& keys, const Shape& x) const;
+  std::unique_ptr<layers::Layer> make_residual(const Section& yaml, const LayerKeys& keys, const Node& x,
+                                               const std::string& path);
   std::optional<Initialiser> bias_start() const;
 
   std::int64_t classes_;

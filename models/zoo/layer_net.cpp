@@ -1,5 +1,7 @@
 #include "models/zoo/layer_net.h"
 
+#include <map>
+
 #include "models/zoo/layer_list.h"
 #include "models/zoo/sample.h"
 #include "models/zoo/yaml_origin.h"
@@ -8,26 +10,42 @@ namespace plexaura {
 
 namespace {
 
-Initialiser read_initialiser(const Section& yaml) {
-  const std::string name =
-      yaml.choice_or("initialiser", "lecun_uniform",
-                     {"lecun_uniform", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"});
-  if (name == "glorot_uniform") return Initialiser::glorot_uniform();
-  if (name == "glorot_normal") return Initialiser::glorot_normal();
-  if (name == "he_uniform") return Initialiser::he_uniform();
-  return name == "he_normal" ? Initialiser::he_normal() : Initialiser::lecun_uniform();
+const std::map<std::string, Initialiser>& initialisers() {
+  static const std::map<std::string, Initialiser> known{{"lecun_uniform", Initialiser::lecun_uniform()},
+                                                        {"glorot_uniform", Initialiser::glorot_uniform()},
+                                                        {"glorot_normal", Initialiser::glorot_normal()},
+                                                        {"he_uniform", Initialiser::he_uniform()},
+                                                        {"he_normal", Initialiser::he_normal()}};
+  return known;
 }
 
 }  // namespace
 
+std::vector<Key> layer_net_keys(LayerNetKeys& keys) {
+  std::vector<std::string> words;
+  for (const auto& [word, initialiser] : initialisers()) words.push_back(word);
+  return {
+      {.name = "layers",
+       .into = &keys.layers,
+       .required = true,
+       .meaning = "one map per layer; input sizes are inferred"},
+      {.name = "initialiser",
+       .into = &keys.initialiser,
+       .words = std::move(words),
+       .meaning = "how all weights start"},
+  };
+}
+
 std::unique_ptr<Model> make_layer_net(const Section& yaml, ModelInfo info) {
-  const std::vector<Section> written = yaml.sections("layers");
-  if (written.empty()) throw yaml.error("layers", "is empty; give at least the layer that makes the outputs");
+  LayerNetKeys keys;
+  read_keys(yaml, layer_net_keys(keys));
+  if (keys.layers.empty())
+    throw yaml.error("layers", "is empty; give at least the layer that makes the outputs");
   Graph graph(Mode::inference);
   const Graph::WithOrigin here(graph, yaml_origin(yaml.position("layers")));
   Node x = one_sample(graph, info.sample_shape);
-  LayerList list(info.classes, read_initialiser(yaml));
-  auto layers = list.make(written, x, "");
+  LayerList list(info.classes, initialisers().at(keys.initialiser));
+  auto layers = list.make(keys.layers, x, "");
   return std::make_unique<LayerNet>(std::move(info), std::move(layers));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/keys.h"
 #include "models/layers/sequential.h"
 #include "models/zoo/model.h"
 
@@ -19,6 +20,14 @@ class LayerNet final : public Model {
  private:
   std::unique_ptr<layers::Sequential> layers_;
 };
+
+// What the section `model` says of a list of layers.
+struct LayerNetKeys {
+  std::vector<Section> layers = {};
+  std::string initialiser = "lecun_uniform";
+};
+
+std::vector<Key> layer_net_keys(LayerNetKeys& keys);
 
 // From the key `layers`, a list of sections {type: ..., options}; sizes of inputs follow from the samples.
 // Every node has the place of its layer in the YAML file as its origin. UserError where a layer does not fit

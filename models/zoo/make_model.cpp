@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "models/zoo/layer_list.h"
 #include "models/zoo/layer_net.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/model.h"
@@ -15,13 +16,6 @@
 namespace plexaura {
 
 namespace {
-
-Loss read_loss(const Section& yaml) {
-  const std::string name = yaml.choice_or("loss", "softmax_cross_entropy",
-                                          {"softmax_cross_entropy", "squared_error", "binary_cross_entropy"});
-  if (name == "binary_cross_entropy") return Loss::binary_cross_entropy;
-  return name == "squared_error" ? Loss::squared_error : Loss::softmax_cross_entropy;
-}
 
 double memory_bytes() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -61,12 +55,33 @@ std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, 
 
 }  // namespace
 
+std::vector<Key> model_keys(ModelKeys& keys) {
+  return {
+      {.name = "name",
+       .into = &keys.name,
+       .words = {"convnet", "mlp", "resnet"},
+       .required = true,
+       .meaning = "the kind of the model; each has a program with the same name"},
+      {.name = "loss",
+       .into = one_of(keys.loss, {{"softmax_cross_entropy", Loss::softmax_cross_entropy},
+                                  {"squared_error", Loss::squared_error},
+                                  {"binary_cross_entropy", Loss::binary_cross_entropy}}),
+       .meaning = "`squared_error` and `binary_cross_entropy`, of the sigmoid of each output, are against "
+                  "one-hot labels and summed over the classes. All are means over the samples"},
+  };
+}
+
+ModelKeys read_model_keys(const Section& yaml) {
+  ModelKeys keys;
+  read_keys(yaml, model_keys(keys));
+  return keys;
+}
+
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
                                   PixelScale pixels) {
-  const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
-  ModelInfo info{sample_shape, classes, read_loss(yaml), std::move(pixels),
-                 yaml_origin(yaml.position("name"))};
-  std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
+  const ModelKeys keys = read_model_keys(yaml);
+  ModelInfo info{sample_shape, classes, keys.loss, std::move(pixels), yaml_origin(yaml.position("name"))};
+  std::unique_ptr<Model> model = make_named(keys.name, yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);
   return model;
@@ -74,6 +89,27 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
 
 std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes) {
   return make_model(config.section("model"), sample_shape, classes, read_pixel_scale(config.section("data")));
+}
+
+std::vector<KeyText> model_key_texts() {
+  std::vector<KeyText> texts;
+  const auto append = [&](const std::string& section, std::vector<Key> keys, const Need& need) {
+    for (Key& key : keys)
+      if (key.needs.key.empty()) key.needs = need;
+    const std::vector<KeyText> more = texts_of(section, keys);
+    texts.insert(texts.end(), more.begin(), more.end());
+  };
+  ModelKeys model;
+  MlpOptions mlp;
+  LayerNetKeys net;
+  LayerKeys layer;
+  ResNetKeys resnet;
+  append("model", model_keys(model), {});
+  append("model", mlp_keys(mlp), {.key = "name", .values = {"mlp"}});
+  append("model", resnet_keys(resnet), {.key = "name", .values = {"resnet"}});
+  append("model", layer_net_keys(net), {.key = "name", .values = {"convnet"}});
+  append("model.layers[]", layer_keys(layer), {});
+  return texts;
 }
 
 }  // namespace plexaura

@@ -41,12 +41,29 @@ Node Mlp::forward(Operand x) {
   return sigmoid_outputs_ ? sigmoid_(y) : y;
 }
 
+std::vector<Key> mlp_keys(MlpOptions& options) {
+  return {
+      {.name = "hidden",
+       .into = &options.hidden,
+       .range = {.minimum = 1, .maximum = 1 << 24},
+       .required = true,
+       .meaning = "widths of the hidden layers, for example `[30, 20]`; `[]` for none"},
+      {.name = "activation",
+       .into = &options.activation,
+       .words = layers::Activation::names(),
+       .meaning = "activation of the hidden layers"},
+      {.name = "outputs",
+       .into = one_of(options.sigmoid_outputs, {{"linear", false}, {"sigmoid", true}}),
+       .meaning = "activation of the last layer; `linear`: none"},
+      {.name = "standardise",
+       .into = &options.standardise,
+       .meaning = "scales the input of every layer to mean 0 and variance 1 per sample"},
+  };
+}
+
 std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info) {
   MlpOptions options;
-  options.hidden = yaml.integers("hidden", {.minimum = 1, .maximum = 1 << 24});
-  options.activation = yaml.choice_or("activation", "relu", layers::Activation::names());
-  options.sigmoid_outputs = yaml.choice_or("outputs", "linear", {"linear", "sigmoid"}) == "sigmoid";
-  options.standardise = yaml.flag_or("standardise", false);
+  read_keys(yaml, mlp_keys(options));
   return std::make_unique<Mlp>(std::move(info), options);
 }
 

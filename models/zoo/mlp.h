@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/config/keys.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/zoo/model.h"
@@ -37,7 +38,9 @@ class Mlp final : public Model {
   bool standardise_;
 };
 
-// From the keys hidden, activation, outputs (linear or sigmoid) and standardise.
+// The keys of the section `model` that fill the options.
+std::vector<Key> mlp_keys(MlpOptions& options);
+
 std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info);
 
 }  // namespace plexaura

@@ -5,7 +5,7 @@
 
 #include "core/ops/normalise_image.h"
 #include "core/step/training_step.h"
-#include "models/config/config.h"
+#include "models/config/key_texts.h"
 #include "models/layers/layer.h"
 #include "training/programs/programs.h"
 
@@ -50,7 +50,17 @@ class Model : public Module {
   ModelInfo info_;
 };
 
-// The model that a section `model` describes; docs/reference/models.md lists its keys. The model has been tried on one
+// The keys of every section `model`.
+struct ModelKeys {
+  std::string name = {};
+  Loss loss = Loss::softmax_cross_entropy;
+};
+ModelKeys read_model_keys(const Section& yaml);
+
+// All keys of the section `model`, and those of a layer in `model.layers[]`.
+std::vector<KeyText> model_key_texts();
+
+// The model that a section `model` describes; model_key_texts() lists its keys. The model has been tried on one
 // sample: UserError, with the line and column, for a key that is wrong and for layers that do not fit each
 // other, the samples or the classes. `pixels`: how samples of bytes are normalised.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,

@@ -11,24 +11,55 @@ constexpr double largest = 1e6;
 constexpr NumberRange mean_range{.minimum = -largest, .maximum = largest};
 constexpr NumberRange stddev_range{.minimum = 1 / largest, .maximum = largest};
 
-std::vector<double> read_channels(const Section& data, const char* key, std::vector<double> standard,
-                                  NumberRange range) {
-  std::vector<double> numbers = data.numbers_or(key, std::move(standard), range);
+void require_three(const Section& data, const char* key, const std::vector<double>& numbers) {
   if (numbers.size() != 3)
     throw data.error(key, fmt::format("has {} numbers; give three, for red, green and blue", numbers.size()));
-  return numbers;
 }
 
 }  // namespace
 
+std::vector<Key> pixel_keys(PixelOptions& options) {
+  const Need grey{.key = "format", .values = {"idx"}};
+  const Need coloured{.key = "format", .values = {"image_folder"}};
+  return {
+      {.name = "mean",
+       .into = &options.mean,
+       .range = mean_range,
+       .needs = grey,
+       .meaning = "mean that is subtracted from every value"},
+      {.name = "stddev",
+       .into = &options.stddev,
+       .range = stddev_range,
+       .needs = grey,
+       .meaning = "standard deviation by which every value is then divided"},
+      {.name = "mean",
+       .into = &options.means,
+       .range = mean_range,
+       .needs = coloured,
+       .meaning = "mean of red, green and blue on a scale from 0 to 1; the default is ImageNet's, which "
+                  "published weights expect"},
+      {.name = "stddev",
+       .into = &options.stddevs,
+       .range = stddev_range,
+       .needs = coloured,
+       .meaning = "standard deviation, likewise: a value becomes (value / 255 − mean) / stddev"},
+  };
+}
+
+PixelScale pixel_scale_of(const PixelOptions& options, const Section& data) {
+  if (options.format == "idx") return {{options.mean}, {options.stddev}};
+  if (options.format != "image_folder") return {};
+  require_three(data, "mean", options.means);
+  require_three(data, "stddev", options.stddevs);
+  return {options.means, options.stddevs};
+}
+
 PixelScale read_pixel_scale(const Section& data) {
-  const std::string format = data.text_or("format", "");
-  if (format == "idx")
-    return {{data.number_or("mean", 0, mean_range)}, {data.number_or("stddev", 1, stddev_range)}};
-  if (format == "image_folder")
-    return {read_channels(data, "mean", {0.485, 0.456, 0.406}, mean_range),
-            read_channels(data, "stddev", {0.229, 0.224, 0.225}, stddev_range)};
-  return {};
+  PixelOptions options;
+  std::vector<Key> keys{{.name = "format", .into = &options.format}};
+  for (Key& key : pixel_keys(options)) keys.push_back(std::move(key));
+  read_keys(data, keys);
+  return pixel_scale_of(options, data);
 }
 
 }  // namespace plexaura

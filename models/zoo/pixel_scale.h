@@ -1,12 +1,29 @@
 #pragma once
 
+#include <vector>
+
 #include "core/ops/normalise_image.h"
-#include "models/config/config.h"
+#include "models/config/keys.h"
 
 namespace plexaura {
 
-// How the keys mean and stddev of a section `data` say that images are normalised, with the defaults of its format;
-// the default PixelScale where it reads no images. UserError, with the line and column, for a key that is wrong.
+// What the section `data` says of pixels.
+struct PixelOptions {
+  std::string format = {};
+  double mean = 0;  // of format idx
+  double stddev = 1;
+  std::vector<double> means = {0.485, 0.456, 0.406};  // of format image_folder: red, green and blue
+  std::vector<double> stddevs = {0.229, 0.224, 0.225};
+};
+
+// The keys `mean` and `stddev`, which need the key `format` before them.
+std::vector<Key> pixel_keys(PixelOptions& options);
+
+// How images are normalised; the default PixelScale where the format has none. Throws UserError, with the line and column in
+// the section `data`, unless images of colours have three numbers.
+PixelScale pixel_scale_of(const PixelOptions& options, const Section& data);
+
+// The same from the section `data` alone, for a program that reads nothing else there.
 PixelScale read_pixel_scale(const Section& data);
 
 }  // namespace plexaura

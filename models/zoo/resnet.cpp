@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "models/config/rules.h"
 #include "models/zoo/residual_block.h"
 
 namespace plexaura {
@@ -17,9 +18,7 @@ std::int64_t image_channels(const Shape& sample) {
   throw UserError(fmt::format("a ResNet takes images [C, H, W], and the samples are {}", to_string(sample)));
 }
 
-}  // namespace
-
-ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
+const std::map<std::int64_t, ResNetOptions>& known_depths() {
   static const std::map<std::int64_t, ResNetOptions> known{
       {18, {.stages = {2, 2, 2, 2}, .bottleneck = false}},
       {34, {.stages = {3, 4, 6, 3}, .bottleneck = false}},
@@ -27,9 +26,36 @@ ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
       {101, {.stages = {3, 4, 23, 3}}},
       {152, {.stages = {3, 8, 36, 3}}},
   };
-  if (const auto found = known.find(depth); found != known.end()) return found->second;
-  throw UserError(fmt::format(
-      "there is no ResNet{}; depth is 18, 34, 50, 101 or 152, and others are described by stages", depth));
+  return known;
+}
+
+std::vector<std::string> depth_words() {
+  std::vector<std::string> words;
+  for (const auto& [depth, options] : known_depths()) words.push_back(std::to_string(depth));
+  return words;
+}
+
+// Fills what the depth or the stages decide.
+void choose_stages(const Section& yaml, ResNetKeys& keys) {
+  if (keys.stages) {
+    if (keys.depth) throw yaml.error("depth", "and stages are both given; give one of them");
+    if (keys.stages->empty() || keys.stages->size() > 8)
+      throw yaml.error("stages", "must have 1 to 8 elements");
+    keys.options.stages = *keys.stages;
+    return;
+  }
+  const auto known = ResNetOptions::of_depth(std::stoll(yaml.choice("depth", depth_words())));
+  keys.options.stages = known.stages;
+  keys.options.bottleneck = known.bottleneck;
+}
+
+}  // namespace
+
+ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
+  const auto found = known_depths().find(depth);
+  if (found != known_depths().end()) return found->second;
+  throw UserError(fmt::format("there is no ResNet{}; depth is {}, and others are described by stages", depth,
+                              joined_with_or(depth_words())));
 }
 
 ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
@@ -76,25 +102,45 @@ Node ResNet::forward(Operand x) {
   return (*fc_)(global_avg_pool_(y));
 }
 
+std::vector<Key> resnet_keys(ResNetKeys& keys) {
+  const Need stages{.key = "stages"};
+  return {
+      {.name = "depth",
+       .into = &keys.depth,
+       .words = depth_words(),
+       .meaning = "number of layers; either this key or `stages` is required"},
+      {.name = "stages",
+       .into = &keys.stages,
+       .range = {.minimum = 1, .maximum = 1000},
+       .meaning = "number of blocks in each stage, for example `[3, 4, 6, 3]`; each stage after the first "
+                  "halves height and width and doubles the number of channels"},
+      {.name = "block",
+       .into = one_of(keys.options.bottleneck, {{"basic", false}, {"bottleneck", true}}),
+       .needs = stages,
+       .meaning = "the kind of the blocks"},
+      {.name = "width",
+       .into = &keys.options.width,
+       .range = {.minimum = 1, .maximum = widest},
+       .needs = stages,
+       .meaning = "width of the first stage"},
+      {.name = "zero_init_residual",
+       .into = &keys.options.zero_init_residual,
+       .meaning = "sets the initial scale of the last batch norm of each block to 0"},
+      {.name = "synchronised_batch_norm",
+       .into = &keys.options.synchronised_batch_norm,
+       .meaning = "batch norm over the samples of all ranks in a step (or micro-batch); each then costs one "
+                  "more sum over the ranks in the forward pass and one in the backward pass"},
+  };
+}
+
 std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {
-  ResNetOptions options;
-  if (yaml.has("stages")) {
-    if (yaml.has("depth")) throw yaml.error("depth", "and stages are both given; give one of them");
-    options.stages = yaml.integers("stages", {.minimum = 1, .maximum = 1000});
-    if (options.stages.empty() || options.stages.size() > 8)
-      throw yaml.error("stages", "must have 1 to 8 elements");
-    options.bottleneck = yaml.choice_or("block", "bottleneck", {"basic", "bottleneck"}) == "bottleneck";
-    options.width = yaml.integer_or("width", options.width, {.minimum = 1, .maximum = widest});
-  } else {
-    const std::string depth = yaml.choice("depth", {"18", "34", "50", "101", "152"});
-    options = ResNetOptions::of_depth(std::stoll(depth));
-  }
-  options.zero_init_residual = yaml.flag_or("zero_init_residual", true);
-  options.synchronised_batch_norm = yaml.flag_or("synchronised_batch_norm", false);
+  ResNetKeys keys;
+  read_keys(yaml, resnet_keys(keys));
+  choose_stages(yaml, keys);
   if (info.sample_shape.rank() != 3)
     throw yaml.error("name", fmt::format("is resnet, which takes images [C, H, W], and the samples are {}",
                                          to_string(info.sample_shape)));
-  return std::make_unique<ResNet>(std::move(info), options);
+  return std::make_unique<ResNet>(std::move(info), keys.options);
 }
 
 }  // namespace plexaura

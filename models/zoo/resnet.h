@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "models/config/keys.h"
 #include "models/layers/batch_norm2d.h"
 #include "models/layers/conv2d.h"
 #include "models/layers/functional.h"
@@ -49,7 +52,15 @@ class ResNet final : public Model {
   std::unique_ptr<layers::Linear> fc_;
 };
 
-// From the keys depth, or stages, block and width; zero_init_residual and synchronised_batch_norm.
+// What the section `model` says of a ResNet.
+struct ResNetKeys {
+  std::optional<std::string> depth = {};
+  std::optional<std::vector<std::int64_t>> stages = {};
+  ResNetOptions options = {};
+};
+
+std::vector<Key> resnet_keys(ResNetKeys& keys);
+
 std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info);
 
 }  // namespace plexaura

@@ -72,7 +72,7 @@ class WrongInput(MistakeTest):
         override("training.epochs=", "training.epochs=")
         override("training.optimizer.learning_rate is a section of keys; it must be one learning rate for all parameters, a number > 0$",
                  "training.optimizer.learning_rate={fc1: 0.1}")
-        override("data.label is a list; it must be the name of one column$", "data.label=[6,7,8]")
+        override("data.label is a list; it must be the name of one column, or its number where there is no header$", "data.label=[6,7,8]")
         override("'name:sgd' has no blank behind the colon; write 'name: sgd'$", "training.optimizer={name:sgd,learning_rate:0.1}")
         override("data.delimiter must be one character", "data.delimiter=||")
         override("no_equals_sign", "no_equals_sign")
@@ -80,10 +80,10 @@ class WrongInput(MistakeTest):
         override("distributed.algorithm is 'rings'; it must be one of .*did you mean 'ring'", "distributed.algorithm=rings")
 
     def test_algorithms(self):
-        self.check_ranks("distributed.algorithm has no effect here, because the strategy is reduce-broadcast, and rank 0 adds; remove it$", "mlp",
+        self.check_ranks("distributed.algorithm has no effect here, because distributed.strategy is reduce-broadcast, whose ranks make no sums together; remove it, or choose allreduce, local or elastic$", "mlp",
                          *self.iris("distributed.strategy=reduce-broadcast", "distributed.algorithm=auto"))
         for key in ("algorithm=auto", "verify_every=5", "rebroadcast_every=5", "every=2"):
-            self.check_ranks(f"distributed.{key.split('=')[0]} has no effect here, because the strategy is scatter-gather(, and rank 0 adds)?; remove it$",
+            self.check_ranks(f"distributed.{key.split('=')[0]} has no effect here, because distributed.strategy is scatter-gather(, whose ranks make no sums together)?; remove it, or choose .*$",
                              "mlp", *self.iris("distributed.strategy=scatter-gather", f"distributed.{key}"))
         if SEVERAL_RANKS:
             self.check("^distributed.algorithm is 'window', but the ranks do not share memory: 'window' adds in memory that all ranks share; take", "mlp",
@@ -94,9 +94,9 @@ class WrongInput(MistakeTest):
                    "mlp", self.yaml(("epochs:", "epoch:")).name)
         self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1 and <= 2147483648$", "mlp",
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
-        self.check_ranks("training.optimizer.momentum has no effect here, because the optimizer is adam; remove it$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
+        self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd or lars$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
-        self.check("has no effect|unknown key 'horizontal_flip' in data", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
+        self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)

@@ -1,17 +1,17 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
-#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "app/data/open_data.h"
 #include "app/options/distributed_config.h"
 #include "app/options/run_config.h"
+#include "app/options/run_keys.h"
 #include "tests/app/options/read_configuration.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -24,19 +24,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tables of docs/reference/configuration.md. A key may stand in several, with a default for each format of data.
-std::map<std::string, std::vector<std::string>> documented() {
-  static const std::regex row(R"(\n\| `([a-z0-9_.]+)` \| (–|`([^`]*)`) \|)");
-  const std::string text = read_text(fs::path(PLEXAURA_SOURCE) / "docs/reference/configuration.md");
-  std::map<std::string, std::vector<std::string>> keys;
-  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
-    keys[(*it)[1]].push_back((*it)[3]);
-  return keys;
+// docs/reference/configuration.md with the tables of the keys between its comments "keys of SECTION" and "end of keys".
+std::string with_key_tables(std::string text) {
+  for (const std::string section : {"data", "training", "distributed", "output"}) {
+    std::vector<KeyText> keys = all_key_texts();
+    std::erase_if(keys, [&](const KeyText& key) { return !key.path.starts_with(section + '.'); });
+    const std::string begin = fmt::format("<!-- keys of {} -->\n", section);
+    const std::size_t first = text.find(begin);
+    REQUIRE(first != std::string::npos);
+    const std::size_t last = text.find("<!-- end of keys -->", first);
+    REQUIRE(last != std::string::npos);
+    text.replace(first + begin.size(), last - first - begin.size(), to_markdown(keys));
+  }
+  return text;
 }
 
 }  // namespace
 
-TEST_CASE("docs/reference/configuration.md has every key that is read, with its default") {
+TEST_CASE("docs/reference/configuration.md has the tables of the keys") {
+  const fs::path written = fs::path(PLEXAURA_SOURCE) / "docs/reference/configuration.md";
+  const std::string text = read_text(written);
+  const std::string wanted = with_key_tables(text);
+  if (text == wanted) return;
+  const fs::path made = fs::current_path() / "configuration.md";
+  write_text(made, wanted);
+  FAIL("the keys have changed: cp " << made.string() << " " << written.string());
+}
+
+TEST_CASE("every key that is read is described, with its default") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
   write_images(folder / "images");
@@ -44,62 +59,51 @@ TEST_CASE("docs/reference/configuration.md has every key that is read, with its 
   const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
   const std::string images = fmt::format("format: image_folder, path: {}", (folder / "images").string());
   const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
-  const std::string adam = "batch_per_rank: 1, optimizer: {name: adam, learning_rate: 0.1}";
-  // The default of on_loss is another one there.
-  const auto read_inexact = [&](const std::string& distributed, const std::string& on_loss) {
-    Keys keys = read(csv, sgd, distributed);
-    CHECK(keys.extract("distributed.on_loss").mapped() == on_loss);
-    return keys;
-  };
-  const std::array runs{
-      read(csv + ", label: species", sgd),
-      read(csv + ", folds: 5", adam),
-      read(idx + ", limit: 2, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
-      read(idx + ", use_fraction: 1", sgd + ", schedule: {name: cosine}"),
-      read(images, sgd + ", schedule: {name: one_cycle}"),
-      read(csv, "batch_size: 2, optimizer: {name: lars, learning_rate: 0.1}", "", "every: 3"),
-      read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1}"),
-      read_inexact("compression: top-k", "\"end\""),
-      read_inexact("compression: powersgd", "\"end\""),
-      read_inexact("compression: auto", "\"end\""),
-      read_inexact("strategy: local", "\"drop\""),
-      read_inexact("strategy: elastic", "\"drop\""),
-      read_inexact("strategy: async-server, max_staleness: 4", "\"drop\""),
-  };
-  const std::array given{"data.format",
-                         "data.path",
-                         "data.label",
-                         "data.folds",
-                         "data.limit",
-                         "data.validation_limit",
-                         "data.use_fraction",
-                         "training.epochs",
-                         "training.batch_size",
-                         "training.batch_per_rank",
-                         "training.optimizer.name",
-                         "training.optimizer.learning_rate",
-                         "training.optimizer.base_batch_size",
-                         "training.schedule.name",
-                         "training.schedule.every_epochs",
-                         "distributed.strategy",
-                         "distributed.compression",
-                         "distributed.max_staleness",
-                         "output.every"};
-  const auto written = documented();
-  Keys found;
-  for (const Keys& run : runs)
+  const std::set<std::string> given{"data.format",
+                                    "data.path",
+                                    "training.epochs",
+                                    "training.batch_size",
+                                    "training.optimizer.name",
+                                    "training.optimizer.learning_rate",
+                                    "training.optimizer.base_batch_size",
+                                    "training.schedule.name"};
+  const std::vector<KeyText> texts = all_key_texts();
+  for (const Keys& run : {read(csv, sgd), read(idx, sgd + ", schedule: {name: cosine}"),
+                          read(images, sgd + ", schedule: {name: one_cycle}")})
     for (const auto& [key, value] : run) {
       CAPTURE(key);
-      REQUIRE(written.contains(key));
-      const bool is_default = std::ranges::find(given, key) == given.end();
-      if (is_default) CHECK(std::ranges::count(written.at(key), value) == 1);
-      found.emplace(key, value);
+      if (given.contains(key)) continue;
+      CHECK(std::ranges::any_of(
+          texts, [&](const KeyText& text) { return text.path == key && text.otherwise == value; }));
     }
-  CHECK(written.at("training.schedule.name").front() == runs[0].at("training.schedule.name"));
-  for (const auto& [key, defaults] : written) {
-    CAPTURE(key);
-    CHECK(found.contains(key));
-  }
+}
+
+TEST_CASE("the default of on_loss follows from the other keys") {
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
+  const auto on_loss = [&](const std::string& distributed) {
+    return read(csv, sgd, distributed).at("distributed.on_loss");
+  };
+  CHECK(on_loss("") == "\"exact\"");
+  for (const std::string compression : {"top-k", "powersgd", "auto"})
+    CHECK(on_loss("compression: " + compression) == "\"end\"");
+  for (const std::string strategy : {"local", "elastic", "async-server, max_staleness: 4"})
+    CHECK(on_loss("strategy: " + strategy) == "\"drop\"");
+  for (const std::string strategy : {"local, delay: 1", "async-server, group: 2", "downpour, servers: 2"})
+    CHECK(on_loss("strategy: " + strategy) == "\"end\"");
+}
+
+TEST_CASE("--describe prints a key or a section, and names the nearest for one that there is not") {
+  CHECK(
+      describe_keys("output.keep").starts_with("output.keep: a whole number >= 1; default 1\n    number of"));
+  CHECK(describe_keys("training.schedule").starts_with("training.schedule.name: constant, step, "));
+  CHECK(describe_keys("training.schedule").find("training.seed") == std::string::npos);
+  CHECK(describe_keys("model.layers").find("model.layers[].kernel: ") != std::string::npos);
+  CHECK(describe_keys("").find("\ndistributed.strategy: allreduce, ") != std::string::npos);
+  CHECK(
+      user_error([] { describe_keys("output.keeps"); }) ==
+      "--describe: 'output.keeps' is no key or section of model, data, training, distributed and output; did "
+      "you mean 'output.keep'?");
 }
 
 TEST_CASE("keys without effect are errors") {
@@ -107,47 +111,50 @@ TEST_CASE("keys without effect are errors") {
   const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
   CHECK(user_error([&] {
           read(csv + ", horizontal_flip: true", sgd);
-        }).find("unknown key 'horizontal_flip' in data") != std::string::npos);
+        }).find("data.horizontal_flip has no effect here, because data.format is csv; remove it") !=
+        std::string::npos);
   CHECK(user_error([&] {
           read(csv + ", folds: 5, validation_share: 0.5", sgd);
         }).find("validation_share and folds are both given") != std::string::npos);
   CHECK(user_error([&] { read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}"); })
-            .find("training.schedule.warmup_epochs has no effect here, because the schedule is one_cycle; "
+            .find("training.schedule.warmup_epochs has no effect here, because training.schedule.name is "
+                  "one_cycle; "
+                  "remove it") != std::string::npos);
+  CHECK(user_error(
+            [&] { read(csv, "batch_size: 2, optimizer: {name: adam, learning_rate: 0.1, momentum: 0.9}"); })
+            .find("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; "
                   "remove it") != std::string::npos);
   CHECK(user_error([&] {
-          read(csv, "batch_size: 2, optimizer: {name: adam, learning_rate: 0.1, momentum: 0.9}");
-        }).find("training.optimizer.momentum has no effect here, because the optimizer is adam; remove it") !=
-        std::string::npos);
-  CHECK(user_error([&] {
           read(csv, "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1, beta1: 0.9}");
-        }).find("beta1 has no effect here, because the optimizer is sgd") != std::string::npos);
+        }).find("beta1 has no effect here, because training.optimizer.name is sgd") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: local, overlap: on");
-        }).find("distributed.overlap has no effect here, because the strategy is local") !=
+        }).find("distributed.overlap has no effect here, because distributed.strategy is local") !=
         std::string::npos);
   CHECK(user_error([&] {
           read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1, trust_coefficient: 0.1}");
-        }).find("trust_coefficient has no effect here, because the optimizer is lamb") != std::string::npos);
+        }).find("trust_coefficient has no effect here, because training.optimizer.name is lamb") !=
+        std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
-        }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
+        }).find("gamma has no effect here, because training.schedule.name is cosine") != std::string::npos);
   for (const std::string key :
        {"every: 2", "fragments: 2", "delay: 1", "first_epochs: 1", "outer: {momentum: 0.9}",
         "elasticity: 0.5", "servers: 2", "group: 2", "push_every: 2", "max_staleness: 2", "client: threaded",
         "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
-          }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
+          }).find("has no effect here, because distributed.strategy is allreduce") != std::string::npos);
   for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "verify_every: 2"})
     for (const std::string strategy : {"local", "elastic", "async-server", "downpour"})
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
-            }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
+            }).find("has no effect here, because distributed.strategy is " + strategy) != std::string::npos);
   for (const std::string key :
        {"verify_every: 2", "rebroadcast_every: 1", "on_loss: drop", "algorithm: tree"})
     CHECK(user_error([&] {
             read(csv, sgd, "strategy: scatter-gather, " + key);
-          }).find("has no effect here, because the strategy is scatter-gather") != std::string::npos);
+          }).find("has no effect here, because distributed.strategy is scatter-gather") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: reduce-broadcast, on_loss: exact");
         }).find("distributed.on_loss is 'exact' and distributed.strategy is reduce-broadcast; ") !=
@@ -160,13 +167,14 @@ TEST_CASE("keys without effect are errors") {
           read(csv, sgd, "algorithm: ring, on_loss: exact");
         }).find("distributed.on_loss is 'exact' and distributed.algorithm is ring; ") != std::string::npos);
   for (const std::string compression : {"none", "bf16"})
-    CHECK(user_error([&] {
-            read(csv, sgd, "compression_ratio: 0.1, compression: " + compression);
-          }).find("compression_ratio has no effect here, because the compression is " + compression) !=
-          std::string::npos);
+    CHECK(
+        user_error([&] {
+          read(csv, sgd, "compression_ratio: 0.1, compression: " + compression);
+        }).find("compression_ratio has no effect here, because distributed.compression is " + compression) !=
+        std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "compression: top-k, compression_rank: 2");
-        }).find("compression_rank has no effect here, because the compression is top-k") !=
+        }).find("compression_rank has no effect here, because distributed.compression is top-k") !=
         std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "compression: top-k, compression_ratio: 0");
@@ -210,21 +218,21 @@ TEST_CASE("keys without effect are errors") {
           read(csv, sgd, "strategy: local, delay: 2, algorithm: mpi");
         }).find("distributed.delay is above 0, and distributed.algorithm is mpi; remove one of them") !=
         std::string::npos);
-  CHECK(user_error([&] {
-          read(csv, sgd, "strategy: reduce-broadcast, compression: fp16");
-        }).find("distributed.compression has no effect here, because the strategy is reduce-broadcast") !=
-        std::string::npos);
+  CHECK(user_error([&] { read(csv, sgd, "strategy: reduce-broadcast, compression: fp16"); })
+            .find("distributed.compression has no effect here, because distributed.strategy is "
+                  "reduce-broadcast") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: send-recv, on_loss: drop");
-        }).find("has no effect here, because the strategy is send-recv, which needs its server") !=
+        }).find("has no effect here, because distributed.strategy is send-recv, which needs its rank 0") !=
         std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: local, first_epochs: 2");
-        }).find("distributed.first_epochs is '2'; it must be") != std::string::npos);
+        }).find("distributed.first_epochs is 2, and training.epochs is 2; give a smaller number") !=
+        std::string::npos);
   for (const std::string key : {"every: 2", "algorithm: ring"})
     CHECK(user_error([&] {
             read(csv, sgd, "strategy: downpour, " + key);
-          }).find("has no effect here, because the strategy is downpour") != std::string::npos);
+          }).find("has no effect here, because distributed.strategy is downpour") != std::string::npos);
   for (const std::string key : {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1",
                                 "max_staleness: -1", "client: parallel", "servers: 0", "group: 0"}) {
     const std::string said = user_error([&] { read(csv, sgd, "strategy: async-server, " + key); });

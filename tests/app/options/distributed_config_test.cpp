@@ -13,8 +13,7 @@ namespace plexaura::testing::distributed_config_test {
 namespace {
 
 OnLoss on_loss(const std::string& distributed) {
-  return read_on_loss(
-      Config::parse("distributed: {" + distributed + "}\n", "test.yaml").section("distributed"));
+  return read_distributed_alone(Config::parse("distributed: {" + distributed + "}\n", "test.yaml")).on_loss;
 }
 
 AsyncServerOptions server_of(const std::string& more) {
@@ -65,8 +64,9 @@ TEST_CASE("the limit of a push is above 1, and a deadline long enough for a mess
   CHECK(user_error([] { server_of(", push_limit: 1"); }).find("distributed.push_limit is '1'") !=
         std::string::npos);
   const auto deadline = [](const std::string& seconds) {
-    return read_deadline(Config::parse("distributed: {deadline_seconds: " + seconds + "}\n", "test.yaml")
-                             .section("distributed"));
+    return read_distributed_alone(
+               Config::parse("distributed: {deadline_seconds: " + seconds + "}\n", "test.yaml"))
+        .communicator.deadline_seconds;
   };
   CHECK(deadline("0.1") == 0.1);
   for (const char* seconds : {"0", "1e-9", "0.09"})

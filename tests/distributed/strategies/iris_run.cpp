@@ -32,7 +32,7 @@ Config load_iris(const std::vector<std::string>& settings) {
 // A rank that is sent its samples has no data.
 IrisSetup read_iris(const std::vector<std::string>& settings, Communicator& ranks) {
   const Config config = load_iris(settings);
-  const bool is_sent = sends_data(read_strategy_name(config.section("distributed"))) && ranks.size() > 1;
+  const bool is_sent = sends_data(read_distributed_alone(config).strategy.name) && ranks.size() > 1;
   const bool reads = !is_sent || ranks.rank() == 0;
   IrisSetup setup;
   if (reads) setup.data = open_data(config);
@@ -98,7 +98,7 @@ std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vect
   ThreadNetwork network(ranks);
   std::vector<std::optional<IrisEnd>> ends(hosts.size());
   const std::vector<std::string> said = endings(ranks, [&](int rank) {
-    const bool shares = read_shared_memory(load_iris(settings).section("distributed"));
+    const bool shares = read_distributed_alone(load_iris(settings)).communicator.shared_memory;
     ProcessPlace place = this_place();
     place.host = hosts[static_cast<std::size_t>(rank)];
     GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60, .shared_memory = shares}, nullptr,

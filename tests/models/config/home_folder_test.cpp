@@ -63,11 +63,10 @@ TEST_CASE("a tilde without a home folder is an error") {
 
 TEST_CASE("the paths of a configuration have a home folder, in the file and in overrides") {
   const Home home("/home/ada");
-  CHECK(parsed("output: {dir: ~/runs}").section("output").location_or("dir", "") == "/home/ada/runs");
+  CHECK(parsed("output: {dir: ~/runs}").section("output").location("dir") == "/home/ada/runs");
   const Config config = parsed("data:\n  path: x\n", {"data.path=~/table.csv"});
   CHECK(config.section("data").location("path") == "/home/ada/table.csv");
   CHECK(config.values().at("data.path") == "\"/home/ada/table.csv\"");
-  CHECK(config.section("data").location_or("other", "") == "");
   CHECK(user_error([] { parsed("data:\n  path: ~ada/x\n").section("data").location("path"); }) ==
         "iris.yaml:2:9: data.path is '~ada/x', where '~' stands for the home folder only as '~/'; write the "
         "whole path");

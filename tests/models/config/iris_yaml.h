@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config/config.h"
+#include "models/config/keys.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing {
@@ -35,9 +35,12 @@ inline std::string parse_error(const std::string& text, const std::vector<std::s
 
 inline void read_all(const Config& config) {
   for (const Section& layer : config.section("model").sections("layers")) {
-    layer.choice("type", {"linear", "relu"});
-    layer.integer_or("units", 1);
-    layer.flag_or("bias", true);
+    std::string type;
+    std::int64_t units = 1;
+    bool bias = true;
+    read_keys(layer, {{.name = "type", .into = &type, .words = {"linear", "relu"}, .required = true},
+                      {.name = "units", .into = &units},
+                      {.name = "bias", .into = &bias}});
   }
   const Section training = config.section("training");
   training.integer("batch_size");
@@ -45,7 +48,8 @@ inline void read_all(const Config& config) {
   training.choice("optimizer", {"sgd", "adam"});
   training.flag("shuffle");
   training.integers("steps");
-  training.number_or("momentum", 0.9);
+  double momentum = 0.9;
+  read_keys(training, {{.name = "momentum", .into = &momentum}});
   config.section("output").text("dir");
 }
 

@@ -1,0 +1,160 @@
+#include "app/data/data_options.h"
+
+#include <fmt/format.h>
+
+namespace plexaura {
+
+namespace {
+
+// A table without a header has no names.
+std::int64_t label_number(const Section& data, const std::string& text) {
+  if (text.find_first_not_of("+-0123456789") == std::string::npos) return data.integer("label");
+  throw data.error("label", fmt::format("is '{}' and with data.header=false the columns have no names; give "
+                                        "its number from 0, or leave out data.header",
+                                        text));
+}
+
+void fill_csv_options(const Section& data, DataOptions& options) {
+  if (options.delimiter.size() != 1 || options.delimiter == "\"" || options.delimiter == "\n")
+    throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
+  options.csv.delimiter = options.delimiter.front();
+  options.csv.names_may_be_numbers = data.has("header");
+  options.csv.label_is_assumed = !options.label;
+  if (!options.label) return;
+  if (options.csv.header)
+    options.csv.label = *options.label;
+  else
+    options.csv.label = label_number(data, *options.label);
+}
+
+std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
+  return {
+      {.name = "header",
+       .into = &options.csv.header,
+       .meaning = "whether the first line names the columns; a first line whose features are all numbers is "
+                  "an error unless this key is given"},
+      {.name = "delimiter",
+       .into = &options.delimiter,
+       .meaning = "the character between cells: `\";\"`, or `\"\\t\"` for a tab"},
+      {.name = "label",
+       .into = &options.label,
+       .rule = "the name of one column, or its number where there is no header",
+       .meaning =
+           "the label column: its name, or, without a header, its number from 0 (negative numbers count from "
+           "the end); by default the last column. Where another one is called `label`, `class` or `target`, "
+           "the key must be given. Numbers that are nearly all different are an error: that would be "
+           "regression"},
+      {.name = "missing_is_class",
+       .into = &options.csv.missing_is_class,
+       .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
+                  "otherwise it is an error, since programs write it for a missing label"},
+      {.name = "standardise",
+       .into = &options.standardise,
+       .meaning = "scales each feature column to (value − mean) / standard deviation, both taken over the "
+                  "training rows"},
+      {.name = "folds",
+       .into = &options.folds,
+       .range = {.minimum = 2},
+       .meaning = "number of folds for cross-validation, instead of `validation_share`; at most the number "
+                  "of samples"},
+      {.name = "fold",
+       .into = &options.fold,
+       .range = {.minimum = 0},
+       .most = [&options] { return static_cast<double>(*options.folds - 1); },
+       .needs = {.key = "folds"},
+       .meaning = "the fold to validate on, from 0; every class must have a sample in the others"},
+      {.name = "validation_share",
+       .into = &options.validation_share,
+       .range = use == DataUse::train ? NumberRange{.minimum = 0, .below = 1}
+                                      : NumberRange{.minimum = 0, .maximum = 1},
+       .meaning = "fraction of the samples held out for validation, stratified by class; 0 turns validation "
+                  "off. Every class must keep a sample to train on; with `--evaluate`, 1 takes all rows "
+                  "([using_a_model.md](../guide/using_a_model.md#predicting))"},
+      {.name = "split_seed",
+       .into = &options.split_seed,
+       .range = {.minimum = 0},
+       .meaning = "seed of the choice of held-out samples"},
+  };
+}
+
+std::vector<Key> idx_keys(DataOptions& options) {
+  return {{.name = "classes",
+           .into = &options.idx.classes,
+           .range = {.minimum = 2, .maximum = 1'000'000},
+           .meaning = "number of classes; labels must be smaller"}};
+}
+
+std::vector<Key> image_keys(DataOptions& options) {
+  const Need augment{.key = "augment", .values = {"true"}};
+  return {
+      {.name = "image_size",
+       .into = &options.images.image_size,
+       .range = {.minimum = 1, .maximum = 4096},
+       .meaning = "width and height of a sample in pixels"},
+      {.name = "augment",
+       .into = &options.images.augment,
+       .meaning = "trains on random crops with random horizontal flips"},
+      {.name = "min_crop_scale",
+       .into = &options.images.min_crop_scale,
+       .range = {.maximum = 1, .above = 0},
+       .needs = augment,
+       .meaning = "the smallest fraction of the image's area that a crop may cover"},
+      {.name = "horizontal_flip",
+       .into = &options.images.horizontal_flip,
+       .needs = augment,
+       .meaning = "flips each sample horizontally with probability 1/2"},
+  };
+}
+
+// Adds keys, of which those that need nothing else need the format.
+void append(std::vector<Key>& keys, std::vector<Key> more, const std::string& format = {}) {
+  for (Key& key : more) {
+    if (!format.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = {format}};
+    keys.push_back(std::move(key));
+  }
+}
+
+}  // namespace
+
+std::vector<Key> data_keys(DataOptions& options, DataUse use) {
+  std::vector<Key> keys{
+      {.name = "format",
+       .into = &options.pixels.format,
+       .words = {"csv", "idx", "image_folder"},
+       .required = true,
+       .meaning = "the format of the data"},
+      {.name = "path",
+       .into = &options.path,
+       .required = use != DataUse::predict,
+       .meaning = "with `scatter-gather` on rank 0 alone: the CSV file; the folder with MNIST's four files, "
+                  "plain or gzipped; or the folder with `train/CLASS/` and `val/CLASS/`"},
+      {.name = "use_fraction",
+       .into = &options.use_fraction,
+       .range = {.maximum = 1, .above = 0},
+       .meaning = "fraction of the training samples to use, stratified by class; every class must keep one"},
+      {.name = "limit",
+       .into = &options.limit,
+       .range = {.minimum = 1},
+       .meaning = "maximum number of training samples, stratified by class; every class must keep one"},
+      {.name = "validation_limit",
+       .into = &options.validation_limit,
+       .range = {.minimum = 0},
+       .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
+  };
+  append(keys, csv_keys(options, use), "csv");
+  append(keys, idx_keys(options), "idx");
+  append(keys, image_keys(options), "image_folder");
+  append(keys, pixel_keys(options.pixels));
+  return keys;
+}
+
+DataOptions read_data_options(const Section& data, DataUse use) {
+  DataOptions options;
+  read_keys(data, data_keys(options, use));
+  if (data.has("folds") && data.has("validation_share"))
+    throw data.error("validation_share", "and folds are both given; give one of them");
+  if (options.format() == "csv") fill_csv_options(data, options);
+  return options;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/options/run_config.h"
+#include "models/config/key_texts.h"
+
+// The tables of the keys of `training`, `distributed` and `output`, and of those of `data` that say how samples are read.
+// Those of the data are in app/data/data_options.h, and those of the model in models/zoo.
+namespace plexaura {
+
+enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle };
+
+// What the section `training` says of numbers that others are computed from.
+struct TrainingInput {
+  std::int64_t samples = 0;  // of the training set; 0: none is open
+  int ranks = 1;
+  std::optional<std::int64_t> batch_size = {};  // over all ranks
+  std::optional<std::int64_t> batch_per_rank = {};
+  double learning_rate = 0;  // for a batch of base_batch_size
+  std::int64_t base_batch_size = 1;
+  ScheduleName schedule = ScheduleName::constant;
+  double warmup_epochs = 0;
+  double every_epochs = 0;
+  StepDecay step = {};
+  CosineDecay cosine = {};
+  OneCycle one_cycle = {};
+
+  // Of all ranks, as given; none where neither or both keys are given.
+  std::optional<std::int64_t> samples_of_batch() const;
+  // The same, but no more than there are.
+  std::int64_t samples_of_step() const;
+};
+
+// The keys that fill these members.
+std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
+std::vector<Key> reading_keys(TrainerOptions& trainer);
+std::vector<Key> distributed_keys(RunOptions& run);
+std::vector<Key> output_keys(TrainerOptions& trainer);
+
+// All keys of a configuration.
+std::vector<KeyText> all_key_texts();
+
+// What --describe prints: the keys of which `path` is the name or the beginning, such as "training.optimizer"; all for an
+// empty path. Throws UserError where there is none.
+std::string describe_keys(const std::string& path);
+
+}  // namespace plexaura

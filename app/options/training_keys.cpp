@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "app/options/run_keys.h"
+
+namespace plexaura {
+
+namespace {
+
+// No run needs more, and products of these with ranks or with samples still are 64-bit numbers.
+constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
+constexpr std::int64_t most_epochs = 1'000'000'000;
+
+Words tuning_words(Tuning& tuning) {
+  return one_of(tuning, {{"cached", Tuning::cached}, {"measure", Tuning::measure}, {"off", Tuning::off}});
+}
+
+// PLEXAURA_TUNING stands for the key where the file does not have it.
+void preset_tuning(Tuning& tuning) {
+  const char* preset = std::getenv("PLEXAURA_TUNING");
+  if (preset == nullptr) return;
+  const Words modes = tuning_words(tuning);
+  const auto found = std::ranges::find(modes.words, preset);
+  if (found == modes.words.end())
+    throw UserError(
+        fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be cached, measure or off", preset));
+  modes.choose(static_cast<std::size_t>(found - modes.words.begin()));
+}
+
+std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) {
+  const Need momentum{.key = "optimizer.name", .values = {"sgd", "lars"}};
+  const Need moments{.key = "optimizer.name", .values = {"adam", "adamw", "lamb"}};
+  constexpr NumberRange below_one{.minimum = 0, .below = 1};
+  return {
+      {.name = "optimizer.name",
+       .into = one_of(optimizer.kind, {{"sgd", OptimizerSpec::sgd},
+                                       {"adam", OptimizerSpec::adam},
+                                       {"adamw", OptimizerSpec::adamw},
+                                       {"lars", OptimizerSpec::lars},
+                                       {"lamb", OptimizerSpec::lamb}}),
+       .required = true,
+       .meaning = "the optimizer; `lars` and `lamb` are for [large batches](#large-batches)"},
+      {.name = "optimizer.learning_rate",
+       .into = &input.learning_rate,
+       .range = {.above = 0},
+       .required = true,
+       .rule = "one learning rate for all parameters, a number",
+       .meaning = "the peak learning rate of the schedule"},
+      {.name = "optimizer.base_batch_size",
+       .into = &input.base_batch_size,
+       .range = {.minimum = 1, .maximum = largest_batch},
+       .late_default = {.set = [&input] { input.base_batch_size = input.samples_of_step(); }},
+       .meaning = "the learning rate is the one for steps of this many samples, and is multiplied by the "
+                  "samples of a step / these"},
+      {.name = "optimizer.weight_decay",
+       .into = &optimizer.weight_decay,
+       .range = {.minimum = 0},
+       .meaning = "weight decay of all trainable parameters; with `lars` and `lamb`, of those with two axes "
+                  "or more"},
+      {.name = "optimizer.trust_coefficient",
+       .into = &optimizer.trust_coefficient,
+       .range = {.above = 0},
+       .needs = {.key = "optimizer.name", .values = {"lars"}},
+       .meaning = "how far a step goes at a learning rate of 1, as a share of the length of the parameter"},
+      {.name = "optimizer.max_gradient_norm",
+       .into = &optimizer.max_gradient_norm,
+       .range = {.minimum = 0},
+       .meaning = "gradient clipping: where the gradients of all parameters together have a larger Euclidean "
+                  "norm, they are scaled down to this; 0: never. A norm above 1.8e19 counts as infinite in "
+                  "float32: such gradients become 0. The norm is that of the mean over all samples of the "
+                  "step, whatever the number of ranks; with strategies that do not sum gradients, over those "
+                  "of each rank"},
+      {.name = "optimizer.momentum",
+       .into = &optimizer.momentum,
+       .range = below_one,
+       .needs = momentum,
+       .meaning = "momentum"},
+      {.name = "optimizer.nesterov",
+       .into = &optimizer.nesterov,
+       .needs = momentum,
+       .meaning = "Nesterov momentum; needs a momentum above 0"},
+      {.name = "optimizer.beta1",
+       .into = &optimizer.beta1,
+       .range = below_one,
+       .needs = moments,
+       .meaning = "decay of the first moment"},
+      {.name = "optimizer.beta2",
+       .into = &optimizer.beta2,
+       .range = below_one,
+       .needs = moments,
+       .meaning = "decay of the second moment"},
+      {.name = "optimizer.epsilon",
+       .into = &optimizer.epsilon,
+       .range = {.above = 0},
+       .needs = moments,
+       .meaning = "added to the denominator. It, the learning rate, the weight decay, the trust coefficient "
+                  "and the norm must be representable in `training.precision`"},
+  };
+}
+
+std::vector<Key> schedule_keys(TrainingInput& input, const TrainerOptions& trainer) {
+  const auto with = [](std::vector<std::string> names) {
+    return Need{.key = "schedule.name", .values = std::move(names)};
+  };
+  return {
+      {.name = "schedule.name",
+       .into = one_of(input.schedule, {{"constant", ScheduleName::constant},
+                                       {"step", ScheduleName::step},
+                                       {"cosine", ScheduleName::cosine},
+                                       {"one_cycle", ScheduleName::one_cycle}}),
+       .meaning = "learning-rate schedule"},
+      {.name = "schedule.warmup_epochs",
+       .into = &input.warmup_epochs,
+       .range = {.minimum = 0},
+       .most = [&trainer] { return static_cast<double>(trainer.epochs); },
+       .needs = with({"constant", "step", "cosine"}),
+       .meaning = "length of a linear warm-up; at most `training.epochs`"},
+      {.name = "schedule.every_epochs",
+       .into = &input.every_epochs,
+       .range = {.maximum = most_epochs, .above = 0},
+       .required = true,
+       .needs = with({"step"}),
+       .meaning = "epochs between two drops of the rate"},
+      {.name = "schedule.gamma",
+       .into = &input.step.gamma,
+       .range = {.maximum = 1, .above = 0},
+       .needs = with({"step"}),
+       .meaning = "factor of each drop"},
+      {.name = "schedule.floor",
+       .into = &input.cosine.floor,
+       .range = {.minimum = 0},
+       .needs = with({"cosine"}),
+       .meaning = "final learning rate"},
+      {.name = "schedule.rising",
+       .into = &input.one_cycle.rising,
+       .range = {.minimum = 0, .maximum = 1},
+       .needs = with({"one_cycle"}),
+       .meaning = "fraction of the run in which the rate rises"},
+      {.name = "schedule.start_divisor",
+       .into = &input.one_cycle.start_divisor,
+       .range = {.minimum = 1},
+       .needs = with({"one_cycle"}),
+       .meaning = "initial rate = peak / start_divisor"},
+      {.name = "schedule.end_divisor",
+       .into = &input.one_cycle.end_divisor,
+       .range = {.minimum = 1},
+       .needs = with({"one_cycle"}),
+       .meaning = "final rate = initial rate / end_divisor"},
+  };
+}
+
+}  // namespace
+
+std::optional<std::int64_t> TrainingInput::samples_of_batch() const {
+  if (batch_size.has_value() == batch_per_rank.has_value()) return std::nullopt;
+  return batch_size ? *batch_size : *batch_per_rank * ranks;
+}
+
+std::int64_t TrainingInput::samples_of_step() const {
+  const std::int64_t batch = samples_of_batch().value_or(largest_batch);
+  return samples == 0 ? batch : std::min(batch, samples);
+}
+
+std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
+  TrainerOptions& trainer = run.trainer;
+  std::vector<Key> keys{
+      {.name = "batch_size",
+       .into = &input.batch_size,
+       .range = {.minimum = 1, .maximum = largest_batch},
+       .meaning = "samples per step over all ranks; either this key or the next is required, not both"},
+      {.name = "batch_per_rank",
+       .into = &input.batch_per_rank,
+       .range = {.minimum = 1, .maximum = static_cast<double>(largest_batch / input.ranks)},
+       .meaning = "samples per step of each rank that trains"},
+      {.name = "micro_batches",
+       .into = &trainer.micro_batches,
+       .range = {.minimum = 1},
+       .most = [&input] { return static_cast<double>(input.samples_of_step()); },
+       .meaning = "splits each rank's share of a step to save memory; at most the number of samples per "
+                  "step"},
+      {.name = "epochs",
+       .into = &trainer.epochs,
+       .range = {.minimum = 1, .maximum = most_epochs},
+       .required = true,
+       .meaning = "number of passes over the training samples"},
+      {.name = "seed",
+       .into = &trainer.seed,
+       .range = {.minimum = 0},
+       .meaning = "seed of weights, order of samples, augmentation and dropout"},
+      {.name = "precision",
+       .into = one_of(run.types, {{"float32", ArenaTypes::all(DType::float32)},
+                                  {"float64", ArenaTypes::all(DType::float64)},
+                                  {"bfloat16", ArenaTypes::mixed(DType::bfloat16)},
+                                  {"float16", ArenaTypes::mixed(DType::float16)}}),
+       .meaning = "`bfloat16` and `float16` are [mixed](#mixed-precision)"},
+      {.name = "freeze",
+       .into = &run.freeze,
+       .meaning = "patterns of the parameters that are not trained, as `--skip` has them: `['layer1.*']`; "
+                  "each must fit a parameter, and not all may be frozen. With `--resume` a run may freeze "
+                  "more, but not fewer if its optimizer keeps a state"},
+      {.name = "watch",
+       .into = &trainer.watch,
+       .meaning = "checks the result of every instruction for NaN and Inf and names the first that produced "
+                  "one, with `float16` also in a step that would be skipped; slow"},
+  };
+  for (Key& key : optimizer_keys(input, trainer.optimizer)) keys.push_back(std::move(key));
+  keys.push_back({.name = "tuning",
+                  .into = tuning_words(run.tuning),
+                  .late_default = {.shown = "\"cached\"", .set = [&run] { preset_tuning(run.tuning); }},
+                  .meaning = "[how kernels are chosen](#the-choice-of-kernels), and how [gradients "
+                             "cross](distributed.md#buckets-and-algorithm-by-measurement); the variable "
+                             "`PLEXAURA_TUNING` sets another default. That of rank 0 counts"});
+  for (Key& key : schedule_keys(input, trainer)) keys.push_back(std::move(key));
+  return keys;
+}
+
+std::vector<Key> reading_keys(TrainerOptions& trainer) {
+  return {
+      {.name = "shuffle",
+       .into = &trainer.shuffle,
+       .meaning = "shuffles the training samples before each epoch; the order depends on `training.seed`"},
+      {.name = "workers",
+       .into = &trainer.workers,
+       .range = {.minimum = 0, .maximum = 256},
+       .meaning = "reader threads of each rank; 0 reads samples between the steps, as small samples of a CSV "
+                  "file are in any case"},
+      {.name = "prefetch",
+       .into = &trainer.prefetch,
+       .range = {.minimum = 1, .maximum = 1024},
+       .meaning = "number of steps to read ahead"},
+      {.name = "on_error",
+       .into = one_of(trainer.on_error, {{"fail", OnError::fail}, {"skip", OnError::skip}}),
+       .meaning = "`fail` ends the run at a sample that cannot be read; `skip` replaces it by another sample "
+                  "of the rank in training and leaves it out of validation; the summary counts such samples "
+                  "over all ranks and names the first; `--predict` leaves out such images, and counts them "
+                  "on the standard error output. A disk error always ends the run"},
+  };
+}
+
+std::vector<Key> output_keys(TrainerOptions& trainer) {
+  return {
+      {.name = "dir",
+       .into = &trainer.output,
+       .meaning = "folder for the checkpoints of one run; empty: none are written. `--resume` refuses a "
+                  "checkpoint with another model, precision, optimizer, seed, scaling of the samples, set of "
+                  "classes, table or split of the table, and within an epoch another order of the samples, "
+                  "other batches or another number of samples. At the end of an epoch the size of batches "
+                  "may change: the schedule of the learning rate goes on from the same epoch"},
+      {.name = "every",
+       .into = &trainer.save_every,
+       .range = {.minimum = 1},
+       .meaning = "number of steps between two checkpoints, counted over the whole run: these come beside "
+                  "those at the end of each epoch. With `async-server` and `downpour` all clients meet for "
+                  "them; with `--serve` it counts pushes, and is 100 where it is not given. The time that "
+                  "they take counts as that of steps"},
+      {.name = "keep",
+       .into = &trainer.keep,
+       .range = {.minimum = 1},
+       .meaning =
+           "number of checkpoints to keep. With its first checkpoint, a run without `--resume` removes "
+           "all of an earlier run in `output.dir` that have made more steps; those that have made "
+           "fewer count as its own. Where the newest of them has made fewer steps than this run is to "
+           "make, the earlier run may have been stopped, so that it is an error to give neither "
+           "`--resume`, to go on, nor `--replace`, to begin anew"},
+  };
+}
+
+}  // namespace plexaura

@@ -1,0 +1,188 @@
+#include "models/config/keys.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <type_traits>
+
+#include "models/config/rules.h"
+
+namespace plexaura {
+namespace {
+
+// The names of the keys that are in force, and their values, empty where no key needs them.
+using InForce = std::map<std::string, std::string>;
+
+NumberRange range_of(const Key& key) {
+  NumberRange range = key.range;
+  if (key.most) range.maximum = std::min(range.maximum, key.most());
+  return range;
+}
+
+IntegerRange whole_range_of(const Key& key) {
+  const NumberRange range = range_of(key);
+  IntegerRange whole;
+  if (std::holds_alternative<int*>(key.into)) whole.maximum = std::numeric_limits<int>::max();
+  if (std::isfinite(range.minimum)) whole.minimum = static_cast<std::int64_t>(range.minimum);
+  if (std::isfinite(range.maximum)) whole.maximum = static_cast<std::int64_t>(range.maximum);
+  return whole;
+}
+
+// How each type of a key is read. `name` is the last part of its name.
+class Reader {
+ public:
+  Reader(const Section& section, const Key& key, const std::string& name)
+      : section_(section), key_(key), name_(name) {}
+
+  void operator()(bool* into) const { *into = section_.flag(name_); }
+  void operator()(int* into) const {
+    *into = static_cast<int>(section_.integer(name_, whole_range_of(key_)));
+  }
+  void operator()(std::int64_t* into) const { *into = section_.integer(name_, whole_range_of(key_)); }
+  void operator()(double* into) const {
+    *into = section_.number(name_, range_of(key_), key_.rule.empty() ? "a number" : key_.rule);
+  }
+  void operator()(std::string* into) const { *into = text(); }
+  void operator()(std::filesystem::path* into) const { *into = section_.location(name_); }
+  void operator()(std::vector<std::int64_t>* into) const {
+    *into = section_.integers(name_, whole_range_of(key_));
+  }
+  void operator()(std::vector<double>* into) const { *into = section_.numbers(name_, range_of(key_)); }
+  void operator()(std::vector<std::string>* into) const { *into = section_.texts(name_); }
+  void operator()(std::optional<std::int64_t>* into) const {
+    *into = key_.word.empty() ? section_.integer(name_, whole_range_of(key_))
+                              : section_.integer_or_word(name_, key_.word, whole_range_of(key_));
+  }
+  void operator()(std::optional<double>* into) const { *into = section_.number(name_, range_of(key_)); }
+  void operator()(std::optional<std::string>* into) const { *into = text(); }
+  void operator()(std::optional<std::vector<std::int64_t>>* into) const {
+    *into = section_.integers(name_, whole_range_of(key_));
+  }
+  void operator()(const Words& into) const {
+    const std::string word = section_.choice(name_, into.words);
+    into.choose(static_cast<std::size_t>(std::ranges::find(into.words, word) - into.words.begin()));
+  }
+  void operator()(std::vector<Section>* into) const { *into = section_.sections(name_); }
+
+ private:
+  std::string text() const {
+    if (!key_.words.empty()) return section_.choice(name_, key_.words);
+    return section_.text(name_, key_.rule.empty() ? "a text" : key_.rule);
+  }
+
+  const Section& section_;
+  const Key& key_;
+  const std::string& name_;
+};
+
+// The present value of each type of a key as YAML; empty where it has none.
+struct Writer {
+  const Key& key;
+
+  std::string operator()(const int* value) const { return to_yaml(std::int64_t{*value}); }
+  std::string operator()(const std::filesystem::path* value) const { return to_yaml(value->string()); }
+  std::string operator()(const Words& value) const { return to_yaml(value.words.at(value.chosen())); }
+  std::string operator()(const std::vector<Section>* /*value*/) const { return {}; }
+  template <class T>
+  std::string operator()(const T* value) const {
+    return to_yaml(*value);
+  }
+  template <class T>
+  std::string operator()(const std::optional<T>* value) const {
+    if (*value) return to_yaml(**value);
+    return key.word.empty() ? "" : to_yaml(key.word);
+  }
+};
+
+// As a need has it.
+std::string without_quotes(std::string yaml) {
+  return yaml.starts_with('"') ? yaml.substr(1, yaml.size() - 2) : yaml;
+}
+
+// A key's section, which lies within the section of the table if its name has a dot, and its last name.
+std::pair<Section, std::string> place_of(const Section& section, const std::string& name) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string::npos) return {section, name};
+  return {section.section(name.substr(0, dot)), name.substr(dot + 1)};
+}
+
+// Marks the key as known, too.
+bool is_written(const Section& section, const std::string& name) {
+  if (!section.has(name.substr(0, name.find('.')))) return false;
+  const auto [within, last] = place_of(section, name);
+  return within.has(last);
+}
+
+bool is_met(const Need& need, const InForce& in_force) {
+  if (need.key.empty()) return true;
+  const auto found = in_force.find(need.key);
+  return found != in_force.end() &&
+         (need.values.empty() || std::ranges::find(need.values, found->second) != need.values.end());
+}
+
+std::string path_in(const Section& section, const std::string& name) {
+  return section.path().empty() ? name : section.path() + '.' + name;
+}
+
+// "training.optimizer.name is adam"
+std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const InForce& in_force,
+                               const Need& need) {
+  const auto found = in_force.find(need.key);
+  if (found != in_force.end())
+    return fmt::format("{} is {}{}{}", path_in(section, need.key), found->second,
+                       need.why.empty() ? "" : ", ", need.why);
+  const auto other = std::ranges::find(keys, need.key, &Key::name);
+  if (other != keys.end() && !is_met(other->needs, in_force))
+    return why_without_effect(section, keys, in_force, other->needs);
+  return path_in(section, need.key) + " is not given";
+}
+
+// The values that would give a key an effect: "sgd or lars".
+std::string alternatives_of(const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
+  std::vector<std::string> values;
+  if (!in_force.contains(key.needs.key)) return {};
+  for (const Key& other : keys)
+    if (other.name == key.name && other.needs.key == key.needs.key)
+      values.insert(values.end(), other.needs.values.begin(), other.needs.values.end());
+  return fmt::format(", or choose {}", joined_with_or(values));
+}
+
+void refuse(const Section& section, const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
+  const auto [within, last] = place_of(section, key.name);
+  throw within.error(last, fmt::format("has no effect here, because {}; remove it{}",
+                                       why_without_effect(section, keys, in_force, key.needs),
+                                       alternatives_of(keys, key, in_force)));
+}
+
+void read_key(const Section& section, const Key& key) {
+  const auto [within, last] = place_of(section, key.name);
+  if (within.has(last) || key.required) return std::visit(Reader(within, key, last), key.into);
+  if (key.late_default.set) key.late_default.set();
+  if (const std::string yaml = value_of(key); !yaml.empty()) within.note(last, yaml);
+}
+
+}  // namespace
+
+std::string value_of(const Key& key) { return std::visit(Writer{key}, key.into); }
+
+void read_keys(const Section& section, const std::vector<Key>& keys) {
+  for (const Key& key : keys)
+    is_written(section, key.name);  // so that a missing key is sought among unknown ones
+  InForce in_force;
+  for (const Key& key : keys) {
+    const auto applies = [&](const Key& other) {
+      return other.name == key.name && is_met(other.needs, in_force);
+    };
+    if (is_met(key.needs, in_force)) {
+      read_key(section, key);
+      if (const std::string yaml = value_of(key); !yaml.empty()) in_force[key.name] = without_quotes(yaml);
+    } else if (is_written(section, key.name) && std::ranges::none_of(keys, applies)) {
+      refuse(section, keys, key, in_force);
+    }
+  }
+}
+
+}  // namespace plexaura

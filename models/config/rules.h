@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/config/config.h"
+
+namespace plexaura {
+
+// "a whole number >= 1", "a list of numbers > 0 and <= 1": `what`, and the ends of the range that it has.
+std::string rule_of(std::string_view what, const IntegerRange& range);
+std::string rule_of(std::string_view what, const NumberRange& range);
+
+// "sgd, adam or lars"
+std::string joined_with_or(const std::vector<std::string>& words);
+
+// A value as YAML on one line. Texts are in quotes, and numbers are the shortest text that reads back as they are.
+std::string to_yaml(const std::string& text);
+std::string to_yaml(bool value);
+std::string to_yaml(std::int64_t value);
+std::string to_yaml(double value);
+std::string to_yaml(const std::vector<std::string>& values);
+std::string to_yaml(const std::vector<std::int64_t>& values);
+std::string to_yaml(const std::vector<double>& values);
+
+}  // namespace plexaura
