@@ -261,17 +261,21 @@ TEST_CASE("keys that are wrong are reported with line, column and the nearest on
   CHECK(contains(error_of("  name: resnet\n  depth: 51\n", {3, 64, 64}, 3),
                  "x.yaml:3:10: model.depth is '51'"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n  stages: [1]\n", {3, 64, 64}, 3), "x.yaml:3:10"));
-  CHECK(contains(error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3), "'block'"));
+  CHECK(
+      contains(error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3),
+               "x.yaml:4:10: model.block has no effect here, because model.stages is not given; remove it"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n", {784}, 3),
                  "x.yaml:2:9: model.name is resnet, which takes images"));
 }
 
-TEST_CASE("an unknown key of a layer is reported before what follows from it") {
+TEST_CASE("a key of a layer without effect is reported before what follows from it") {
   const std::string text = error_of(
       "  name: convnet\n  layers:\n    - {type: conv, channels: 4, kernel: 3, units: 3}\n    - {type: "
       "flatten}\n",
       {1, 6, 6}, 3);
-  CHECK(contains(text, "unknown key 'units' in model.layers[0]"));
+  CHECK(contains(text,
+                 "model.layers[0].units has no effect here, because model.layers[0].type is conv; remove it, "
+                 "or choose linear"));
 }
 
 TEST_CASE("a ResNet can be described by its stages") {
