@@ -14,7 +14,7 @@
 
 namespace plexaura {
 
-// What the section `data` says of the samples. How they are read in training is in TrainerOptions.
+// Holds what the section `data` says of the samples. TrainerOptions holds how they are read in training.
 struct DataOptions {
   PixelOptions pixels = {};  // with the format
   std::filesystem::path path = {};
@@ -38,8 +38,8 @@ struct DataOptions {
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 
-// Who reads the data: a run that trains, or a model that was trained before, which may be used on all rows, or on
-// samples that are elsewhere.
+// The data is read to train, or for a model that was trained before: to evaluate it, for which all rows may be used, or
+// to predict, for which the samples are elsewhere.
 enum class DataUse : std::uint8_t { train, evaluate, predict };
 
 // The keys of the section `data` that fill the options.

@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// How images are read in validation and for --predict.
+// Returns the options by which images are read in validation and for --predict.
 ImageFolderOptions without_augmentation(ImageFolderOptions options);
 
 // Read the files of --predict: tables without labels, whose rows have the columns of `trained` and, if

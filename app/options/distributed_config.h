@@ -10,10 +10,11 @@ namespace plexaura {
 // Reads the section `distributed`, when what the other sections say is in `run`.
 void read_distributed(const Section& distributed, RunOptions& run);
 
-// What is needed before the rest is read: what the section `distributed` alone says, nothing else in the options.
+// Reads the section `distributed` alone, for use before the other sections can be read. Its keys are not checked against
+// other sections.
 RunOptions read_distributed_alone(const Config& config);
 
-// What happens when a rank dies where the file does not say it.
+// The default of distributed.on_loss, which follows from the other keys of the section.
 OnLoss default_on_loss(const RunOptions& run);
 
 // What a parameter server does not take in, for whoever starts it.

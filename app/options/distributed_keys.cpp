@@ -11,7 +11,7 @@ namespace {
 constexpr double shortest_deadline = 0.1;       // seconds: a message between hosts takes a part of it
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
-// The need of a key that is for the strategies of which this is true.
+// Returns the need of a key that has an effect with the strategies for which `is_true`.
 template <class F>
 Need strategies_where(F is_true, const std::string& why = {}) {
   Need need{.key = "strategy", .why = why};

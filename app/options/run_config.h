@@ -27,11 +27,10 @@ inline constexpr std::string_view device_algorithm = "device";
 struct RunOptions {
   ArenaTypes types = {};  // training.precision
   StrategyOptions strategy = {};
-  CommunicatorOptions communicator = {};  // without its algorithm
-  std::string algorithm = "auto";         // of the sums that the strategy makes
-  std::optional<std::int64_t> bucket_bytes =
-      {};  // none: trainer.bucket_bytes, where none is found to be faster
-  bool finds_buckets = false;
+  CommunicatorOptions communicator = {};          // without its algorithm
+  std::string algorithm = "auto";                 // of the sums that the strategy makes
+  std::optional<std::int64_t> bucket_bytes = {};  // as the file has them; none: auto
+  bool finds_buckets = false;  // trainer.bucket_bytes is where no other size is found to be faster
   // Steps, where processors are of several kinds and the strategy does not align them.
   std::int64_t rebroadcast_every = 100;
   OnLoss on_loss = OnLoss::end;
@@ -44,7 +43,7 @@ struct RunOptions {
 // that know the whole run; 0 where none is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// What is needed before the rest is read: the folder of checkpoints, empty for none.
+// Reads output.dir, the folder of checkpoints, before the other sections can be read; empty for none.
 std::filesystem::path read_output_folder(const Config& config);
 
 }  // namespace plexaura

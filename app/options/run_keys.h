@@ -14,7 +14,7 @@ namespace plexaura {
 
 enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle };
 
-// What the section `training` says of numbers that others are computed from.
+// Holds what the section `training` says where options are computed from it.
 struct TrainingInput {
   std::int64_t samples = 0;  // of the training set; 0: none is open
   int ranks = 1;
@@ -29,13 +29,13 @@ struct TrainingInput {
   CosineDecay cosine = {};
   OneCycle one_cycle = {};
 
-  // Of all ranks, as given; none where neither or both keys are given.
+  // Returns the samples of a step over all ranks; none where neither or both keys are given.
   std::optional<std::int64_t> samples_of_batch() const;
-  // The same, but no more than there are.
+  // Returns the same, but no more than the training set has.
   std::int64_t samples_of_step() const;
 };
 
-// The keys that fill these members.
+// Each table fills these members.
 std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
 std::vector<Key> reading_keys(TrainerOptions& trainer);
 std::vector<Key> distributed_keys(RunOptions& run);
@@ -44,8 +44,8 @@ std::vector<Key> output_keys(TrainerOptions& trainer);
 // All keys of a configuration.
 std::vector<KeyText> all_key_texts();
 
-// What --describe prints: the keys of which `path` is the name or the beginning, such as "training.optimizer"; all for an
-// empty path. Throws UserError where there is none.
+// Returns the output of --describe: the keys of a section such as "training.optimizer", or one key; all for an empty
+// path. Throws UserError where there is no such key or section.
 std::string describe_keys(const std::string& path);
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/options/run_keys.h"
+#include "models/config/rules.h"
 
 namespace plexaura {
 
@@ -16,15 +17,15 @@ Words tuning_words(Tuning& tuning) {
   return one_of(tuning, {{"cached", Tuning::cached}, {"measure", Tuning::measure}, {"off", Tuning::off}});
 }
 
-// PLEXAURA_TUNING stands for the key where the file does not have it.
+// Takes the value of PLEXAURA_TUNING where the file does not have the key.
 void preset_tuning(Tuning& tuning) {
   const char* preset = std::getenv("PLEXAURA_TUNING");
   if (preset == nullptr) return;
   const Words modes = tuning_words(tuning);
   const auto found = std::ranges::find(modes.words, preset);
   if (found == modes.words.end())
-    throw UserError(
-        fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be cached, measure or off", preset));
+    throw UserError(fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be {}", preset,
+                                joined_with_or(modes.words)));
   modes.choose(static_cast<std::size_t>(found - modes.words.begin()));
 }
 

@@ -31,7 +31,7 @@ IntegerRange whole_range_of(const Key& key) {
   return whole;
 }
 
-// How each type of a key is read. `name` is the last part of its name.
+// Reads each type of a key. `name` is the last part of the key's name.
 class Reader {
  public:
   Reader(const Section& section, const Key& key, const std::string& name)
@@ -97,7 +97,7 @@ struct Writer {
   }
 };
 
-// As a need has it.
+// Returns a text as Need::values has it.
 std::string without_quotes(std::string yaml) {
   return yaml.starts_with('"') ? yaml.substr(1, yaml.size() - 2) : yaml;
 }
@@ -109,7 +109,7 @@ std::pair<Section, std::string> place_of(const Section& section, const std::stri
   return {section.section(name.substr(0, dot)), name.substr(dot + 1)};
 }
 
-// Marks the key as known, too.
+// Returns whether the key is written, and marks it as known.
 bool is_written(const Section& section, const std::string& name) {
   if (!section.has(name.substr(0, name.find('.')))) return false;
   const auto [within, last] = place_of(section, name);
@@ -127,34 +127,29 @@ std::string path_in(const Section& section, const std::string& name) {
   return section.path().empty() ? name : section.path() + '.' + name;
 }
 
-// "training.optimizer.name is adam"
-std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const InForce& in_force,
-                               const Need& need) {
+// "training.optimizer.name is adam; remove it, or choose sgd or lars"
+std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const Key& key,
+                               const InForce& in_force) {
+  const Need& need = key.needs;
+  const std::string path = path_in(section, need.key);
   const auto found = in_force.find(need.key);
-  if (found != in_force.end())
-    return fmt::format("{} is {}{}{}", path_in(section, need.key), found->second,
-                       need.why.empty() ? "" : ", ", need.why);
-  const auto other = std::ranges::find(keys, need.key, &Key::name);
-  if (other != keys.end() && !is_met(other->needs, in_force))
-    return why_without_effect(section, keys, in_force, other->needs);
-  return path_in(section, need.key) + " is not given";
-}
-
-// The values that would give a key an effect: "sgd or lars".
-std::string alternatives_of(const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
+  if (found == in_force.end()) {
+    const auto other = std::ranges::find(keys, need.key, &Key::name);
+    if (other != keys.end() && !is_met(other->needs, in_force))
+      return why_without_effect(section, keys, *other, in_force);
+    return fmt::format("{0} is not given; remove it, or give {0}", path);
+  }
   std::vector<std::string> values;
-  if (!in_force.contains(key.needs.key)) return {};
   for (const Key& other : keys)
-    if (other.name == key.name && other.needs.key == key.needs.key)
+    if (other.name == key.name && other.needs.key == need.key)
       values.insert(values.end(), other.needs.values.begin(), other.needs.values.end());
-  return fmt::format(", or choose {}", joined_with_or(values));
+  return fmt::format("{} is {}{}{}; remove it, or choose {}", path, found->second,
+                     need.why.empty() ? "" : ", ", need.why, joined_with_or(values));
 }
 
 void refuse(const Section& section, const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
   const auto [within, last] = place_of(section, key.name);
-  throw within.error(last, fmt::format("has no effect here, because {}; remove it{}",
-                                       why_without_effect(section, keys, in_force, key.needs),
-                                       alternatives_of(keys, key, in_force)));
+  throw within.error(last, "has no effect here, because " + why_without_effect(section, keys, key, in_force));
 }
 
 void read_key(const Section& section, const Key& key) {

@@ -44,15 +44,15 @@ using KeyTarget =
                  std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
                  std::optional<std::vector<std::int64_t>>*, Words, std::vector<Section>*>;
 
-// What a key needs to have an effect: that another key, before it in its table, has one of these values, or, without
-// values, that it is given.
+// A key may need another one, which stands before it in its table, to have an effect: with one of these values, or, where
+// there are none, with any.
 struct Need {
   std::string key = {};
   std::vector<std::string> values = {};
   std::string why = {};  // may follow a value that does not fit: "which sums no gradients"
 };
 
-// A default that is known only once the keys before are read.
+// A default that depends on the keys before.
 struct LateDefault {
   std::string shown = {};          // for descriptions, as YAML; empty: the key has no default there
   std::function<void()> set = {};  // into the member

@@ -18,7 +18,7 @@ constexpr NumberRange count{.minimum = 1, .maximum = 1 << 24};
 constexpr NumberRange window{.minimum = 1, .maximum = 1 << 12};
 constexpr NumberRange border{.minimum = 0, .maximum = 1 << 12};
 
-// How many outputs a layer may have whose weight holds `each` elements for one, so that all can be counted.
+// Returns how many outputs a layer may have whose weight holds `each` elements for one, so that all can be counted.
 double most_outputs(std::int64_t each) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 59;
   return static_cast<double>(std::max<std::int64_t>(most_elements / each, 1));
@@ -32,7 +32,7 @@ std::string prefix_of(const std::string& type) {
   return type == "batch_norm" ? "bn" : type;
 }
 
-// How many inputs meet in each output, of a window of one element.
+// Returns how many inputs meet in an output whose window has one element.
 std::int64_t inputs_of(const std::string& type, const Shape& x) {
   if (type != "linear") return channels_of(x);
   return x.rank() > 0 ? x[x.rank() - 1] : 1;

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// What a YAML list says of one layer.
+// Holds what a YAML list says of one layer.
 struct LayerKeys {
   std::string type = {};
   std::string name = {};
@@ -31,9 +31,9 @@ struct LayerKeys {
   std::vector<Section> shortcut = {};
 };
 
-// Where a layer stands, on which some defaults and limits of its keys depend.
+// The place of a layer in its net, on which some defaults and limits of its keys depend.
 struct LayerPlace {
-  Shape input = {};  // one sample
+  Shape input = {};  // of one sample
   std::int64_t classes = 1;
   std::map<std::string, int> numbers = {};  // of the layers before with a name of this kind: "conv"
 };

@@ -21,7 +21,7 @@ class LayerNet final : public Model {
   std::unique_ptr<layers::Sequential> layers_;
 };
 
-// What the section `model` says of a list of layers.
+// Holds what the section `model` says of a list of layers.
 struct LayerNetKeys {
   std::vector<Section> layers = {};
   std::string initialiser = "lecun_uniform";

@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// What the section `data` says of pixels.
+// Holds what the section `data` says of pixels.
 struct PixelOptions {
   std::string format = {};
   double mean = 0;  // of format idx
@@ -19,11 +19,11 @@ struct PixelOptions {
 // The keys `mean` and `stddev`, which need the key `format` before them.
 std::vector<Key> pixel_keys(PixelOptions& options);
 
-// How images are normalised; the default PixelScale where the format has none. Throws UserError, with the line and column in
+// Returns how images are normalised; the default PixelScale where the format has none. Throws UserError, with the line and column in
 // the section `data`, unless images of colours have three numbers.
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data);
 
-// The same from the section `data` alone, for a program that reads nothing else there.
+// Reads the same from the section `data`, for a program that reads nothing else there.
 PixelScale read_pixel_scale(const Section& data);
 
 }  // namespace plexaura

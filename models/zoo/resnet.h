@@ -52,7 +52,7 @@ class ResNet final : public Model {
   std::unique_ptr<layers::Linear> fc_;
 };
 
-// What the section `model` says of a ResNet.
+// Holds what the section `model` says of a ResNet.
 struct ResNetKeys {
   std::optional<std::string> depth = {};
   std::optional<std::vector<std::int64_t>> stages = {};

@@ -261,9 +261,10 @@ TEST_CASE("keys that are wrong are reported with line, column and the nearest on
   CHECK(contains(error_of("  name: resnet\n  depth: 51\n", {3, 64, 64}, 3),
                  "x.yaml:3:10: model.depth is '51'"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n  stages: [1]\n", {3, 64, 64}, 3), "x.yaml:3:10"));
-  CHECK(
-      contains(error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3),
-               "x.yaml:4:10: model.block has no effect here, because model.stages is not given; remove it"));
+  CHECK(contains(
+      error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3),
+      "x.yaml:4:10: model.block has no effect here, because model.stages is not given; remove it, or give "
+      "model.stages"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n", {784}, 3),
                  "x.yaml:2:9: model.name is resnet, which takes images"));
 }

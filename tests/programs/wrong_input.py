@@ -96,7 +96,7 @@ class WrongInput(MistakeTest):
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
         self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd or lars$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
-        self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
+        self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
@@ -201,7 +201,7 @@ class WrongInput(MistakeTest):
 
     def test_two_ways_to_hold_out(self):
         self.check("data.validation_share and folds are both given; give one of them$", "mlp", *self.iris("data.folds=5", "data.validation_share=0.1"))
-        self.check("data.fold needs folds, the number of parts$", "mlp", *self.iris("data.fold=1"))
+        self.check("data.fold has no effect here, because data.folds is not given; remove it, or give data.folds$", "mlp", *self.iris("data.fold=1"))
 
     def test_backends(self):
         if (support.BUILD / "core/plexaura_cuda.so").exists():
@@ -409,8 +409,8 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'output.dir'", self.command("mlp", *self.iris("output.dir=")), self.command("mlp", *self.iris("output.dir=run")))
         self.check_apart("^the ranks differ in '--weights'", iris, [*iris, "--weights", "any.safetensors"])
         for option in ("--help", "--version"):
-            self.check_apart("^the ranks differ in '--help or --version': rank 1 has 'given', but rank 0 has 'not given'", iris, [*iris, option])
-            self.check_apart("^the ranks differ in '--help or --version'", [*iris, option], iris)
+            self.check_apart("^the ranks differ in '--help, --version or --describe': rank 1 has 'given', but rank 0 has 'not given'", iris, [*iris, option])
+            self.check_apart("^the ranks differ in '--help, --version or --describe'", [*iris, option], iris)
         self.check_apart("--bogus", iris, [*iris, "--bogus"])
 
     def test_another_processor(self):

@@ -29,6 +29,15 @@ TEST_CASE("options may stand before the YAML file, as --help shows them") {
   CHECK(skip.skip == Words{"fc1.*", "fc2.*"});
 }
 
+TEST_CASE("--describe needs no file, and describes all keys or a part") {
+  CHECK(parse({"--describe"}).message.find("\ntraining.epochs: ") != std::string::npos);
+  CHECK(parse({"--describe", "output.keep"})
+            .message.starts_with("output.keep: a whole number >= 1; default 1\n"));
+  CHECK(user_error([] {
+          parse({"--describe", "run.yaml"});
+        }).find("'run.yaml' is no key or section") != std::string::npos);
+}
+
 TEST_CASE("--predict takes several files, and says so where one of them was to be the YAML file") {
   const CommandLine line = parse({"run.yaml", "--predict", "a.png", "b.png"});
   CHECK(line.config == "run.yaml");

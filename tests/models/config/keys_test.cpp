@@ -208,7 +208,7 @@ TEST_CASE("a key that lacks what it needs is refused with the reason, and has no
             .ends_with("because distributed.strategy is elastic; remove it, or choose allreduce or local"));
   CHECK(said("ratio: 0.5").ends_with("because distributed.compression is none; remove it, or choose top-k"));
   CHECK(said("{strategy: elastic, ratio: 0.5}")
-            .ends_with("because distributed.strategy is elastic; remove it"));
+            .ends_with("because distributed.strategy is elastic; remove it, or choose allreduce or local"));
   CHECK(said("{strategy: local, compression: top-k}").ends_with("it must be one of none, bf16"));
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a key may need that another is given") {
   const std::vector<Key> keys{{.name = "folds", .into = &folds},
                               {.name = "fold", .into = &fold, .needs = {.key = "folds"}}};
   CHECK(user_error([&] { read_keys(parsed("fold: 1").root(), keys); }) ==
-        "iris.yaml:1:7: fold has no effect here, because folds is not given; remove it");
+        "iris.yaml:1:7: fold has no effect here, because folds is not given; remove it, or give folds");
   read_keys(parsed("{fold: 1, folds: 2}").root(), keys);
   CHECK(fold == 1);
 }
