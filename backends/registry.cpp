@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/portable/portable.h"
 #include "backends/plugin_loader.h"
 #include "core/base/error.h"
 
@@ -77,7 +76,6 @@ std::unique_ptr<DescribedBackend> open_described_backend(std::string_view name_w
   BackendOptions options{{"describe", device}};
   if (name.size() < name_with_options.size())
     add_options(name_with_options.substr(name.size() + 1), name, options);
-  register_portable_kernels();
   auto backend = open_plugin(*file, options);
   return std::unique_ptr<DescribedBackend>(&dynamic_cast<DescribedBackend&>(*backend.release()));
 }
@@ -90,7 +88,6 @@ std::unique_ptr<Backend> open_backend(std::string_view name_with_options, Backen
   if (!is_built_in && !file) throw_missing(name);
   if (name.size() < name_with_options.size())
     add_options(name_with_options.substr(name.size() + 1), name, options);
-  register_portable_kernels();
   if (!is_built_in) return open_plugin(*file, options);
   require_no_options(name, options);
   return backend->make();

@@ -3,8 +3,8 @@
 # says so already is left alone.
 set(folder ${SOURCE}/backends/${BACKEND})
 file(GLOB_RECURSE files ${folder}/*.cpp ${folder}/*.cu ${folder}/*.h)
-file(GLOB shared ${SOURCE}/core/loops/* ${SOURCE}/core/host/* ${SOURCE}/backends/regions/*)
-file(GLOB headers ${SOURCE}/core/ops/*.h ${SOURCE}/core/ops/*.def ${SOURCE}/core/tensor/*.h ${SOURCE}/core/device/*.h)
+file(GLOB shared ${SOURCE}/core/loops/* ${SOURCE}/core/ops/* ${SOURCE}/core/host/* ${SOURCE}/backends/regions/*)
+file(GLOB headers ${SOURCE}/core/tensor/*.h ${SOURCE}/core/device/*.h)
 set(text "${COMPILER}")
 foreach(file ${files} ${shared} ${headers})
   file(SHA256 ${file} hash)

@@ -17,7 +17,7 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/with_ccache)
 endif()
 
-# Kernels are compiled with -O3 (backends/CMakeLists.txt); the rest of the code is as fast, and compiles sooner, with less.
+# Kernels are compiled with -O3 (plexaura_kernels); the rest of the code is as fast, and compiles sooner, with less.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
@@ -74,6 +74,17 @@ function(plexaura_library name type)
   target_include_directories(plexaura_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_property(GLOBAL APPEND PROPERTY plexaura_libraries plexaura_${name})
+endfunction()
+
+# plexaura_kernels(TARGET): TARGET holds kernels, which are loops over numbers. They want all optimisation that a build allows and the
+# threads of OpenMP, whose runtime the thread sanitizer does not know. How well they are optimised shall not depend on what else is in
+# their folder.
+function(plexaura_kernels target)
+  target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Release>,-O3,$<$<NOT:$<CONFIG:Debug>>:-O1>>)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  if(NOT PLEXAURA_SANITIZE STREQUAL "thread")
+    target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
 endfunction()
 
 # plexaura_sources(VARIABLE FOLDERS...): the sources right in these folders of the current directory

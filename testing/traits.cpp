@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/device/host_kernel.h"
 
 namespace plexaura::testing {
 
@@ -51,7 +50,7 @@ class TraitCheck {
     for (Tensor& input : inputs) from.push_back({input.data(), &input.type()});
     for (Tensor& result : results) to.push_back({result.data(), &result.type()});
     if (alias) to[alias->output].data = inputs[alias->input].data();
-    find_host_kernel(op_.name())(HostCall{op_, from, to});
+    op_.reference()(op_, {from, to});
     if (alias) results[alias->output] = inputs[alias->input];
     return results;
   }
@@ -120,7 +119,7 @@ CaseReport check_traits(const OpCase& op_case, DType dtype) {
   op_case.build(graph, inputs);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const NodeRecord& record = graph.record(id);
-    if (record.op->name() == op_case.op && find_host_kernel(op_case.op) != nullptr)
+    if (record.op->name() == op_case.op && record.op->reference() != nullptr)
       return TraitCheck(graph, record).report();
   }
   return {};

@@ -11,7 +11,6 @@
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/kernel_cache.h"
 #include "backends/cpu/kernel_code.h"
-#include "backends/cpu/portable/portable.h"
 #include "backends/cpu/threads.h"
 #include "core/host/costs.h"
 #include "core/host/host_adapter.h"
@@ -78,9 +77,7 @@ class CpuBackend final : public Backend {
               fmt::format("{}, {}, {}", instructions, thread_text(), processor()),
               costs::bytes_of_reorders,
               kernel_code_stamp()},
-        sources_(std::move(sources)) {
-    register_portable_kernels();
-  }
+        sources_(std::move(sources)) {}
 
   const BackendInfo& info() const override { return info_; }
 
@@ -102,7 +99,7 @@ class CpuBackend final : public Backend {
     return all;
   }
 
-  // All that the sources offer; the portable kernels only for a node for which they offer nothing with an
+  // All that the sources offer; the op's reference kernel only for a node for which they offer nothing with an
   // estimate.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;

@@ -171,12 +171,14 @@ class Binder {
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty() && needs_ranks(region)) return bind_collective(region, query);
     if (candidates.empty())
-      throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
-                                  name_of(graph(), region.nodes.back()), backend_.info().name, region.kind,
-                                  backend_.info().host_memory
-                                      ? "register one with register_host_kernel(), or use another backend"
-                                      : "programs can register kernels for the backend 'cpu' alone: use "
-                                        "that, or compose it of other ops"));
+      throw UserError(
+          fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
+                      name_of(graph(), region.nodes.back()), backend_.info().name, region.kind,
+                      op(region.nodes.back()).reference() == nullptr
+                          ? "give the op a member compute() and use the backend 'cpu', or compose "
+                            "it of other ops"
+                          : "the backend 'cpu' runs the op's own compute(): use that, or compose it "
+                            "of other ops"));
     const auto reorders = [&](const Candidate& candidate) {
       return seconds_of_reorders(region, candidate, targets);
     };

@@ -4,12 +4,14 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/base/export.h"
 #include "core/graph/fields.h"
 #include "core/graph/node.h"
+#include "core/tensor/host_view.h"
 
 namespace plexaura {
 
@@ -44,7 +46,7 @@ struct OpTraits {
   bool random = false;      // two equal ones are two draws: never merged
   bool view = false;        // output 0 is input 0 under another shape, element by element in row-major order
   bool collective = false;  // needs other ranks: runs at a host point, unless the backend offers a kernel
-  // Element i of each output depends on nothing but the elements that broadcasting puts beside it. Its portable
+  // Element i of each output depends on nothing but the elements that broadcasting puts beside it. Its reference
   // kernel reads all of them before it writes element i, so that an output may lie where an input of its type
   // lies.
   bool elementwise = false;
@@ -54,9 +56,16 @@ struct OpTraits {
   std::vector<std::size_t> wide_inputs = {};  // stay in float32 where the op computes in 16 bits
 };
 
-// An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is
-// four duties and a named options struct. It is known everywhere by its name, never by its C++ type, so that
-// op and kernels may live in different shared objects.
+class Op;
+
+// The reference kernel of an op, for every dtype that the op allows: what all other kernels are compared with, and what
+// a backend may run where it has no kernel of its own. It is simple and exact, allocates nothing, and its results do
+// not depend on the number of threads. 16-bit floats are computed and added up in float, sums of float32 in double. It
+// may be called from several threads at a time. `op` is the op that returned it.
+using HostKernel = void (*)(const Op& op, const HostCall& call);
+
+// An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is a name, a
+// shape rule, a gradient, a reference kernel and a named options struct.
 class PLEXAURA_API Op {
  public:
   virtual ~Op();
@@ -73,14 +82,16 @@ class PLEXAURA_API Op {
   // the inputs. Default: throws UserError, "has no gradient".
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
+  // Null for an op that has none. Default: none; OpOf returns the op's compute().
+  virtual HostKernel reference() const { return nullptr; }
+
   // Its options, from which printing, hashing and equality come. Default: none.
   virtual Description description() const { return {}; }
 
   virtual OpTraits traits() const { return {}; }
 };
 
-// An op with options: a struct that lists its fields as core/graph/fields.h says. Kernels read options(). A class of this
-// kind stands in the header, beside its builder; one without options stands in the source file, where nobody else sees it.
+// An op with options: a struct that lists its fields as core/graph/fields.h says. Kernels read options().
 template <class Options>
 class OpWith : public Op {
  public:
@@ -104,5 +115,24 @@ const T& op_cast(const Op& op) {
   if (const auto* own = dynamic_cast<const T*>(&op)) return *own;
   throw_wrong_class(op);
 }
+
+// The base of the op `Own`, which may have options and, as its reference kernel, a public member
+//   void compute(const HostCall& call) const;
+template <class Own, class Options = void>
+class OpOf : public std::conditional_t<std::is_void_v<Options>, Op, OpWith<Options>> {
+ public:
+  using Base = std::conditional_t<std::is_void_v<Options>, Op, OpWith<Options>>;
+  using Base::Base;
+
+  // Throws UserError if the op's class is not `Own`.
+  HostKernel reference() const override {
+    if constexpr (requires { &Own::compute; }) {
+      op_cast<Own>(*this);
+      return [](const Op& op, const HostCall& call) { static_cast<const Own&>(op).compute(call); };
+    } else {
+      return nullptr;
+    }
+  }
+};
 
 }  // namespace plexaura

@@ -39,7 +39,7 @@ class HostLaunch final : public Launch {
     const RegionPlan& plan = code_->plan;
     for (std::size_t i = 0; i < before_.size(); ++i) code_->before[i].run(before_[i].src, before_[i].dst);
     for (std::size_t i = 0; i < calls_.size(); ++i)
-      plan.calls[i].kernel(HostCall{*plan.calls[i].op, calls_[i].inputs, calls_[i].outputs});
+      plan.calls[i].kernel(*plan.calls[i].op, {calls_[i].inputs, calls_[i].outputs});
     for (std::size_t i = 0; i < after_.size(); ++i) code_->after[i].run(after_[i].src, after_[i].dst);
   }
 
@@ -96,9 +96,8 @@ class HostAdapterKernel final : public Kernel {
 bool is_reorder(const RegionQuery& query) { return query.op().name() == "reorder"; }
 
 bool has_host_kernels(const RegionQuery& query) {
-  return std::ranges::all_of(query.region.nodes, [&](NodeId node) {
-    return find_host_kernel(query.graph.record(node).op->name()) != nullptr;
-  });
+  return std::ranges::all_of(
+      query.region.nodes, [&](NodeId node) { return query.graph.record(node).op->reference() != nullptr; });
 }
 
 std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Value>& values) {

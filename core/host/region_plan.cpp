@@ -94,7 +94,7 @@ class Planner {
 
   void add_call(NodeId node) {
     const NodeRecord& record = query_.graph.record(node);
-    RegionPlan::Call call{record.op, find_host_kernel(record.op->name()), {}, {}, {}, record.types};
+    RegionPlan::Call call{record.op, record.op->reference(), {}, {}, {}, record.types};
     for (const Value input : record.inputs) {
       call.inputs.push_back(spots_.at(input));
       call.input_types.push_back(query_.type(input));

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/device/backend.h"
-#include "core/device/host_kernel.h"
 
 namespace plexaura {
 

@@ -1,10 +1,13 @@
 #include "core/ops/batch_norm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
@@ -64,7 +67,7 @@ Node centred(const Node& x, const Node& mean) { return wide(x) - by_channel(mean
 Node cube(const Node& x) { return x * square(x); }
 
 // Inputs: x, scale, shift, mean, inverse. Output: y.
-class Normalise final : public Op {
+class Normalise final : public OpOf<Normalise> {
  public:
   std::string_view name() const override { return "normalise"; }
   OpTraits traits() const override { return {.precision = Precision::follows, .wide_inputs = {1, 2, 3, 4}}; }
@@ -80,10 +83,12 @@ class Normalise final : public Op {
     const NormaliseGradResult grads = normalise_grad(of[0], of[1], of[3], of[4], request.grad_outputs[0]);
     return {grads.x, grads.scale, grads.shift, grads.mean, grads.inverse};
   }
+
+  void compute(const HostCall& call) const;
 };
 
 // Inputs: x, scale, mean, inverse, grad_out. Outputs: the gradients of x, scale, shift, mean and inverse.
-class NormaliseGrad final : public Op {
+class NormaliseGrad final : public OpOf<NormaliseGrad> {
  public:
   std::string_view name() const override { return "normalise_grad"; }
 
@@ -124,10 +129,12 @@ class NormaliseGrad final : public Op {
     return {narrow(times(over_x(k), g)), plus(times(plus(along, lost), r), times(q, sum_gc)),
             k ? -(k * sum_g) : Node(), plus(times(plus(along, lost), s), times(v, sum_gc)), narrow(to_g)};
   }
+
+  void compute(const HostCall& call) const;
 };
 
 // Inputs: x, mean, inverse, grad_mean, grad_inverse. Output: the gradient of x.
-class MomentsGrad final : public Op {
+class MomentsGrad final : public OpOf<MomentsGrad> {
  public:
   std::string_view name() const override { return "moments_grad"; }
 
@@ -152,6 +159,8 @@ class MomentsGrad final : public Op {
     return {cast(-(by_channel(steep, x.shape()) * u), x.dtype()), steep * level, -3 * (square(r) * q * along),
             level, -(cube(r) * along)};
   }
+
+  void compute(const HostCall& call) const;
 };
 
 }  // namespace
@@ -227,6 +236,154 @@ NormaliseGradResult normalise_grad(Operand x, Operand scale, Operand mean, Opera
   const std::vector<Operand> operands{x, scale, mean, inverse, grad_out};
   const std::vector<Node> results = apply_all(std::make_shared<NormaliseGrad>(), operands);
   return {results[0], results[1], results[2], results[3], results[4]};
+}
+
+namespace {
+
+using namespace portable;
+
+// x as [N, C, S]: the elements of a channel are N runs of S.
+struct Channels {
+  explicit Channels(const Shape& x) : samples(x[0]), channels(x[1]) {
+    for (std::int64_t axis = 2; axis < x.rank(); ++axis) run *= x[axis];
+  }
+
+  std::int64_t count() const { return samples * run; }
+
+  // Calls body(element) for all elements of a channel.
+  template <class Body>
+  void for_each(std::int64_t channel, const Body& body) const {
+    for (std::int64_t n = 0; n < samples; ++n) {
+      const std::int64_t first = (n * channels + channel) * run;
+      for (std::int64_t i = first; i < first + run; ++i) body(i);
+    }
+  }
+
+  std::int64_t samples;
+  std::int64_t channels;
+  std::int64_t run = 1;
+};
+
+// What has one element per channel.
+template <class T>
+using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+double element(const HostView& view, std::int64_t channel) {
+  return static_cast<double>(view.as<Statistic<T>>()[channel]);
+}
+
+template <class T>
+void store(const HostView& view, std::int64_t channel, double value) {
+  if (view.data != nullptr) view.as<Statistic<T>>()[channel] = static_cast<Statistic<T>>(value);
+}
+
+// Mean and variance.
+template <class T>
+std::pair<double, double> moments_of(const Channels& of, const T* src, std::int64_t channel) {
+  if (of.count() == 0) return {0, 0};
+  const auto count = static_cast<double>(of.count());
+  double mean = 0;
+  of.for_each(channel, [&](std::int64_t i) { mean += static_cast<double>(src[i]); });
+  mean /= count;
+  double variance = 0;
+  of.for_each(channel, [&](std::int64_t i) {
+    const double centred = static_cast<double>(src[i]) - mean;
+    variance += centred * centred;
+  });
+  return {mean, variance / count};
+}
+
+template <class T>
+void compute_moments(const HostCall& call, double epsilon) {
+  const Channels of(call.inputs[0].shape());
+  parallel_for(of.channels, of.count() * 3, [&](std::int64_t c) {
+    const auto [mean, variance] = moments_of(of, call.inputs[0].as<T>(), c);
+    store<T>(call.outputs[0], c, mean);
+    store<T>(call.outputs[1], c, variance);
+    store<T>(call.outputs[2], c, 1 / std::sqrt(variance + epsilon));
+  });
+}
+
+template <class T>
+void compute_moments_grad(const HostCall& call) {
+  const Channels of(call.inputs[0].shape());
+  const T* src = call.inputs[0].as<T>();
+  T* diff_src = call.outputs[0].as<T>();
+  const auto count = static_cast<double>(of.count());
+  parallel_for(of.channels, of.count(), [&](std::int64_t c) {
+    const double mean = element<T>(call.inputs[1], c);
+    const double inverse = element<T>(call.inputs[2], c);
+    const double level = element<T>(call.inputs[3], c) / count;
+    const double tilt = inverse * inverse * inverse * element<T>(call.inputs[4], c) / count;
+    of.for_each(
+        c, [=](std::int64_t i) { diff_src[i] = T(level - (static_cast<double>(src[i]) - mean) * tilt); });
+  });
+}
+
+template <class T>
+void compute_normalise(const HostCall& call) {
+  const Channels of(call.inputs[0].shape());
+  const T* src = call.inputs[0].as<T>();
+  T* dst = call.outputs[0].as<T>();
+  parallel_for(of.channels, of.count(), [&](std::int64_t c) {
+    const double factor = element<T>(call.inputs[1], c) * element<T>(call.inputs[4], c);
+    const double shift = element<T>(call.inputs[2], c);
+    const double mean = element<T>(call.inputs[3], c);
+    of.for_each(c,
+                [=](std::int64_t i) { dst[i] = T((static_cast<double>(src[i]) - mean) * factor + shift); });
+  });
+}
+
+template <class T>
+void compute_normalise_grad(const HostCall& call) {
+  const Channels of(call.inputs[0].shape());
+  const T* src = call.inputs[0].as<T>();
+  const T* diff_dst = call.inputs[4].as<T>();
+  T* diff_src = call.outputs[0].as<T>();
+  parallel_for(of.channels, of.count() * 3, [&](std::int64_t c) {
+    const double scale = element<T>(call.inputs[1], c);
+    const double mean = element<T>(call.inputs[2], c);
+    const double inverse = element<T>(call.inputs[3], c);
+    double sum = 0;
+    double along = 0;
+    of.for_each(c, [&](std::int64_t i) {
+      const auto grad = static_cast<double>(diff_dst[i]);
+      sum += grad;
+      along += grad * (static_cast<double>(src[i]) - mean);
+    });
+    store<T>(call.outputs[1], c, inverse * along);
+    store<T>(call.outputs[2], c, sum);
+    store<T>(call.outputs[3], c, -scale * inverse * sum);
+    store<T>(call.outputs[4], c, scale * along);
+    if (diff_src == nullptr) return;
+    const double factor = scale * inverse;
+    of.for_each(c, [=](std::int64_t i) { diff_src[i] = T(static_cast<double>(diff_dst[i]) * factor); });
+  });
+}
+
+}  // namespace
+
+void Moments::compute(const HostCall& call) const {
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { compute_moments<T>(call, options().epsilon); });
+}
+
+void MomentsGrad::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { compute_moments_grad<T>(call); });
+}
+
+void Normalise::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { compute_normalise<T>(call); });
+}
+
+void NormaliseGrad::compute(const HostCall& call) const {
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { compute_normalise_grad<T>(call); });
 }
 
 }  // namespace plexaura

@@ -49,12 +49,13 @@ PLEXAURA_API Node batch_norm_inference(Operand x, Operand scale, Operand shift, 
                                        Operand variance, BatchNormOptions options = {});
 
 // Inputs: x. Outputs: mean, variance, inverse.
-class PLEXAURA_API Moments final : public OpWith<BatchNormOptions> {
+class PLEXAURA_API Moments final : public OpOf<Moments, BatchNormOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "moments"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 

@@ -1,11 +1,86 @@
 #include "core/ops/binary.h"
 
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/functors.h"
 #include "core/ops/unary.h"
 
 namespace plexaura {
 
 namespace {
+
+using namespace portable;
+
+// dst[i] = function(a[i * step_a], b[i * step_b]); steps are mostly 0 or 1, and are then known to the
+// compiler.
+template <class T, class Result, class Function>
+void run_of(const Function& function, const T* a, std::int64_t step_a, const T* b, std::int64_t step_b,
+            Result* dst, std::int64_t length) {
+  const auto loop = [&](auto of_a, auto of_b) {
+    for (std::int64_t i = 0; i < length; ++i)
+      dst[i] = Result(function(static_cast<Compute<T>>(a[i * of_a]), static_cast<Compute<T>>(b[i * of_b])));
+  };
+  constexpr std::integral_constant<std::int64_t, 0> none;
+  constexpr std::integral_constant<std::int64_t, 1> one;
+  if (step_a == 1 && step_b == 1)
+    loop(one, one);
+  else if (step_a == 1 && step_b == 0)
+    loop(one, none);
+  else if (step_a == 0 && step_b == 1)
+    loop(none, one);
+  else
+    loop(step_a, step_b);
+}
+
+template <class T, class Result, class Function>
+void broadcast_binary(const HostCall& call, const Function& function, std::int64_t cost) {
+  const T* a = call.inputs[0].as<T>();
+  const T* b = call.inputs[1].as<T>();
+  Result* dst = call.outputs[0].as<Result>();
+  const auto walk = broadcast_walk(call.outputs[0].shape(), call.inputs[0].shape(), call.inputs[1].shape());
+  const auto [step_a, step_b] = walk.run_strides();
+  parallel_pieces(walk.elements(), cost,
+                  [&, step_a = step_a, step_b = step_b](std::int64_t begin, std::int64_t end) {
+                    walk.runs(begin, end, [&](std::int64_t first, const auto& offsets, std::int64_t length) {
+                      run_of(function, a + offsets[0], step_a, b + offsets[1], step_b, dst + first, length);
+                    });
+                  });
+}
+
+const double* numbers_of(const Op& op) { return op_cast<FunctionOp>(op).options().values.data(); }
+
+template <template <class, class> class Functor, std::int64_t cost>
+void compute_numbers(const Op& op, const HostCall& call) {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (!std::is_same_v<T, bool>)
+      broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(numbers_of(op)), cost);
+  });
+}
+
+template <template <class, class> class Functor, std::int64_t cost>
+void compute_any(const Op& op, const HostCall& call) {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    broadcast_binary<T, bool>(call, Functor<Compute<T>, StdMath>(numbers_of(op)), cost);
+  });
+}
+
+template <template <class, class> class Functor, std::int64_t cost>
+void compute_floats(const Op& op, const HostCall& call) {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(numbers_of(op)), cost);
+  });
+}
+
+constexpr FunctionKernel binary_kernels[] = {
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost)
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost) {#name, compute_##dtypes<functors::Functor, cost>},
+#include "core/ops/ops.def"
+};
 
 struct Operands {
   const Node& a;
@@ -25,6 +100,7 @@ class BinaryOp final : public FunctionOp {
         precision_(precision) {}
 
   std::string_view name() const override { return name_; }
+  HostKernel reference() const override { return kernel_of(name_, binary_kernels); }
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -52,6 +128,7 @@ class CompareOp final : public FunctionOp {
   explicit CompareOp(std::string_view name) : OpWith({}), name_(name) {}
 
   std::string_view name() const override { return name_; }
+  HostKernel reference() const override { return kernel_of(name_, binary_kernels); }
   OpTraits traits() const override { return {.elementwise = true, .precision = Precision::follows}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -65,7 +142,7 @@ class CompareOp final : public FunctionOp {
   std::string_view name_;
 };
 
-class Where final : public Op {
+class Where final : public OpOf<Where> {
  public:
   std::string_view name() const override { return "where"; }
   OpTraits traits() const override { return {.elementwise = true, .precision = Precision::follows}; }
@@ -83,6 +160,8 @@ class Where final : public Op {
     const Node& grad = request.grad_outputs[0];
     return {Node(), plexaura::where(condition, grad, 0), plexaura::where(condition, 0, grad)};
   }
+
+  void compute(const HostCall& call) const;
 };
 
 // The gradient of maximum and minimum for one operand. Operands that are equal share it.
@@ -217,6 +296,27 @@ Node where(Operand condition, Operand a, Operand b) {
   const Node like = a.is_number() ? b.node() : a.node();
   return apply(std::make_shared<Where>(),
                {Operand(flags, condition.where()), a.node_like(like), b.node_like(like)});
+}
+
+void Where::compute(const HostCall& call) const {
+  const HostView& result = call.outputs[0];
+  if (result.data == nullptr) return;
+  const auto walk =
+      broadcast_walk(result.shape(), call.inputs[0].shape(), call.inputs[1].shape(), call.inputs[2].shape());
+  const auto steps = walk.run_strides();
+  dispatch(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    const bool* condition = call.inputs[0].as<bool>();
+    const T* a = call.inputs[1].as<T>();
+    const T* b = call.inputs[2].as<T>();
+    T* dst = result.as<T>();
+    parallel_pieces(walk.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
+      walk.runs(begin, end, [&](std::int64_t first, const auto& offsets, std::int64_t length) {
+        for (std::int64_t i = 0; i < length; ++i)
+          dst[first + i] = condition[offsets[0] + i * steps[0]] ? a[offsets[1] + i * steps[1]]
+                                                                : b[offsets[2] + i * steps[2]];
+      });
+    });
+  });
 }
 
 }  // namespace plexaura

@@ -1,7 +1,9 @@
 #include "core/ops/concat.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "core/loops/loops.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/slice.h"
 
@@ -45,6 +47,24 @@ std::vector<Node> Concat::vjp(const VjpRequest& request) const {
 
 Node concat(std::vector<Operand> parts, std::int64_t axis) {
   return apply_all(std::make_shared<Concat>(ConcatOptions{axis}), parts)[0];
+}
+
+void Concat::compute(const HostCall& call) const {
+  const HostView& result = call.outputs[0];
+  if (result.data == nullptr || result.elements() == 0) return;
+  const std::int64_t axis = normalise_axis(options().axis, result.shape().rank());
+  const auto element = static_cast<std::int64_t>(size_of(result.dtype()));
+  const std::int64_t behind = portable::stride_of(result.shape(), axis) * element;
+  const std::int64_t row = result.shape()[axis] * behind;
+  const std::int64_t rows = result.elements() * element / row;
+  std::int64_t first = 0;
+  for (const HostView& part : call.inputs) {
+    const std::int64_t bytes = part.shape()[axis] * behind;
+    portable::parallel_for(rows, bytes, [&](std::int64_t i) {
+      std::copy_n(part.data + i * bytes, bytes, result.data + i * row + first);
+    });
+    first += bytes;
+  }
 }
 
 }  // namespace plexaura

@@ -17,12 +17,13 @@ struct ConcatOptions {
 };
 
 // Inputs: one or more.
-class PLEXAURA_API Concat final : public OpWith<ConcatOptions> {
+class PLEXAURA_API Concat final : public OpOf<Concat, ConcatOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "concat"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 

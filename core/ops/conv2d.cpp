@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/loops/gemm.h"
+#include "core/loops/types.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 
@@ -143,6 +145,231 @@ Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOp
 
 Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options) {
   return apply(std::make_shared<Conv2dWeightGrad>(Conv2dWeightGradOptions{options, kernel}), {x, grad_out});
+}
+
+namespace {
+
+using namespace portable;
+
+// The sizes of a convolution, in channels per group, and the products of sizes that its offsets are made of.
+struct Sizes {
+  Sizes(const Shape& x, const Shape& weights, const Shape& y, const Conv2dOptions& of)
+      : options(of),
+        groups(of.groups),
+        samples(x[0]),
+        channels(weights[1]),
+        height(x[2]),
+        width(x[3]),
+        outputs(weights[0] / of.groups),
+        out_height(y[2]),
+        out_width(y[3]),
+        kernel_h(weights[2]),
+        kernel_w(weights[3]) {}
+
+  std::int64_t kernel() const { return kernel_h * kernel_w; }
+  std::int64_t pixels() const { return height * width; }
+  std::int64_t places() const { return out_height * out_width; }
+
+  // Offsets of a channel's first element. A product of the convolutions is a sample's group: product = n *
+  // groups + g.
+  std::int64_t x(std::int64_t product, std::int64_t c) const { return (product * channels + c) * pixels(); }
+  std::int64_t y(std::int64_t product, std::int64_t o) const { return (product * outputs + o) * places(); }
+  std::int64_t weights(std::int64_t g, std::int64_t o) const {
+    return (g * outputs + o) * channels * kernel();
+  }
+
+  // Where along H the kernel's row a looks from output row i; the same along W.
+  std::int64_t from_h(std::int64_t i, std::int64_t a) const {
+    return i * options.stride.h - options.padding.h + a * options.dilation.h;
+  }
+  std::int64_t from_w(std::int64_t j, std::int64_t b) const {
+    return j * options.stride.w - options.padding.w + b * options.dilation.w;
+  }
+
+  const Conv2dOptions& options;
+  std::int64_t groups;
+  std::int64_t samples;
+  std::int64_t channels;
+  std::int64_t height;
+  std::int64_t width;
+  std::int64_t outputs;
+  std::int64_t out_height;
+  std::int64_t out_width;
+  std::int64_t kernel_h;
+  std::int64_t kernel_w;
+};
+
+// dst[i] = src[first + i * step] where that lies in [0, extent), else 0.
+template <class T, class Sum>
+void gather(const T* src, std::int64_t extent, std::int64_t first, std::int64_t step, std::int64_t count,
+            Sum* dst) {
+  const std::int64_t begin = std::clamp<std::int64_t>((step - 1 - first) / step, 0, count);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(first < extent ? (extent - first + step - 1) / step : 0, begin, count);
+  std::fill(dst, dst + begin, Sum(0));
+  for (std::int64_t i = begin; i < end; ++i) dst[i] = static_cast<Sum>(src[first + i * step]);
+  std::fill(dst + end, dst + count, Sum(0));
+}
+
+// What the element (a, b) of the kernel sees of one channel from the output places [place, place + count).
+template <class T, class Sum>
+void seen_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_t b, std::int64_t place,
+             std::int64_t count, Sum* dst) {
+  while (count > 0) {
+    const std::int64_t i = place / size.out_width;
+    const std::int64_t j = place % size.out_width;
+    const std::int64_t run = std::min(count, size.out_width - j);
+    const std::int64_t row = size.from_h(i, a);
+    if (row < 0 || row >= size.height)
+      std::fill(dst, dst + run, Sum(0));
+    else
+      gather(channel + row * size.width, size.width, size.from_w(j, b), size.options.stride.w, run, dst);
+    place += run;
+    dst += run;
+    count -= run;
+  }
+}
+
+// The output element through which the element b of the kernel's axis sees an input position: its index, or
+// -1 for none.
+std::int64_t seen_from(std::int64_t position, std::int64_t offset, std::int64_t stride,
+                       std::int64_t outputs) {
+  const std::int64_t moved = position - offset;
+  if (moved < 0 || moved % stride != 0 || moved / stride >= outputs) return -1;
+  return moved / stride;
+}
+
+// The gradient of one output channel that the element (a, b) of the kernel brings to the pixels [pixel, pixel
+// + count).
+template <class T, class Sum>
+void brought_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_t b, std::int64_t pixel,
+                std::int64_t count, Sum* dst) {
+  while (count > 0) {
+    const std::int64_t column = pixel % size.width;
+    const std::int64_t run = std::min(count, size.width - column);
+    const std::int64_t i =
+        seen_from(pixel / size.width, size.from_h(0, a), size.options.stride.h, size.out_height);
+    std::fill(dst, dst + run, Sum(0));
+    if (i >= 0) {
+      const T* row = channel + i * size.out_width;
+      const std::int64_t offset = size.from_w(0, b);
+      const std::int64_t stride = size.options.stride.w;
+      std::int64_t j = std::max<std::int64_t>(0, (column - offset + stride - 1) / stride);
+      for (; j < size.out_width && offset + j * stride < column + run; ++j)
+        dst[offset + j * stride - column] = static_cast<Sum>(row[j]);
+    }
+    pixel += run;
+    dst += run;
+    count -= run;
+  }
+}
+
+// [O, C K] times the patches of x, [C K, OH OW], for each sample and group.
+template <class T>
+void forward(const HostCall& call, const Sizes& size) {
+  using Sum = Products<T>;
+  const T* src = call.inputs[0].as<T>();
+  const T* weights = call.inputs[1].as<T>();
+  const T* bias = call.inputs.size() == 3 ? call.inputs[2].as<T>() : nullptr;
+  T* dst = call.outputs[0].as<T>();
+  gemm<Sum>(
+      size.samples * size.groups, size.outputs, size.places(), size.channels * size.kernel(),
+      [&](std::int64_t product, std::int64_t o, std::int64_t k, std::int64_t count, Sum* to) {
+        const T* row = weights + size.weights(product % size.groups, o) + k;
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Sum>(row[i]);
+      },
+      [&](std::int64_t product, std::int64_t k, std::int64_t place, std::int64_t count, Sum* to) {
+        const std::int64_t ab = k % size.kernel();
+        seen_by(size, src + size.x(product, k / size.kernel()), ab / size.kernel_w, ab % size.kernel_w, place,
+                count, to);
+      },
+      [&](std::int64_t product, std::int64_t o, std::int64_t place, std::int64_t count, const Sum* from) {
+        const Sum added =
+            bias == nullptr ? Sum(0) : static_cast<Sum>(bias[product % size.groups * size.outputs + o]);
+        T* to = dst + size.y(product, o) + place;
+        for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i] + added);
+      });
+}
+
+// [C, O K] times the gradients that reach each pixel, [O K, H W], for each sample and group.
+template <class T>
+void input_grad(const HostCall& call, const Sizes& size) {
+  using Sum = Products<T>;
+  const T* weights = call.inputs[0].as<T>();
+  const T* diff_dst = call.inputs[1].as<T>();
+  T* diff_src = call.outputs[0].as<T>();
+  gemm<Sum>(
+      size.samples * size.groups, size.channels, size.pixels(), size.outputs * size.kernel(),
+      [&](std::int64_t product, std::int64_t c, std::int64_t k, std::int64_t count, Sum* to) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t o = (k + i) / size.kernel();
+          const std::int64_t ab = (k + i) % size.kernel();
+          to[i] = static_cast<Sum>(weights[size.weights(product % size.groups, o) + c * size.kernel() + ab]);
+        }
+      },
+      [&](std::int64_t product, std::int64_t k, std::int64_t pixel, std::int64_t count, Sum* to) {
+        const std::int64_t ab = k % size.kernel();
+        brought_by(size, diff_dst + size.y(product, k / size.kernel()), ab / size.kernel_w,
+                   ab % size.kernel_w, pixel, count, to);
+      },
+      [&](std::int64_t product, std::int64_t c, std::int64_t pixel, std::int64_t count, const Sum* from) {
+        T* to = diff_src + size.x(product, c) + pixel;
+        for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
+      });
+}
+
+// The patches of x, [C K, N OH OW], times the gradient, [N OH OW, O], for each group: the weights' gradient
+// transposed.
+template <class T>
+void weight_grad(const HostCall& call, const Sizes& size) {
+  using Sum = Products<T>;
+  const T* src = call.inputs[0].as<T>();
+  const T* diff_dst = call.inputs[1].as<T>();
+  T* diff_weights = call.outputs[0].as<T>();
+  const std::int64_t places = size.places();
+  gemm<Sum>(
+      size.groups, size.channels * size.kernel(), size.outputs, size.samples * places,
+      [&](std::int64_t g, std::int64_t row, std::int64_t k, std::int64_t count, Sum* to) {
+        const std::int64_t ab = row % size.kernel();
+        while (count > 0) {
+          const std::int64_t run = std::min(count, places - k % places);
+          const T* channel = src + size.x(k / places * size.groups + g, row / size.kernel());
+          seen_by(size, channel, ab / size.kernel_w, ab % size.kernel_w, k % places, run, to);
+          k += run;
+          to += run;
+          count -= run;
+        }
+      },
+      [&](std::int64_t g, std::int64_t k, std::int64_t o, std::int64_t count, Sum* to) {
+        const T* from = diff_dst + size.y(k / places * size.groups + g, o) + k % places;
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Sum>(from[i * places]);
+      },
+      [&](std::int64_t g, std::int64_t row, std::int64_t o, std::int64_t count, const Sum* from) {
+        for (std::int64_t i = 0; i < count; ++i) diff_weights[size.weights(g, o + i) + row] = T(from[i]);
+      });
+}
+
+}  // namespace
+
+void Conv2d::compute(const HostCall& call) const {
+  const HostView& y = call.outputs[0];
+  if (y.data == nullptr || y.elements() == 0) return;
+  const Sizes size(call.inputs[0].shape(), call.inputs[1].shape(), y.shape(), options());
+  dispatch_floating(y.dtype(), [&]<class T>(std::type_identity<T>) { forward<T>(call, size); });
+}
+
+void Conv2dInputGrad::compute(const HostCall& call) const {
+  const HostView& x = call.outputs[0];
+  if (x.data == nullptr || x.elements() == 0) return;
+  const Sizes size(x.shape(), call.inputs[0].shape(), call.inputs[1].shape(), options());
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) { input_grad<T>(call, size); });
+}
+
+void Conv2dWeightGrad::compute(const HostCall& call) const {
+  const HostView& weights = call.outputs[0];
+  if (weights.data == nullptr || weights.elements() == 0) return;
+  const Sizes size(call.inputs[0].shape(), weights.shape(), call.inputs[1].shape(), options());
+  dispatch_floating(weights.dtype(), [&]<class T>(std::type_identity<T>) { weight_grad<T>(call, size); });
 }
 
 }  // namespace plexaura

@@ -37,12 +37,13 @@ PLEXAURA_API Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d in
 PLEXAURA_API Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options);
 
 // Inputs: x, weights and, if there is one, bias.
-class PLEXAURA_API Conv2d final : public OpWith<Conv2dOptions> {
+class PLEXAURA_API Conv2d final : public OpOf<Conv2d, Conv2dOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "conv2d"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::narrow}; }
 };
 
@@ -56,12 +57,13 @@ struct Conv2dInputGradOptions : Conv2dOptions {
 };
 
 // Inputs: weights, grad_out.
-class PLEXAURA_API Conv2dInputGrad final : public OpWith<Conv2dInputGradOptions> {
+class PLEXAURA_API Conv2dInputGrad final : public OpOf<Conv2dInputGrad, Conv2dInputGradOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "conv2d_input_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 };
 
 struct Conv2dWeightGradOptions : Conv2dOptions {
@@ -74,12 +76,13 @@ struct Conv2dWeightGradOptions : Conv2dOptions {
 };
 
 // Inputs: x, grad_out.
-class PLEXAURA_API Conv2dWeightGrad final : public OpWith<Conv2dWeightGradOptions> {
+class PLEXAURA_API Conv2dWeightGrad final : public OpOf<Conv2dWeightGrad, Conv2dWeightGradOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "conv2d_weight_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 };
 
 }  // namespace plexaura

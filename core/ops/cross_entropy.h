@@ -39,24 +39,26 @@ struct CrossEntropyOptions {
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
 // Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label is made of other ops, not of this one.
-class PLEXAURA_API SoftmaxCrossEntropy final : public OpWith<CrossEntropyOptions> {
+class PLEXAURA_API SoftmaxCrossEntropy final : public OpOf<SoftmaxCrossEntropy, CrossEntropyOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "softmax_cross_entropy"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.saved_outputs = 1}; }
 };
 
 // The gradient with respect to the logits. Inputs: logits, labels, the saved probabilities, grad_out. No
 // kernel reads the logits: they are named because the probabilities are a function of them, which second
 // derivatives need.
-class PLEXAURA_API SoftmaxCrossEntropyGrad final : public OpWith<CrossEntropyOptions> {
+class PLEXAURA_API SoftmaxCrossEntropyGrad final : public OpOf<SoftmaxCrossEntropyGrad, CrossEntropyOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "softmax_cross_entropy_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.unread_inputs = {0}}; }
 };
 

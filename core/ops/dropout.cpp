@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/graph/graph.h"
+#include "core/loops/types.h"
+#include "core/ops/draws.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura {
@@ -56,6 +58,52 @@ Node dropout(Operand x, DropoutOptions options) {
 
 Node dropout_grad(Operand grad_out, Operand mask, double p) {
   return apply(std::make_shared<DropoutGrad>(DropoutGradOptions{p}), {grad_out, mask});
+}
+
+namespace {
+
+using namespace portable;
+
+template <class T>
+void forward(const HostCall& call, const DropoutDraws& options) {
+  const auto* random = call.inputs[1].as<std::int64_t>();
+  const philox::Draws draws(random[0], random[1], options.stream);
+  const std::int64_t first = first_index(call.inputs[0].shape(), options.batch, random[2]);
+  const auto dropped_below = static_cast<std::uint64_t>(options.p * 4294967296.0);
+  const auto scale = static_cast<Compute<T>>(1 / (1 - options.p));
+  const T* src = call.inputs[0].as<T>();
+  T* dst = call.outputs[0].as<T>();
+  bool* mask = call.outputs[1].as<bool>();
+  parallel_pieces(call.inputs[0].elements(), 20, [&](std::int64_t begin, std::int64_t end) {
+    for_each_draw(draws, first, begin, end,
+                  [&](std::int64_t i, const philox::Block& block, std::int64_t lane) {
+                    const bool kept = block.words[lane] >= dropped_below;
+                    if (dst != nullptr) dst[i] = kept ? T(static_cast<Compute<T>>(src[i]) * scale) : T(0);
+                    if (mask != nullptr) mask[i] = kept;
+                  });
+  });
+}
+
+}  // namespace
+
+void Dropout::compute(const HostCall& call) const {
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { forward<T>(call, options()); });
+}
+
+void DropoutGrad::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  const double scale = 1 / (1 - options().p);
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* diff_dst = call.inputs[0].as<T>();
+    const bool* mask = call.inputs[1].as<bool>();
+    T* diff_src = call.outputs[0].as<T>();
+    parallel_pieces(call.inputs[0].elements(), 1, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        diff_src[i] =
+            mask[i] ? T(static_cast<Compute<T>>(diff_dst[i]) * static_cast<Compute<T>>(scale)) : T(0);
+    });
+  });
 }
 
 }  // namespace plexaura

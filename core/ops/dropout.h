@@ -42,24 +42,26 @@ PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 PLEXAURA_API Node dropout_grad(Operand grad_out, Operand mask, double p);
 
 // Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true where an element is kept.
-class PLEXAURA_API Dropout final : public OpWith<DropoutDraws> {
+class PLEXAURA_API Dropout final : public OpOf<Dropout, DropoutDraws> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "dropout"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override {
     return {.saved_outputs = 1, .random = true, .precision = Precision::follows};
   }
 };
 
 // Inputs: grad_out, mask.
-class PLEXAURA_API DropoutGrad final : public OpWith<DropoutGradOptions> {
+class PLEXAURA_API DropoutGrad final : public OpOf<DropoutGrad, DropoutGradOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "dropout_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 

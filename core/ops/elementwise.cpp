@@ -1,8 +1,46 @@
 #include "core/ops/elementwise.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
+#include "core/ops/functors.h"
+
 namespace plexaura {
+
+namespace {
+
+using namespace portable;
+
+template <template <class, class> class Functor, std::int64_t cost>
+void compute_formula(const Op& op, const HostCall& call) {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    const Functor<Compute<T>, StdMath> function(op_cast<FunctionOp>(op).options().values.data());
+    const T* src = call.inputs[0].as<T>();
+    T* dst = call.outputs[0].as<T>();
+    parallel_pieces(call.outputs[0].elements(), cost, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) dst[i] = T(function(static_cast<Compute<T>>(src[i])));
+    });
+  });
+}
+
+constexpr FunctionKernel unary_kernels[] = {
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost) {#name, compute_formula<functors::Functor, cost>},
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost)
+#include "core/ops/ops.def"
+};
+
+}  // namespace
+
+HostKernel kernel_of(std::string_view name, std::span<const FunctionKernel> kernels) {
+  const auto found = std::ranges::find(kernels, name, &FunctionKernel::name);
+  return found == kernels.end() ? nullptr : found->kernel;
+}
+
+HostKernel UnaryOp::reference() const { return kernel_of(name_, unary_kernels); }
 
 std::vector<TensorType> UnaryOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);

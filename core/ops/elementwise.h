@@ -23,6 +23,15 @@ struct FunctionOptions {
 // What every op with a functor is: its kernels read the options.
 using FunctionOp = OpWith<FunctionOptions>;
 
+// The reference kernel that is made of a function's line in ops.def.
+struct FunctionKernel {
+  std::string_view name;
+  HostKernel kernel;
+};
+
+// That of this name; null where there is none.
+HostKernel kernel_of(std::string_view name, std::span<const FunctionKernel> kernels);
+
 // y = f(x), same type and shape; floating only. Named by its function, which is wide where its results, or the terms
 // of its gradient, leave the range of float16 or lose the digits that matter: powers, exponentials and logarithms.
 class PLEXAURA_API UnaryOp : public FunctionOp {
@@ -35,6 +44,7 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   std::string_view name() const override { return name_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  HostKernel reference() const override;
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:

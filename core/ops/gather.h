@@ -24,12 +24,13 @@ PLEXAURA_API Node gather_grad(Operand grad_out, Operand indices, std::int64_t ex
 PLEXAURA_API Node embedding(Operand weights, Operand indices);
 
 // Inputs: x, indices.
-class PLEXAURA_API Gather final : public OpWith<GatherOptions> {
+class PLEXAURA_API Gather final : public OpOf<Gather, GatherOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "gather"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
@@ -43,12 +44,13 @@ struct GatherGradOptions {
 };
 
 // Inputs: grad_out, indices.
-class PLEXAURA_API GatherGrad final : public OpWith<GatherGradOptions> {
+class PLEXAURA_API GatherGrad final : public OpOf<GatherGrad, GatherGradOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "gather_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 };
 
 }  // namespace plexaura

@@ -27,12 +27,13 @@ struct OneHotOptions {
   }
 };
 
-class PLEXAURA_API OneHot final : public OpWith<OneHotOptions> {
+class PLEXAURA_API OneHot final : public OpOf<OneHot, OneHotOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "one_hot"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const;
 };
 
 struct TopKCorrectOptions {
@@ -41,12 +42,13 @@ struct TopKCorrectOptions {
   static void fields(auto& self, auto& visitor) { visitor("k", self.k); }
 };
 
-class PLEXAURA_API TopKCorrect final : public OpWith<TopKCorrectOptions> {
+class PLEXAURA_API TopKCorrect final : public OpOf<TopKCorrect, TopKCorrectOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "top_k_correct"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node(), Node()}; }
+  void compute(const HostCall& call) const;
 };
 
 // Throws RuleError unless logits are floating [N, C] and labels int64 [N].

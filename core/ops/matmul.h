@@ -19,12 +19,13 @@ struct MatMulOptions {
 // front broadcast. Floating, one dtype.
 PLEXAURA_API Node matmul(Operand a, Operand b, MatMulOptions options = {});
 
-class PLEXAURA_API MatMul final : public OpWith<MatMulOptions> {
+class PLEXAURA_API MatMul final : public OpOf<MatMul, MatMulOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "matmul"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::narrow}; }
 };
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura {
@@ -53,6 +55,24 @@ std::vector<TensorType> NormaliseImage::infer(std::span<const TensorType> inputs
 
 Node normalise_image(Operand x, NormaliseImageOptions options) {
   return apply(std::make_shared<NormaliseImage>(std::move(options)), {x});
+}
+
+void NormaliseImage::compute(const HostCall& call) const {
+  const HostView& result = call.outputs[0];
+  if (result.data == nullptr || result.elements() == 0) return;
+  const std::int64_t channels = result.shape()[1];
+  const std::int64_t planes = result.shape()[0] * channels;
+  const std::int64_t pixels = result.elements() / planes;
+  const auto* src = call.inputs[0].as<std::uint8_t>();
+  portable::dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    T* dst = result.as<T>();
+    portable::parallel_for(planes, pixels, [&](std::int64_t plane) {
+      const auto mean = static_cast<portable::Compute<T>>(this->mean(plane % channels));
+      const auto stddev = static_cast<portable::Compute<T>>(this->stddev(plane % channels));
+      for (std::int64_t i = plane * pixels; i < (plane + 1) * pixels; ++i)
+        dst[i] = T((static_cast<portable::Compute<T>>(src[i]) / 255 - mean) / stddev);
+    });
+  });
 }
 
 }  // namespace plexaura

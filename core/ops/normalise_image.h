@@ -29,12 +29,13 @@ struct NormaliseImageOptions {
 //   x uint8 [N, C, ...] -> [N, C, ...]
 PLEXAURA_API Node normalise_image(Operand x, NormaliseImageOptions options = {});
 
-class PLEXAURA_API NormaliseImage final : public OpWith<NormaliseImageOptions> {
+class PLEXAURA_API NormaliseImage final : public OpOf<NormaliseImage, NormaliseImageOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "normalise_image"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const;
 
   double mean(std::int64_t channel) const { return of_channel(options().scale.mean, channel); }
   double stddev(std::int64_t channel) const { return of_channel(options().scale.stddev, channel); }

@@ -94,20 +94,22 @@ PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Ope
                                   Node loss_scale = {});
 
 // Inputs: value, grad, the momentum if there is one, learning_rate, the loss_scale if there is one. Outputs: the new value and momentum.
-class PLEXAURA_API SgdStep final : public OpWith<SgdOptions> {
+class PLEXAURA_API SgdStep final : public OpOf<SgdStep, SgdOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "sgd_step"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 
 // Inputs: value, grad, mean, square, learning_rate, step, the loss_scale if there is one. Outputs: the new value, mean and square.
-class PLEXAURA_API AdamStep final : public OpWith<AdamOptions> {
+class PLEXAURA_API AdamStep final : public OpOf<AdamStep, AdamOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "adam_step"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 

@@ -58,12 +58,13 @@ struct PoolOptions {
 };
 
 // What the pooling ops have in common.
-class PLEXAURA_API PoolOp : public OpWith<PoolOptions> {
+class PLEXAURA_API PoolOp : public OpOf<PoolOp, PoolOptions> {
  public:
-  PoolOp(std::string_view name, PoolOptions options) : OpWith(options), name_(name) {}
+  PoolOp(std::string_view name, PoolOptions options) : OpOf(options), name_(name) {}
 
   std::string_view name() const override { return name_; }
   const Window2d& window() const { return options().window; }
+  virtual void compute(const HostCall& call) const = 0;
 
  protected:
   // Throws RuleError for a wrong window; the type of the pooled value.
@@ -81,6 +82,7 @@ class PLEXAURA_API MaxPool2d final : public PoolOp {
   explicit MaxPool2d(PoolOptions options) : PoolOp("max_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const override;
   OpTraits traits() const override { return {.saved_outputs = 1, .precision = Precision::follows}; }
 };
 
@@ -90,6 +92,7 @@ class PLEXAURA_API MaxPool2dGrad final : public PoolOp {
   explicit MaxPool2dGrad(PoolOptions options) : PoolOp("max_pool2d_grad", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const override;
 };
 
 // Inputs: x, index.
@@ -98,6 +101,7 @@ class PLEXAURA_API MaxPool2dGather final : public PoolOp {
   explicit MaxPool2dGather(PoolOptions options) : PoolOp("max_pool2d_gather", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const override;
 };
 
 class PLEXAURA_API AvgPool2d final : public PoolOp {
@@ -105,6 +109,7 @@ class PLEXAURA_API AvgPool2d final : public PoolOp {
   explicit AvgPool2d(PoolOptions options) : PoolOp("avg_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const override;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
@@ -114,6 +119,7 @@ class PLEXAURA_API AvgPool2dGrad final : public PoolOp {
   explicit AvgPool2dGrad(PoolOptions options) : PoolOp("avg_pool2d_grad", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const override;
 };
 
 }  // namespace plexaura

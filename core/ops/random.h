@@ -50,14 +50,15 @@ struct RandomDraws : RandomOptions {
 };
 
 // The class behind both. Input: StepScalar::random.
-class PLEXAURA_API RandomValues final : public OpWith<RandomDraws> {
+class PLEXAURA_API RandomValues final : public OpOf<RandomValues, RandomDraws> {
  public:
   enum class Kind { uniform, normal };
-  RandomValues(Kind kind, RandomDraws options) : OpWith(std::move(options)), kind_(kind) {}
+  RandomValues(Kind kind, RandomDraws options) : OpOf(std::move(options)), kind_(kind) {}
 
   std::string_view name() const override { return kind_ == Kind::uniform ? "uniform" : "normal"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.random = true}; }
 
  private:

@@ -40,26 +40,28 @@ Node divide_by_count(Operand x, std::int64_t count);
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 
 // The class behind sum, mean, max and min. Axes are normalised, sorted, and never empty but for rank 0.
-class PLEXAURA_API Reduce final : public OpWith<ReduceOptions> {
+class PLEXAURA_API Reduce final : public OpOf<Reduce, ReduceOptions> {
  public:
   enum class Kind { sum, mean, max, min };
-  Reduce(Kind kind, ReduceOptions options) : OpWith(std::move(options)), kind_(kind) {}
+  Reduce(Kind kind, ReduceOptions options) : OpOf(std::move(options)), kind_(kind) {}
 
   std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 
  private:
   Kind kind_;
 };
 
 // One axis.
-class PLEXAURA_API ArgMax final : public OpWith<ReduceOptions> {
+class PLEXAURA_API ArgMax final : public OpOf<ArgMax, ReduceOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "argmax"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const;
 };
 
 }  // namespace plexaura

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura {
@@ -88,6 +90,42 @@ Node permute(Operand x, std::vector<std::int64_t> axes) {
   for (std::int64_t& axis : axes)
     if (axis < 0) axis += rank;
   return apply(std::make_shared<Permute>(PermuteOptions{std::move(axes)}), {x});
+}
+
+namespace {
+
+using namespace portable;
+
+// Copies through a walk whose operand 0 is the source.
+void copy(const HostCall& call, const StridedWalk<1>& walk) {
+  const std::int64_t step = walk.run_strides()[0];
+  dispatch(call.outputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* src = call.inputs[0].as<T>();
+    T* dst = call.outputs[0].as<T>();
+    parallel_pieces(walk.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
+      walk.runs(begin, end, [&](std::int64_t first, const auto& offsets, std::int64_t length) {
+        for (std::int64_t i = 0; i < length; ++i) dst[first + i] = src[offsets[0] + i * step];
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void Reshape::compute(const HostCall& call) const { copy_bytes(call.inputs[0], call.outputs[0]); }
+
+void BroadcastTo::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  copy(call, broadcast_walk(call.outputs[0].shape(), call.inputs[0].shape()));
+}
+
+void Permute::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  const auto& axes = options().axes;
+  const Shape& from = call.inputs[0].shape();
+  StridedWalk<1> walk(call.outputs[0].elements());
+  for (const std::int64_t axis : axes) walk.add_axis(from[axis], {stride_of(from, axis)});
+  copy(call, walk);
 }
 
 }  // namespace plexaura

@@ -27,12 +27,13 @@ struct ReshapeOptions {
   static void fields(auto& self, auto& visitor) { visitor("shape", self.extents); }
 };
 
-class PLEXAURA_API Reshape final : public OpWith<ReshapeOptions> {
+class PLEXAURA_API Reshape final : public OpOf<Reshape, ReshapeOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "reshape"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.view = true, .precision = Precision::follows}; }
 };
 
@@ -41,12 +42,13 @@ struct BroadcastToOptions {
   static void fields(auto& self, auto& visitor) { visitor("shape", self.shape); }
 };
 
-class PLEXAURA_API BroadcastTo final : public OpWith<BroadcastToOptions> {
+class PLEXAURA_API BroadcastTo final : public OpOf<BroadcastTo, BroadcastToOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "broadcast_to"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
@@ -55,12 +57,13 @@ struct PermuteOptions {
   static void fields(auto& self, auto& visitor) { visitor("axes", self.axes); }
 };
 
-class PLEXAURA_API Permute final : public OpWith<PermuteOptions> {
+class PLEXAURA_API Permute final : public OpOf<Permute, PermuteOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "permute"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 

@@ -41,12 +41,13 @@ struct SliceIndices {
 // std::invalid_argument for an axis that does not exist.
 PLEXAURA_API SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent);
 
-class PLEXAURA_API SliceOp final : public OpWith<SliceOptions> {
+class PLEXAURA_API SliceOp final : public OpOf<SliceOp, SliceOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "slice"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
@@ -59,12 +60,13 @@ struct SliceGradOptions : SliceOptions {
   }
 };
 
-class PLEXAURA_API SliceGrad final : public OpWith<SliceGradOptions> {
+class PLEXAURA_API SliceGrad final : public OpOf<SliceGrad, SliceGradOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "slice_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 };
 
 }  // namespace plexaura

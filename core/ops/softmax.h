@@ -18,14 +18,15 @@ struct SoftmaxOptions {
 };
 
 // The class behind both.
-class PLEXAURA_API Softmax final : public OpWith<SoftmaxOptions> {
+class PLEXAURA_API Softmax final : public OpOf<Softmax, SoftmaxOptions> {
  public:
   enum class Kind { softmax, log_softmax };
-  Softmax(Kind kind, SoftmaxOptions options) : OpWith(options), kind_(kind) {}
+  Softmax(Kind kind, SoftmaxOptions options) : OpOf(options), kind_(kind) {}
 
   std::string_view name() const override { return kind_ == Kind::softmax ? "softmax" : "log_softmax"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
 
  private:
   Kind kind_;

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <numbers>
 
+#include "core/loops/loops.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/dispatch.h"
 
 namespace plexaura {
 
@@ -61,7 +64,7 @@ Node gelu_tanh_slope(const Node& x) {
   return 0.5 * (1 + t) + (0.5 * scale) * x * (1 - square(t)) * (1 + (3 * cubic) * square(x));
 }
 
-class StopGradient final : public Op {
+class StopGradient final : public OpOf<StopGradient> {
  public:
   std::string_view name() const override { return "stop_gradient"; }
   OpTraits traits() const override {
@@ -74,6 +77,7 @@ class StopGradient final : public Op {
   }
 
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const { copy_bytes(call.inputs[0], call.outputs[0]); }
 };
 
 }  // namespace
@@ -174,5 +178,18 @@ Node cast(Operand x, DType dtype) {
 }
 
 Node stop_gradient(Operand x) { return apply(std::make_shared<StopGradient>(), {x}); }
+
+void Cast::compute(const HostCall& call) const {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch(call.inputs[0].dtype(), [&]<class From>(std::type_identity<From>) {
+    dispatch(call.outputs[0].dtype(), [&]<class To>(std::type_identity<To>) {
+      const From* src = call.inputs[0].as<From>();
+      To* dst = call.outputs[0].as<To>();
+      portable::parallel_pieces(call.outputs[0].elements(), 1, [=](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) dst[i] = convert<To>(src[i]);
+      });
+    });
+  });
+}
 
 }  // namespace plexaura

@@ -51,12 +51,13 @@ struct CastOptions {
   static void fields(auto& self, auto& visitor) { visitor("dtype", self.dtype); }
 };
 
-class PLEXAURA_API Cast final : public OpWith<CastOptions> {
+class PLEXAURA_API Cast final : public OpOf<Cast, CastOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "cast"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 

@@ -28,7 +28,7 @@ ROOMS = [
     Room("functors", ["core/ops/functors.h", "core/ops/philox.h"], KERNELS, KERNEL_TARGETS),
     Room("ops", ["core/ops/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("autodiff", ["core/autodiff/*.cpp"], KERNELS, KERNEL_TARGETS),
-    Room("portable", ["backends/cpu/portable/*", "core/loops/*", "core/host/*", "backends/regions/*"], KERNELS, KERNEL_TARGETS),
+    Room("host", ["core/loops/*", "core/host/*", "backends/regions/*"], KERNELS, KERNEL_TARGETS),
     Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
     Room("described", ["backends/cuda/described/[!c]*.cpp", "app/described_step.cpp"],

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
-#include "core/base/error.h"
 #include "core/device/evaluate.h"
-#include "core/device/host_kernel.h"
 #include "core/device/transfer.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
-#include "tests/support/error_text.h"
 
 namespace plexaura::testing::backend_test {
 
@@ -102,18 +99,6 @@ TEST_CASE("one staging memory serves copies of different sizes, both ways") {
     CHECK(std::all_of(staging.host(), staging.host() + bytes,
                       [&](std::byte byte) { return byte == static_cast<std::byte>(bytes + 1); }));
   }
-}
-
-TEST_CASE("a name has one host kernel") {
-  const HostKernel nothing = [](const HostCall&) {};
-  const HostKernel other = [](const HostCall& call) { call.outputs[0].as<float>()[0] = 0; };
-  register_host_kernel("one_kernel", nothing);
-  register_host_kernel("one_kernel", nothing);
-  const bool found = find_host_kernel("one_kernel") == nothing;
-  CHECK(found);
-  CHECK(user_error([&] { register_host_kernel("one_kernel", other); }).find("'one_kernel'") !=
-        std::string::npos);
-  CHECK(!static_cast<bool>(find_host_kernel("no_kernel_at_all")));
 }
 
 }  // namespace plexaura::testing::backend_test

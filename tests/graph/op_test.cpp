@@ -11,6 +11,55 @@
 
 namespace plexaura::testing::op_test {
 
+namespace {
+
+struct Doubled final : OpOf<Doubled> {
+  std::string_view name() const override { return "doubled_of_this_test"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  void compute(const HostCall& call) const {
+    for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
+      call.outputs[0].as<float>()[i] = 2 * call.inputs[0].as<float>()[i];
+  }
+};
+
+// Names another op as its own class.
+struct Impostor final : OpOf<Doubled> {
+  std::string_view name() const override { return "impostor_of_this_test"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+};
+
+struct Uncomputed final : OpOf<Uncomputed, MatMulOptions> {
+  using OpOf::OpOf;
+  std::string_view name() const override { return "uncomputed_of_this_test"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+};
+
+}  // namespace
+
+TEST_CASE("the reference kernel of an op is its compute()") {
+  const Doubled op;
+  const TensorType type{DType::float32, {2}};
+  float x[] = {1, -3};
+  float y[] = {0, 0};
+  const HostView from{reinterpret_cast<std::byte*>(x), &type};
+  const HostView to{reinterpret_cast<std::byte*>(y), &type};
+  const HostKernel kernel = op.reference();
+  REQUIRE(static_cast<bool>(kernel));
+  kernel(op, {{&from, 1}, {&to, 1}});
+  CHECK(y[0] == 2);
+  CHECK(y[1] == -6);
+}
+
+TEST_CASE("an op without compute() has no reference kernel, and its options all the same") {
+  const Uncomputed op({.transpose_a = true});
+  CHECK_FALSE(static_cast<bool>(op.reference()));
+  CHECK(op_cast<OpWith<MatMulOptions>>(op).options().transpose_a);
+}
+
+TEST_CASE("an op that names another class as its own is refused when its kernel is asked for") {
+  CHECK_THROWS_WITH_AS(Impostor().reference(), doctest::Contains("'impostor_of_this_test'"), UserError);
+}
+
 TEST_CASE("an op is cast to its own class and to those that it derives from") {
   const MatMul matmul({.transpose_b = true});
   const Op& op = matmul;

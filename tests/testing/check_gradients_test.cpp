@@ -4,7 +4,6 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "core/device/host_kernel.h"
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/unary.h"
@@ -19,34 +18,43 @@ namespace {
 
 using Vjp = std::function<std::vector<Node>(const VjpRequest& request)>;
 
-// An op with a kernel of this test, outputs like its first input, and a vjp that is under
-// suspicion.
-class Suspect final : public Op {
+// What an op of this test computes.
+struct Function {
+  std::string_view name;
+  void (*compute)(const HostCall& call);
+};
+
+// An op with outputs like its first input, and a vjp that is under suspicion.
+class Suspect final : public OpOf<Suspect> {
  public:
-  Suspect(std::string name, Vjp vjp, std::size_t outputs = 1)
-      : name_(std::move(name)), vjp_(std::move(vjp)), outputs_(outputs) {}
-  std::string_view name() const override { return name_; }
+  Suspect(Function function, Vjp vjp, std::size_t outputs = 1)
+      : function_(function), vjp_(std::move(vjp)), outputs_(outputs) {}
+  std::string_view name() const override { return function_.name; }
+  void compute(const HostCall& call) const { function_.compute(call); }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     return std::vector(outputs_, inputs[0]);
   }
   std::vector<Node> vjp(const VjpRequest& request) const override { return vjp_(request); }
 
  private:
-  std::string name_;
+  Function function_;
   Vjp vjp_;
   std::size_t outputs_;
 };
 
-// x -> x^2, x -> 0, and x -> x^2, x^3: kernels of this test alone.
+// x -> x^2, x -> 0, x -> |x|^1.5, and x -> x^2, x^3.
 void run_square(const HostCall& call) {
   for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
     const double x = call.inputs[0].as<double>()[i];
     call.outputs[0].as<double>()[i] = x * x;
   }
 }
-[[maybe_unused]] const bool has_square = (register_host_kernel("square_of_this_test", run_square), true);
 void run_nothing(const HostCall& call) {
   for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) call.outputs[0].as<double>()[i] = 0;
+}
+void run_steep(const HostCall& call) {
+  for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
+    call.outputs[0].as<double>()[i] = std::pow(std::abs(call.inputs[0].as<double>()[i]), 1.5);
 }
 void run_powers(const HostCall& call) {
   for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
@@ -64,15 +72,19 @@ void run_product(const HostCall& call) {
     call.outputs[0].as<double>()[i] = product;
   }
 }
-[[maybe_unused]] const bool has_product = (register_host_kernel("product_of_this_test", run_product), true);
-void run_first(const HostCall& call) {
-  std::copy_n(call.inputs[0].as<double>(), call.inputs[0].elements(), call.outputs[0].as<double>());
-}
+void run_first(const HostCall& call) { copy_bytes(call.inputs[0], call.outputs[0]); }
 
-BuildFunction built(const std::string& name, const Vjp& vjp, double factor = 1) {
+constexpr Function square_of_this_test{"square_of_this_test", run_square};
+constexpr Function nothing_of_this_test{"nothing_of_this_test", run_nothing};
+constexpr Function steep_of_this_test{"power_1.5_of_this_test", run_steep};
+constexpr Function powers_of_this_test{"powers_of_this_test", run_powers};
+constexpr Function product_of_this_test{"product_of_this_test", run_product};
+constexpr Function first_of_this_test{"first_of_this_test", run_first};
+
+BuildFunction built(Function function, const Vjp& vjp, double factor = 1) {
   return [=](Graph&, std::span<const Node> x) {
-    if (x.size() == 1) return std::vector{factor * apply(std::make_shared<Suspect>(name, vjp), {x[0]})};
-    return std::vector{factor * apply(std::make_shared<Suspect>(name, vjp), {x[0], x[1]})};
+    if (x.size() == 1) return std::vector{factor * apply(std::make_shared<Suspect>(function, vjp), {x[0]})};
+    return std::vector{factor * apply(std::make_shared<Suspect>(function, vjp), {x[0], x[1]})};
   };
 }
 
@@ -98,7 +110,7 @@ bool names(const GradientReport& report, std::string_view check) {
 }  // namespace
 
 TEST_CASE("the gradient checker passes what is right") {
-  const GradientReport report = checked(built("square_of_this_test", of_square(2)));
+  const GradientReport report = checked(built(square_of_this_test, of_square(2)));
   CHECK(report.passed);
   CHECK(report.compared > 20);
   CHECK(report.worst < 1e-9);
@@ -106,15 +118,15 @@ TEST_CASE("the gradient checker passes what is right") {
 }
 
 TEST_CASE("the gradient checker finds a wrong factor, and a gradient that is missing") {
-  const GradientReport factor = checked(built("square_of_this_test", of_square(2.001)));
+  const GradientReport factor = checked(built(square_of_this_test, of_square(2.001)));
   CHECK(!factor.passed);
   CHECK(names(factor, "gradient"));
   CHECK(names(factor, "jacobian"));
-  CHECK(!checked(built("square_of_this_test", [](const VjpRequest&) { return std::vector{Node()}; })).passed);
+  CHECK(!checked(built(square_of_this_test, [](const VjpRequest&) { return std::vector{Node()}; })).passed);
 }
 
 TEST_CASE("the gradient checker finds a second derivative that is missing") {
-  const GradientReport report = checked(built("square_of_this_test", [](const VjpRequest& request) {
+  const GradientReport report = checked(built(square_of_this_test, [](const VjpRequest& request) {
     return std::vector{request.grad_outputs[0] * stop_gradient(request.inputs[0]) * 2};
   }));
   CHECK(!report.passed);
@@ -125,7 +137,7 @@ TEST_CASE("the gradient checker finds a second derivative that is missing") {
 TEST_CASE("the gradient checker finds second derivatives that are not symmetric") {
   // The gradient of a b by a is b, of which this one hides a part.
   const GradientReport report =
-      checked(built("product_of_this_test",
+      checked(built(product_of_this_test,
                     [](const VjpRequest& request) {
                       const Node& grad = request.grad_outputs[0];
                       const Node& a = request.inputs[0];
@@ -137,10 +149,10 @@ TEST_CASE("the gradient checker finds second derivatives that are not symmetric"
 }
 
 TEST_CASE("a wrong gradient is found however small the function is") {
-  CHECK(checked(built("square_of_this_test", of_square(2), 1e-12)).passed);
-  CHECK(!checked(built("square_of_this_test", of_square(4), 1e-12)).passed);
-  CHECK(!checked(built("square_of_this_test", of_square(2.002), 1e-8)).passed);
-  CHECK(!checked(built("square_of_this_test", of_square(2.002), 1e-200)).passed);
+  CHECK(checked(built(square_of_this_test, of_square(2), 1e-12)).passed);
+  CHECK(!checked(built(square_of_this_test, of_square(4), 1e-12)).passed);
+  CHECK(!checked(built(square_of_this_test, of_square(2.002), 1e-8)).passed);
+  CHECK(!checked(built(square_of_this_test, of_square(2.002), 1e-200)).passed);
 }
 
 TEST_CASE("one small element of many that is wrong by half is found, and named") {
@@ -157,7 +169,7 @@ TEST_CASE("one small element of many that is wrong by half is found, and named")
       return std::vector{request.grad_outputs[0] * by * request.inputs[0].graph().constant(factor), Node()};
     };
     return std::vector{
-        apply(std::make_shared<Suspect>("product_of_this_test", vjp), {x[0], graph.constant(slope)})};
+        apply(std::make_shared<Suspect>(product_of_this_test, vjp), {x[0], graph.constant(slope)})};
   };
   GradientOptions options;
   options.second_order = false;
@@ -176,13 +188,12 @@ TEST_CASE("a gradient that is wrong only when both operands want one is found, o
       return std::vector{grad * request.inputs[1] * (wanted_both == both ? 3 : 1), grad * request.inputs[0]};
     };
   };
-  CHECK(names(checked(built("product_of_this_test", wrong_where(true)), {some, some}), "gradient"));
-  CHECK(names(checked(built("product_of_this_test", wrong_where(false)), {some, some}),
-              "gradient wanted alone"));
+  CHECK(names(checked(built(product_of_this_test, wrong_where(true)), {some, some}), "gradient"));
+  CHECK(
+      names(checked(built(product_of_this_test, wrong_where(false)), {some, some}), "gradient wanted alone"));
 }
 
 TEST_CASE("a gradient that is wrong only where an output has no cotangent is found") {
-  register_host_kernel("powers_of_this_test", run_powers);
   const auto report_where = [](bool wrong) {
     const auto vjp = [=](const VjpRequest& request) {
       const Node& x = request.inputs[0];
@@ -194,7 +205,7 @@ TEST_CASE("a gradient that is wrong only where an output has no cotangent is fou
     };
     return checked([=](Graph&, std::span<const Node> x) {
       const std::vector<Operand> operands{x[0]};
-      return apply_all(std::make_shared<Suspect>("powers_of_this_test", vjp, 2), operands);
+      return apply_all(std::make_shared<Suspect>(powers_of_this_test, vjp, 2), operands);
     });
   };
   CHECK_MESSAGE(report_where(false).passed, to_string(report_where(false)));
@@ -207,7 +218,7 @@ TEST_CASE("a failure says under the cotangent of which output a gradient is wron
       std::vector<Node> outputs;
       for (const std::size_t output : {0, 1})
         outputs.push_back(apply(
-            std::make_shared<Suspect>("square_of_this_test", of_square(output == wrong ? 3 : 2)), {x[0]}));
+            std::make_shared<Suspect>(square_of_this_test, of_square(output == wrong ? 3 : 2)), {x[0]}));
       return outputs;
     };
     const GradientReport report = checked(build, {Tensor::of<double>({1}, {0.5})});
@@ -227,7 +238,7 @@ TEST_CASE("as many random cotangents are drawn as are asked for") {
     GradientOptions options;
     options.draws = draws;
     options.second_order = false;
-    return check_gradients(built("square_of_this_test", of_square(2)), {some}, oracle(), options).compared;
+    return check_gradients(built(square_of_this_test, of_square(2)), {some}, oracle(), options).compared;
   };
   CHECK(compared(2) - compared(1) == some.elements() + 1);  // and all inputs together
   CHECK(compared(3) - compared(2) == compared(2) - compared(1));
@@ -235,29 +246,28 @@ TEST_CASE("as many random cotangents are drawn as are asked for") {
 
 TEST_CASE("the tolerances are those that are given") {
   GradientOptions options;
-  CHECK(!check_gradients(built("square_of_this_test", of_square(2.001)), {some}, oracle(), options).passed);
+  CHECK(!check_gradients(built(square_of_this_test, of_square(2.001)), {some}, oracle(), options).passed);
   options.tolerance = options.second_tolerance = 1e-2;
   const GradientReport report =
-      check_gradients(built("square_of_this_test", of_square(2.001)), {some}, oracle(), options);
+      check_gradients(built(square_of_this_test, of_square(2.001)), {some}, oracle(), options);
   CHECK_MESSAGE(report.passed, to_string(report));
 }
 
 TEST_CASE("a gradient that is not linear in the cotangent is found") {
-  CHECK(!checked(built("square_of_this_test", [](const VjpRequest& request) {
+  CHECK(!checked(built(square_of_this_test, [](const VjpRequest& request) {
            return std::vector{abs(request.grad_outputs[0]) * request.inputs[0] * 2};
          })).passed);
 }
 
 TEST_CASE("an exception from a vjp is a failure and is shown, even where the function is constant") {
-  register_host_kernel("nothing_of_this_test", run_nothing);
   const GradientReport report = checked(built(
-      "nothing_of_this_test", [](const VjpRequest&) -> std::vector<Node> { throw UserError("so it is"); }));
+      nothing_of_this_test, [](const VjpRequest&) -> std::vector<Node> { throw UserError("so it is"); }));
   CHECK(!report.passed);
   CHECK(to_string(report).find("so it is") != std::string::npos);
 }
 
 TEST_CASE("a gradient that is not a number is a failure, and is not reported as a small error") {
-  const GradientReport report = checked(built("square_of_this_test", [](const VjpRequest& request) {
+  const GradientReport report = checked(built(square_of_this_test, [](const VjpRequest& request) {
     return std::vector{request.grad_outputs[0] * log(-square(request.inputs[0]))};
   }));
   CHECK(!report.passed);
@@ -273,19 +283,14 @@ TEST_CASE("a kink is distinguished from a wrong gradient") {
   CHECK(!kink.passed);
   for (const GradientEntry& entry : kink.failures)
     CHECK(entry.note.starts_with("not differentiable here: the slope is"));
-  const GradientReport wrong = checked(built("square_of_this_test", of_square(3)));
+  const GradientReport wrong = checked(built(square_of_this_test, of_square(3)));
   for (const GradientEntry& entry : wrong.failures) CHECK(entry.note.empty());
 }
 
 TEST_CASE("a slope that changes fast is no kink") {
   // |x|^1.5 has the slope 0 at 0: those of both sides, with a step h, are h^0.5 and -h^0.5.
-  register_host_kernel("power_1.5_of_this_test", [](const HostCall& call) {
-    for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
-      call.outputs[0].as<double>()[i] = std::pow(std::abs(call.inputs[0].as<double>()[i]), 1.5);
-  });
   const auto wrong = [](const VjpRequest& request) { return std::vector{request.grad_outputs[0]}; };
-  const GradientReport report =
-      checked(built("power_1.5_of_this_test", wrong), {Tensor::of<double>({2}, {0, 0})});
+  const GradientReport report = checked(built(steep_of_this_test, wrong), {Tensor::of<double>({2}, {0, 0})});
   CHECK(!report.passed);
   for (const GradientEntry& entry : report.failures) CHECK(entry.note.empty());
 }
@@ -299,7 +304,7 @@ TEST_CASE("outputs that are saved for backward alone are not differentiated") {
 }
 
 TEST_CASE("the report says which derivative, both values and the error") {
-  const std::string text = to_string(checked(built("square_of_this_test", of_square(2.001))));
+  const std::string text = to_string(checked(built(square_of_this_test, of_square(2.001))));
   for (const char* part :
        {"gradient by input 0 [0,1]: analytic", "numeric", "relative error 5.0e-04", "limit 1e-08"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);
@@ -320,14 +325,14 @@ TEST_CASE("a gradient that is wrong only where both operands are one node is fou
     const Node& grad = request.grad_outputs[0];
     return std::vector{grad * request.inputs[1] * (same ? 2 : 1), grad * request.inputs[0]};
   };
-  const GradientReport report = checked(built("product_of_this_test", wrong), {some, some});
+  const GradientReport report = checked(built(product_of_this_test, wrong), {some, some});
   CHECK(names(report, "gradient with input 1 as the same node as input 0"));
   const auto right = [](const VjpRequest& request) {
     const Node& grad = request.grad_outputs[0];
     return std::vector{grad * request.inputs[1], grad * request.inputs[0]};
   };
-  CHECK_MESSAGE(checked(built("product_of_this_test", right), {some, some}).passed,
-                to_string(checked(built("product_of_this_test", right), {some, some})));
+  CHECK_MESSAGE(checked(built(product_of_this_test, right), {some, some}).passed,
+                to_string(checked(built(product_of_this_test, right), {some, some})));
 }
 
 TEST_CASE(
@@ -357,7 +362,7 @@ TEST_CASE(
     return grads;
   };
   const auto build = [&](Graph&, std::span<const Node> x) {
-    return std::vector{apply_all(std::make_shared<Suspect>("product_of_this_test", wrong),
+    return std::vector{apply_all(std::make_shared<Suspect>(product_of_this_test, wrong),
                                  std::vector<Operand>(x.begin(), x.end()))[0]};
   };
   CHECK(names(checked(build, {some, some, some}), "gradient with input 0, input 1 alone wanted"));
@@ -371,7 +376,7 @@ TEST_CASE(
 TEST_CASE("what a large constant hides is counted as not checkable") {
   const auto above = [](double constant, double factor) {
     return checked([=](Graph&, std::span<const Node> x) {
-      return std::vector{apply(std::make_shared<Suspect>("square_of_this_test", of_square(factor)), {x[0]}) +
+      return std::vector{apply(std::make_shared<Suspect>(square_of_this_test, of_square(factor)), {x[0]}) +
                          constant};
     });
   };
@@ -391,7 +396,7 @@ TEST_CASE("a gradient with a number of the step block too many is found") {
   for (const StepScalar scalar :
        {StepScalar::gradient_seed, StepScalar::share, StepScalar::samples, StepScalar::learning_rate,
         StepScalar::step, StepScalar::stop, StepScalar::failed, StepScalar::loss_scale}) {
-    const GradientReport report = checked(built("square_of_this_test", [&](const VjpRequest& request) {
+    const GradientReport report = checked(built(square_of_this_test, [&](const VjpRequest& request) {
       const Node number = request.inputs[0].graph().step_scalar(scalar, DType::float64);
       return std::vector{request.grad_outputs[0] * request.inputs[0] * 2 * number};
     }));
@@ -400,12 +405,11 @@ TEST_CASE("a gradient with a number of the step block too many is found") {
 }
 
 TEST_CASE("a gradient that is returned for an input of whole numbers is a failure") {
-  register_host_kernel("first_of_this_test", run_first);
   const auto build = [](Graph&, std::span<const Node> x) {
     const auto vjp = [](const VjpRequest& request) {
       return std::vector{request.grad_outputs[0], request.grad_outputs[0]};
     };
-    return std::vector{apply(std::make_shared<Suspect>("first_of_this_test", vjp), {x[0], x[1]})};
+    return std::vector{apply(std::make_shared<Suspect>(first_of_this_test, vjp), {x[0], x[1]})};
   };
   const GradientReport report = checked(build, {some, Tensor::of<std::int64_t>({2, 2}, {1, 2, 3, 4})});
   CHECK(!report.passed);
@@ -419,7 +423,7 @@ TEST_CASE("the report names the first op whose own gradient is wrong, and its li
   const GradientReport report = checked([&](Graph&, std::span<const Node> x) {
     const Node inner = exp(x[0] * 0.5);
     line = __LINE__ + 1;
-    const Node wrong = apply(std::make_shared<Suspect>("square_of_this_test", of_square(3)), {inner});
+    const Node wrong = apply(std::make_shared<Suspect>(square_of_this_test, of_square(3)), {inner});
     return std::vector{tanh(wrong + x[0])};
   });
   REQUIRE(report.places.size() == 1);
@@ -447,7 +451,7 @@ TEST_CASE("the report names a stop_gradient on the way, and an op at its kink") 
 }
 
 TEST_CASE("the report tells each wrong element once") {
-  const std::string text = to_string(checked(built("square_of_this_test", of_square(3))));
+  const std::string text = to_string(checked(built(square_of_this_test, of_square(3))));
   for (const char* element : {"[0,0]", "[0,1]", "[1,0]", "[1,1]"}) {
     const std::string words = std::string("input 0 ") + element;
     const std::size_t first = text.find(words);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/device/host_kernel.h"
+#include "core/loops/types.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
@@ -17,7 +17,7 @@ OpCase negated(Expected expected) {
 }
 
 // x -> x^2, whose gradient in float32 is off by this fraction: a backend that computes it wrongly.
-class SquareOff final : public Op {
+class SquareOff final : public OpOf<SquareOff> {
  public:
   explicit SquareOff(double off) : off_(off) {}
   std::string_view name() const override { return "square"; }
@@ -25,6 +25,14 @@ class SquareOff final : public Op {
   std::vector<Node> vjp(const VjpRequest& request) const override {
     const Node& x = request.inputs[0];
     return {request.grad_outputs[0] * x * (x.dtype() == DType::float32 ? 2 * (1 + off_) : 2)};
+  }
+  void compute(const HostCall& call) const {
+    portable::dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+      for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
+        const auto x = static_cast<portable::Compute<T>>(call.inputs[0].as<T>()[i]);
+        call.outputs[0].as<T>()[i] = T(x * x);
+      }
+    });
   }
 
  private:
@@ -79,17 +87,17 @@ TEST_CASE("a case says what a backend got wrong, and where") {
 
 TEST_CASE("an op that is not what it says of itself does not pass") {
   // x -> -x, which says that it changes no element.
-  class ChangesNothing final : public Op {
+  class ChangesNothing final : public OpOf<ChangesNothing> {
    public:
     std::string_view name() const override { return "neg_of_this_test"; }
     std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
     std::vector<Node> vjp(const VjpRequest& request) const override { return {-request.grad_outputs[0]}; }
     OpTraits traits() const override { return {.view = true}; }
+    void compute(const HostCall& call) const {
+      for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
+        call.outputs[0].as<double>()[i] = -call.inputs[0].as<double>()[i];
+    }
   };
-  register_host_kernel("neg_of_this_test", [](const HostCall& call) {
-    for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
-      call.outputs[0].as<double>()[i] = -call.inputs[0].as<double>()[i];
-  });
   OpCase lies = negated([](auto x) {
     Tensor expected = x[0];
     for (double& value : expected.template as<double>()) value = -value;

@@ -33,6 +33,7 @@ TEST_CASE("a missing kernel is named with its node and the backend") {
     CHECK(text.find("missing_kernel_test.cpp:" + std::to_string(line)) != std::string::npos);
     CHECK(text.find("'" + test_backend().info().name + "'") != std::string::npos);
     CHECK(text.find("has no kernel") != std::string::npos);
+    CHECK(text.find("give the op a member compute()") != std::string::npos);
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"
-#include "core/device/host_kernel.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
@@ -26,27 +25,23 @@ struct RankSumOptions {
 };
 
 // What the library of the backend does, on the device's own thread and memory.
-class RankSum final : public OpWith<RankSumOptions> {
+class RankSum final : public OpOf<RankSum, RankSumOptions> {
  public:
-  using OpWith::OpWith;
+  using OpOf::OpOf;
   std::string_view name() const override { return "test_rank_sum"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
   std::vector<Node> vjp(const VjpRequest&) const override { return {}; }
+  void compute(const HostCall& call) const {
+    const HostView& sum = call.outputs[0];
+    copy_bytes(call.inputs[0], sum);
+    options().ranks->sum(sum.dtype(), sum.data, sum.elements(), "a sum of the backend");
+  }
 };
-
-void sum_over_ranks(const HostCall& call) {
-  const HostView& sum = call.outputs[0];
-  std::copy_n(call.inputs[0].data, sum.type->bytes(), sum.data);
-  op_cast<RankSum>(call.op).options().ranks->sum(sum.dtype(), sum.data, sum.elements(),
-                                                 "a sum of the backend");
-}
 
 // Another backend that joins the ranks by itself, in two ways that are the same.
 class JoiningBackend final : public ForwardingBackend {
  public:
-  JoiningBackend(Backend& inner, Collective& ranks) : ForwardingBackend(inner), ranks_(ranks) {
-    register_host_kernel("test_rank_sum", sum_over_ranks);
-  }
+  JoiningBackend(Backend& inner, Collective& ranks) : ForwardingBackend(inner), ranks_(ranks) {}
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!query.op().traits().collective) return inner().propose(query);

@@ -9,7 +9,6 @@
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/vendor/vendor.h"
 #include "core/base/error.h"
-#include "core/device/host_kernel.h"
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
@@ -112,9 +111,11 @@ class SimulatedPlan final : public Plan {
 
   void compute(const std::vector<HostView>& from, const HostView& to) const {
     const std::size_t factors = work_.add ? from.size() - 1 : from.size();
-    find_host_kernel(work_.op->name())({*work_.op, std::span(from).first(factors), {&to, 1}});
-    if (work_.add) find_host_kernel("add")({*work_.add, std::vector{to, from.back()}, {&to, 1}});
+    run_reference(*work_.op, {std::span(from).first(factors), {&to, 1}});
+    if (work_.add) run_reference(*work_.add, {std::vector{to, from.back()}, {&to, 1}});
   }
+
+  static void run_reference(const Op& op, const HostCall& call) { op.reference()(op, call); }
 
   std::string name_;
   Work work_;
