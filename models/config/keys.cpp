@@ -152,6 +152,20 @@ void refuse(const Section& section, const std::vector<Key>& keys, const Key& key
   throw within.error(last, "has no effect here, because " + why_without_effect(section, keys, key, in_force));
 }
 
+// Refuses a section within, even an empty one, if none of its keys has an effect.
+void check_sections_within(const Section& section, const std::vector<Key>& keys, const InForce& in_force) {
+  for (const Key& key : keys) {
+    const std::string within = key.name.substr(0, key.name.find('.'));
+    if (within == key.name || !section.has(within)) continue;
+    const auto applies = [&](const Key& other) {
+      return other.name.starts_with(within + '.') && is_met(other.needs, in_force);
+    };
+    if (std::ranges::none_of(keys, applies))
+      throw section.error(within,
+                          "has no effect here, because " + why_without_effect(section, keys, key, in_force));
+  }
+}
+
 void read_key(const Section& section, const Key& key) {
   const auto [within, last] = place_of(section, key.name);
   if (within.has(last) || key.required) return std::visit(Reader(within, key, last), key.into);
@@ -178,6 +192,7 @@ void read_keys(const Section& section, const std::vector<Key>& keys) {
       refuse(section, keys, key, in_force);
     }
   }
+  check_sections_within(section, keys, in_force);
 }
 
 }  // namespace plexaura

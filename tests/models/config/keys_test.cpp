@@ -204,6 +204,10 @@ TEST_CASE("a key that lacks what it needs is refused with the reason, and has no
         "which sums gradients; remove it, or choose local or elastic");
   CHECK(said("outer: {rate: 2}")
             .starts_with("iris.yaml:2:17: distributed.outer.rate has no effect here, because "));
+  CHECK(said("outer: {}") ==
+        "iris.yaml:2:10: distributed.outer has no effect here, because distributed.strategy is allreduce, "
+        "which sums gradients; remove it, or choose local or elastic");
+  needy("{strategy: local, outer: {}}");
   CHECK(said("{strategy: elastic, compression: bf16}")
             .ends_with("because distributed.strategy is elastic; remove it, or choose allreduce or local"));
   CHECK(said("ratio: 0.5").ends_with("because distributed.compression is none; remove it, or choose top-k"));
