@@ -3,7 +3,6 @@
 PLEXAURA_FAULT_SEEDS=20 sparing.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
 """
 
-import contextlib
 import os
 import random
 import re
@@ -18,7 +17,7 @@ import support
 from dying import FIRST, LAST, OF_EPOCH, OF_STEP, RANKS, RECOVERY, SETTINGS, chosen, death
 from patience import seconds
 from support import SOURCE
-from surviving import OPEN_MPI_5, SurvivalTest
+from surviving import OPEN_MPI_5, SurvivalTest, again_if_ended
 
 from verdict import list_ranks  # noqa: E402
 
@@ -56,14 +55,8 @@ class Sparing(SpareTest):
     EPOCHS = 250
     EPOCHS_OF_TWO = 2000  # two ranks that share their cores with nobody take as long
 
-    def check(self, *arguments, **options):
-        """On a busy machine a run may end before this process kills a rank: then it is made again."""
-        for _ in range(3):
-            with contextlib.suppress(ProcessLookupError):
-                return self.check_once(*arguments, **options)
-        return self.check_once(*arguments, **options)
-
-    def check_once(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):
+    @again_if_ended
+    def check(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):
         """deaths: (rank, step) each, in this order; there is a run of as many ranks in the folder "whole"."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_spares(spares, *self.iris("output.dir=run", f"training.epochs={epochs}", *settings), ranks=ranks)
@@ -73,7 +66,7 @@ class Sparing(SpareTest):
             self.wait_for_training(training, step)
             if expected:
                 self.wait_for(lambda: self.by_number()[training[0]].survived)
-            self.kill(victim)
+            self.kill_before_its_end(victim)
             if victim not in training:
                 self.let_wait_for(training[-1])
             living.remove(victim)
@@ -147,9 +140,14 @@ class Sparing(SpareTest):
     def test_dropout_and_parts_of_unequal_size(self):
         arguments = self.cnn("training.epochs=40", "training.batch_size=8", "training.micro_batches=2")
         self.run_ranks(3, "convnet", *arguments, *self.settings("output.dir=whole"))
+        self.check_one_of_three(arguments)
+
+    @again_if_ended
+    def check_one_of_three(self, arguments):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_spares(1, *arguments, *self.settings("output.dir=run"), ranks=3, program="convnet")
         self.wait_for_training(range(3), 20)
-        self.kill(1)
+        self.kill_before_its_end(1)
         self.assertEqual(self.end(run, 0), [])
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 3 takes over; ranks 0, 2 and 3 go on"])
         self.compare("run", "whole")
