@@ -130,6 +130,12 @@ class VerdictTest(WrittenRanks):
         self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
         self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
 
+    def test_a_run_that_made_no_step(self):
+        """As one that was resumed after its last epoch."""
+        for number in range(3):
+            self.rank(number, (1, Kind.END, 0, ""), step=0)
+        self.why("finished", "ranks 0, 1 and 2 ended with exit status 0 without a step$")
+
     def test_a_spare_that_dies_late(self):
         """All that train end well: whether the spare dies before or while they do is of no account."""
         spare = (900, Kind.SPARE, 1, "")

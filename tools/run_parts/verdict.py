@@ -111,20 +111,24 @@ def of_loss(ranks, reporter, event):
     return of(kind, then, f"{name(rank)} was {place(then)}, until the other ranks gave it up")
 
 
+def after(step):
+    return f"after step {step}" if step else "without a step"
+
+
 def of_end(ranks):
     """All have come to their end, and none has an error of its own."""
     statuses = {rank.last(Kind.END).number for rank in ranks}
     first = max(ranks, key=lambda rank: rank.step)  # one that serves makes no steps
     echo = first.last(Kind.ECHO)
     if statuses == {0}:
-        return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 after step {first.step}")
+        return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 {after(first.step)}")
     if echo:
         return of_error(first, echo)
     asked = next((rank for rank in ranks if rank.last(Kind.SIGNAL)), None)
     if asked is None:
-        return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} after step {first.step}")
+        return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} {after(first.step)}")
     word = signal.Signals(asked.last(Kind.SIGNAL).number).name
-    return Verdict("signal", asked.rank, first.step, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {first.step}")
+    return Verdict("signal", asked.rank, first.step, f"{name(asked)} was asked to end by {word}, and all ranks ended {after(first.step)}")
 
 
 def waiting_share(rank):
