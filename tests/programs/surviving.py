@@ -207,14 +207,16 @@ class Drop(SurvivalTest):
     def why(self):
         return subprocess.run([support.SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True).stdout
 
+    @again_if_ended
     def test_the_others_share_out_the_batches(self):
         """They end as ranks do that stop before that step, and are resumed as so few. The first to die is the one that speaks."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_survivors(4, "output.dir=run", "distributed.on_loss=drop", *self.ARGUMENTS)
         self.wait_for_step(4, 100)
-        self.kill(0)
+        self.kill_before_its_end(0)
         self.wait_for_survivors([0])
         self.assertRegex(self.why(), r"running: ranks 1, 2 and 3 at step \d+; rank 0 died before, and the others went on")
-        self.kill(2)
+        self.kill_before_its_end(2)
         self.assertEqual(self.end(run, 0), [])
         went_on = self.who_went_on()
         self.assertEqual([sentence for sentence, _ in went_on],
