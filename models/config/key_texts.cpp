@@ -53,7 +53,6 @@ std::string text_of(const Need& needs) {
 }
 
 std::string default_of(const Key& key) {
-  if (key.required) return "required";
   return key.late_default.set ? key.late_default.shown : value_of(key);
 }
 
@@ -80,7 +79,8 @@ std::vector<KeyText> texts_of(const std::string& section, const std::vector<Key>
   for (const Key& key : keys)
     texts.push_back({.path = section + '.' + key.name,
                      .rule = std::visit(Rule{key}, key.into),
-                     .otherwise = default_of(key),
+                     .required = key.required,
+                     .otherwise = key.required ? "" : default_of(key),
                      .needs = text_of(key.needs),
                      .meaning = key.meaning});
   return texts;
@@ -90,11 +90,8 @@ std::string to_text(const std::vector<KeyText>& keys) {
   static const std::regex link(R"(\[([^\]]*)\]\([^)]*\))");
   std::string text;
   for (const KeyText& key : keys) {
-    const bool has_default = !key.otherwise.empty() && key.otherwise != "required";
-    text += fmt::format("{}: {}{}{}\n", key.path, key.rule, has_default ? "; default " : "",
-                        has_default             ? key.otherwise
-                        : key.otherwise.empty() ? ""
-                                                : "; required");
+    const std::string otherwise = key.otherwise.empty() ? "" : "; default " + key.otherwise;
+    text += fmt::format("{}: {}{}\n", key.path, key.rule, key.required ? "; required" : otherwise);
     text += wrapped(key.needs);
     text += wrapped(std::regex_replace(key.meaning, link, "$1"));
   }
@@ -104,12 +101,10 @@ std::string to_text(const std::vector<KeyText>& keys) {
 std::string to_markdown(const std::vector<KeyText>& keys) {
   std::string table = "| key | value | default | meaning |\n|---|---|---|---|\n";
   for (const KeyText& key : keys) {
-    const bool has_default = !key.otherwise.empty() && key.otherwise != "required";
+    const std::string otherwise = key.otherwise.empty() ? "–" : fmt::format("`{}`", key.otherwise);
     table += fmt::format("| `{}` | {} | {} | {}{}{} |\n", key.path, key.rule,
-                         has_default             ? fmt::format("`{}`", key.otherwise)
-                         : key.otherwise.empty() ? "–"
-                                                 : key.otherwise,
-                         key.needs, key.needs.empty() ? "" : ": ", key.meaning);
+                         key.required ? "required" : otherwise, key.needs, key.needs.empty() ? "" : ": ",
+                         key.meaning);
   }
   return table;
 }

@@ -11,7 +11,8 @@ namespace plexaura {
 struct KeyText {
   std::string path;       // "training.optimizer.momentum"
   std::string rule;       // "a number >= 0 and < 1"
-  std::string otherwise;  // the default as YAML, "required", or empty
+  bool required;          // then it has no default
+  std::string otherwise;  // the default as YAML, or empty
   std::string needs;      // "only with optimizer.name sgd or lars", or empty
   std::string meaning;    // in Markdown
 };
