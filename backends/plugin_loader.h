@@ -10,20 +10,21 @@
 
 namespace plexaura {
 
-// The folders where plugins are looked for, in order.
+// Returns the folders that are searched for plugins, in order.
 std::vector<std::string> plugin_folders();
 
-// The file of a plugin, where there is one.
+// Returns the path of the plugin plexaura_<name>.so, or nothing if no folder has it.
 std::optional<std::string> find_plugin(std::string_view name);
 
-// The file of a plugin that describes a device for a backend, where there is one: plexaura_described/plexaura_<backend>.so
-// in the same folders.
+// Returns the path of the plugin that describes devices of a backend,
+// plexaura_described/plexaura_<backend>.so in one of the same folders, or nothing if there is none.
 std::optional<std::string> find_describing_plugin(std::string_view backend);
 
-// The names of all plugins found.
+// Returns the names of all plugins found, sorted.
 std::vector<std::string> find_plugins();
 
-// Loads the file (which stays loaded), compares stamps and opens the backend. Throws UserError.
+// Loads the file, which stays loaded, compares its stamp with that of this build, and opens the backend.
+// Throws UserError.
 std::unique_ptr<Backend> open_plugin(const std::string& file, const BackendOptions& options);
 
 }  // namespace plexaura

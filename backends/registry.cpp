@@ -37,7 +37,7 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));
 }
 
-// "device=1,tf32=1"
+// Parses `text`, for example "device=1,tf32=1", into `options`. Throws UserError.
 void add_options(std::string_view text, std::string_view name, BackendOptions& options) {
   while (true) {
     const std::string_view option = text.substr(0, text.find(','));

@@ -20,7 +20,8 @@ namespace plexaura {
 
 namespace {
 
-// A launch that waits for what holds its stream, and gives back the calling thread as it was.
+// Runs a kernel after the events that hold its stream, with the kernel's treatment of denormals, and then
+// restores that of the calling thread.
 class CpuLaunch final : public Launch {
  public:
   CpuLaunch(std::shared_ptr<HostStreams> streams, Denormals denormals, std::unique_ptr<Launch> launch)
@@ -99,8 +100,8 @@ class CpuBackend final : public Backend {
     return all;
   }
 
-  // All that the sources offer; the op's reference kernel only for a node for which they offer nothing with an
-  // estimate.
+  // Returns all candidates of the sources. If none of them has an estimate and the region is a single node,
+  // adds the reference kernel of its op.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;
     const auto add = [&](std::vector<Candidate> offers, Denormals denormals) {

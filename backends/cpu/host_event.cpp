@@ -11,7 +11,7 @@ void HostStreams::wait_for_holders(Stream stream) {
   held_by(stream).clear();
 }
 
-// A stream that is held lets nothing pass before its holders, this event neither.
+// Waits for the events that hold the stream, since this event must not pass before them.
 void HostEvent::record(Stream stream) {
   streams_->settle(stream);
   state_->set(true);

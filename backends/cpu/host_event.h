@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// What a HostEvent and the streams that are held by it share.
+// The state that a HostEvent shares with the streams that it holds.
 class HostEventState {
  public:
   void set(bool passed) {
@@ -23,12 +23,12 @@ class HostEventState {
   std::atomic<bool> passed_ = false;
 };
 
-// The two streams of a device that is the host itself: work is done in the call that enqueues it. Only events
-// can make it wait: those that hold a stream are waited for when the next work enters it.
+// The two streams of a device that is the host itself. Work is done in the call that enqueues it. Only events
+// that hold a stream delay it: the next work on that stream waits for them.
 class HostStreams {
  public:
   void hold(Stream stream, std::shared_ptr<HostEventState> event);
-  // Before anything enters the stream. Allocates nothing.
+  // Waits for the events that hold the stream. Called before any work on it. Allocates nothing.
   void settle(Stream stream) {
     if (!held_by(stream).empty()) wait_for_holders(stream);
   }
@@ -41,7 +41,8 @@ class HostStreams {
   std::array<Holders, 2> held_;
 };
 
-// Recorded, it has passed at once; otherwise it passes when the host signals it, from any thread.
+// An event of the host. After record() it has passed at once; otherwise it passes when signal() is called, by
+// any thread.
 class HostEvent final : public Event {
  public:
   explicit HostEvent(std::shared_ptr<HostStreams> streams) : streams_(std::move(streams)) {}

@@ -6,12 +6,12 @@
 
 namespace plexaura {
 
-// Memory straight from the system: aligned to 2 MiB, on huge pages where it is large enough for them (first
-// touch is then several times faster), and touched by all threads, so that no step pays for a page fault and
-// pages lie near the threads that will use them.
+// Memory from the operating system, aligned to 2 MiB. Large memory uses huge pages, which makes the first
+// touch several times faster. All threads touch their share of it at once, so that no step has page faults,
+// and pages lie near the threads that will use them.
 class HostMemory final : public Memory {
  public:
-  // Throws DeviceError that says what was asked and what there is.
+  // Throws DeviceError, whose message has the size that was requested and the size that is available.
   explicit HostMemory(std::size_t bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
@@ -21,8 +21,8 @@ class HostMemory final : public Memory {
   std::size_t bytes() const override { return bytes_; }
 
  private:
-  std::size_t bytes_;   // as asked for
-  std::size_t mapped_;  // whole pages
+  std::size_t bytes_;   // size that was requested
+  std::size_t mapped_;  // size in whole pages
   Address address_ = nullptr;
 };
 

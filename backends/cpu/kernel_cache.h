@@ -11,18 +11,18 @@
 
 namespace plexaura {
 
-// Kernels by description: ops with every option, how the region is wired, types, layouts,
-// implementation. Places in the graph do not count, so that the sixteen equal blocks of a net share one kernel.
-// A kernel lives as long as a program uses it.
+// Kernels by description: the ops with all options, the connections within the region, types, layouts, and
+// implementation. Positions in the graph do not count, so that sixteen equal blocks of a model share one
+// kernel. A kernel lives as long as a program uses it.
 class KernelCache {
  public:
   using Make = std::function<std::shared_ptr<const Kernel>()>;
   std::shared_ptr<const Kernel> get(const RegionQuery& query, const Candidate& candidate, const Make& make);
-  std::size_t size() const { return kernels_.size(); }  // with some that no program uses any more
+  std::size_t size() const { return kernels_.size(); }  // including some that no program uses any more
 
  private:
   struct Entry {
-    std::vector<std::shared_ptr<const Op>> ops;  // compared exactly: the text shortens large options
+    std::vector<std::shared_ptr<const Op>> ops;  // compared exactly: the text abbreviates large options
     std::weak_ptr<const Kernel> kernel;
   };
 

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// A hash of the sources of all kernels on the CPU and of how they were compiled. Times that were measured hold
-// where it is equal. Its function is written at build time, by cmake/KernelCode.cmake.
+// Returns a hash of the sources of all CPU kernels and of their compiler options. Measured times are valid
+// only for the same hash. cmake/KernelCode.cmake writes this function at build time.
 std::string kernel_code_stamp();
 
 }  // namespace plexaura

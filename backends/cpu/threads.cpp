@@ -34,7 +34,7 @@ cpu_set_t every_core() {
   return all;
 }
 
-// The cores to which mpirun itself is bound; all where there is no mpirun, or it has ended.
+// Returns the cores that mpirun itself is bound to; all cores if there is no mpirun, or if it has ended.
 cpu_set_t cores_of(int launcher) {
   cpu_set_t cores;
   const bool is_known = launcher != 0 && sched_getaffinity(launcher, sizeof cores, &cores) == 0;
@@ -47,18 +47,19 @@ bool contains(const cpu_set_t& all, const cpu_set_t& some) {
   return CPU_EQUAL(&both, &some) != 0;
 }
 
-// Open MPI 4 tells whether it has bound its ranks. Open MPI 5 does not, and does unless it was told
-// otherwise.
+// Open MPI 4 says in an environment variable whether it has bound its ranks. Open MPI 5 does not say it, and
+// binds them by default.
 bool bound_by_mpirun() {
   if (std::getenv("OMPI_MCA_orte_launch") != nullptr)
     return std::getenv("OMPI_MCA_orte_bound_at_launch") != nullptr;
   return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
 }
 
-// With many more threads than cores a step takes minutes; with tens of thousands OpenMP ends the process.
+// The most threads that a user may ask for: with many more threads than cores a step takes minutes, and with
+// tens of thousands OpenMP ends the process.
 int most_threads(int cores) { return std::max(16, 4 * cores); }
 
-// Nothing where OMP_NUM_THREADS is not set.
+// Returns nothing if OMP_NUM_THREADS is not set. Throws UserError if it is not a valid number.
 std::optional<int> wanted_threads(int cores) {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   if (variable == nullptr) return std::nullopt;
@@ -98,7 +99,7 @@ int use_cores(int ranks_on_this_machine, int launcher) {
   return with_threads(wanted ? threads : std::clamp(CPU_COUNT(&usable), 1, threads));
 }
 
-// The binding of this thread stays.
+// Restores the binding of this thread before it returns.
 int cores_of_machine() {
   const cpu_set_t inherited = affinity();
   bind_to(every_core());

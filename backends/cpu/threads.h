@@ -4,27 +4,28 @@
 
 namespace plexaura {
 
-// Shares the cores of this machine among the ranks that run on it: each computes with OMP_NUM_THREADS
-// threads, or, where that is not set, with cores / ranks, at least one, and no more than the cores that it
-// may use. A binding of the calling thread is its user's (taskset, srun) and stays; but where mpirun has
-// bound its ranks, by default so that all threads of one share a core, and all threads of all ranks fit the
-// cores, it is undone. `launcher`: the process of mpirun that has started this one, 0 for none. Its own binding is its user's, and
-// is never left. To be called before the first kernel runs. Returns the number of threads. Throws
-// UserError where OMP_NUM_THREADS is no number of threads that can be had.
+// Divides the cores of this machine among its ranks: each computes with OMP_NUM_THREADS threads or, if that
+// is not set, with cores / ranks, at least one. Without OMP_NUM_THREADS, a rank takes no more threads than
+// the cores that it may use. A binding that the user has made (taskset, srun) stays. A binding by mpirun,
+// which by default puts all threads of a rank on one core, is undone if the threads of all ranks fit the
+// cores. `launcher` is the process id of the mpirun that started this process, or 0; the cores that mpirun
+// itself is bound to are never left. Must be called before the first kernel runs. Returns the number of
+// threads. Throws UserError if OMP_NUM_THREADS is not a valid number of threads.
 int use_cores(int ranks_on_this_machine, int launcher = 0);
 
-// How many cores this machine has; within a container or control group, how many it lets a process use, whatever this
-// thread is bound to.
+// Returns the number of cores of this machine, or of the container or control group that the process runs in,
+// whatever this thread is bound to.
 int cores_of_machine();
 
-// The numbers of the cores that the calling thread is bound to, ascending; all of them where it is not bound.
+// Returns the numbers of the cores that the calling thread may use, ascending; all of them if it is not
+// bound.
 std::vector<int> usable_cores();
 
-// The threads that kernels compute with.
+// Returns the number of threads that kernels compute with.
 int threads_in_use();
 
-// Whether OpenMP binds each of them to cores of its own choice (OMP_PROC_BIND, OMP_PLACES), so that usable_cores() tells
-// of one thread alone.
+// True if OpenMP binds each thread to cores of its own choice (OMP_PROC_BIND, OMP_PLACES). Then
+// usable_cores() is right for the calling thread alone.
 bool openmp_binds_threads();
 
 }  // namespace plexaura

@@ -1,8 +1,9 @@
 #pragma once
 
-// A function of plain loops under PLEXAURA_CLONES is compiled once per generation of x86-64 processors, up to
-// PLEXAURA_NEWEST_CLONE; the best one that runs here is chosen when the program is loaded. Under the thread sanitizer the
-// choice would die at start, and with the address sanitizer g++ 12 gives clones wrong addresses of local arrays.
+// PLEXAURA_CLONES compiles a function of plain loops once for each generation of x86-64 processors, up to
+// PLEXAURA_NEWEST_CLONE. The best version for this processor is chosen when the program is loaded. There are
+// no clones under sanitizers: with the thread sanitizer this choice crashes at start, and with the address
+// sanitizer g++ 12 gives clones wrong addresses of local arrays.
 #if !defined(__x86_64__) || !defined(__GNUC__) || defined(__clang__) || defined(__SANITIZE_THREAD__) || \
     defined(__SANITIZE_ADDRESS__)
 #undef PLEXAURA_NEWEST_CLONE
@@ -19,5 +20,5 @@
 #define PLEXAURA_CLONES
 #endif
 
-// For what the loops call: only what is inlined is compiled for the processor of the caller.
+// For functions that the loops call: only inlined code is compiled for the processor of the calling clone.
 #define PLEXAURA_INLINE inline __attribute__((always_inline))

@@ -10,7 +10,7 @@
 
 namespace plexaura::fast {
 
-// A kernel that is one function of its addresses.
+// A kernel that calls one function with the addresses of its operands.
 class FunctionKernel final : public Kernel {
  public:
   using Function = std::function<void(const Binding&)>;
@@ -38,13 +38,14 @@ class FunctionKernel final : public Kernel {
   std::size_t workspace_;
 };
 
-// `workspace` in bytes.
+// `workspace` is in bytes.
 inline std::shared_ptr<const Kernel> make_kernel(FunctionKernel::Function function,
                                                  std::size_t workspace = 0) {
   return std::make_shared<FunctionKernel>(std::move(function), workspace);
 }
 
-// Takes and gives all values row-major, in the time of their traffic; `make` is still to be set.
+// Returns a candidate with row-major operands and the time of its memory traffic as estimate. The caller must
+// set `make`.
 inline Candidate row_major_candidate(const RegionQuery& query) {
   Candidate candidate;
   candidate.implementation = "fast";
@@ -56,7 +57,8 @@ inline Candidate row_major_candidate(const RegionQuery& query) {
   return candidate;
 }
 
-// That of the kernel which `make` makes of the query, where the result is float32 and not empty; else none.
+// Returns row_major_candidate() with the kernel that `make` makes of the query, if the result is float32 and
+// not empty; otherwise nothing.
 template <class Make>
 std::vector<Candidate> row_major_floats(const RegionQuery& query, Make make) {
   const Value result = query.region.outputs[0];

@@ -6,14 +6,14 @@
 #include <xmmintrin.h>
 #endif
 
-// Loops over the lanes of a vector of channels are written out as plain loops over small arrays: the compiler
-// keeps those in registers, of whatever width the processor has. (Its vector types would be split for the
-// oldest processor before clones are made.)
+// Loops over the lanes of a vector of channels are plain loops over small arrays. The compiler keeps these in
+// registers of the width that the processor has. Its vector types do not help: they would be split for the
+// oldest processor before the clones are made.
 
 namespace plexaura::fast {
 
-// Writes past the caches what is too large to be found there again. `to` is aligned to 16 bytes, `count` a
-// multiple of 4.
+// Writes values past the caches, if they are too many for the caches to keep. `to` is aligned to 16 bytes,
+// and `count` is a multiple of 4.
 template <int count>
 PLEXAURA_INLINE void stream(float* to, const float* from) {
 #if defined(__x86_64__)
@@ -23,7 +23,7 @@ PLEXAURA_INLINE void stream(float* to, const float* from) {
 #endif
 }
 
-// Orders streamed stores before what other threads read.
+// Makes streamed stores visible before later stores, so that other threads read them.
 inline void finish_streams() {
 #if defined(__x86_64__)
   _mm_sfence();

@@ -8,7 +8,8 @@ namespace plexaura::fast {
 
 namespace {
 
-// The step of an operand along each physical axis of the result; 0 where it is stretched.
+// Returns the step of an operand along each physical axis of the result; 0 along axes that the operand is
+// broadcast over.
 std::vector<std::int64_t> strides_beside(const std::vector<PhysicalAxis>& axes, const Shape& shape,
                                          const Shape& operand) {
   const std::int64_t shift = shape.rank() - operand.rank();

@@ -8,7 +8,7 @@
 
 namespace plexaura::fast {
 
-// Sets the padding of a value to zero. What there is to clear is found when it is made; erase() allocates
+// Sets the padding of a value to zero. The constructor finds the addresses of the padding; erase() allocates
 // nothing.
 class PaddingEraser {
  public:
@@ -21,11 +21,11 @@ class PaddingEraser {
     std::int64_t bytes;
   };
 
-  // Everything whose index along one axis lies behind the last element.
+  // The elements whose index along one axis is beyond the last real element.
   struct Band {
     std::vector<Run> runs;                           // along the axis
-    std::vector<std::vector<std::int64_t>> corners;  // of each index along the other axes, padding included
-    std::int64_t rows = 1;                           // of all corners but the last axis'
+    std::vector<std::vector<std::int64_t>> corners;  // offsets by other axis and index
+    std::int64_t rows = 1;                           // index combinations of all corners but the last
 
     void erase(std::byte* data) const;
     void erase_row(std::byte* data, std::int64_t row) const;

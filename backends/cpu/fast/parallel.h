@@ -10,8 +10,8 @@
 
 namespace plexaura::fast {
 
-// Work below this many nanoseconds is done by the calling thread: forking costs about a microsecond, and more
-// where the threads have gone to sleep.
+// The calling thread does work that takes fewer nanoseconds than this: starting the threads takes about a
+// microsecond, and more if they sleep.
 constexpr double worth_forking = 5000;
 
 inline int thread_count(std::int64_t items, double nanoseconds_per_item) {
@@ -25,8 +25,8 @@ inline int thread_count(std::int64_t items, double nanoseconds_per_item) {
 #endif
 }
 
-// Calls body(begin, end) for one contiguous piece of [0, items) per thread. Pieces begin at multiples of
-// `granule`. All threads do with denormals what the calling one does.
+// Calls body(begin, end) for one contiguous piece of [0, items) on each thread. Pieces begin at multiples of
+// `granule`. All threads treat denormals as the calling thread does.
 template <class Body>
 void parallel_pieces(std::int64_t items, double nanoseconds_per_item, [[maybe_unused]] std::int64_t granule,
                      const Body& body) {

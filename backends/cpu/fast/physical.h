@@ -5,20 +5,20 @@
 
 #include "core/tensor/layout.h"
 
-// Values as they lie in memory: a layout's pieces of axes are the axes of a plain row-major array.
+// A value as it lies in memory: a plain row-major array whose axes are the layout's axes and blocks.
 
 namespace plexaura::fast {
 
 struct PhysicalAxis {
-  std::int64_t axis;    // of which this is a piece
+  std::int64_t axis;    // the logical axis that this belongs to
   std::int64_t extent;  // padding included
 };
 
-// Outermost first: the order's axes, then the blocks.
+// Returns the axes, outermost first: those of the layout's order, then its blocks.
 std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape);
 
-// The layout in which a value that broadcasts to `shape` is read beside one in `layout`: the same order and
-// blocks, without blocks along what is stretched.
+// Returns the layout for reading an operand that broadcasts to `shape` together with a value in `layout`: the
+// same order and blocks, but no blocks along axes that are broadcast.
 Layout beside(const Layout& layout, const Shape& shape, const Shape& operand);
 
 bool has_padding(const Layout& layout, const Shape& shape);

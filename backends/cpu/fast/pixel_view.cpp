@@ -7,7 +7,7 @@ std::optional<PixelView> pixel_view(const Layout& layout, const Shape& shape) {
   const auto of = channel_view(layout, shape);
   if (!of) return std::nullopt;
   PixelView view{*of, shape[2], shape[3]};
-  if (view.samples != shape[0]) {  // the rows of all samples lie one behind the other
+  if (view.samples != shape[0]) {  // the view has joined the rows of all samples
     view.samples = shape[0];
     view.rows = view.height * view.width;
     view.sample_stride = view.rows * view.row_stride;

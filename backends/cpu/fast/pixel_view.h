@@ -8,8 +8,8 @@
 
 namespace plexaura::fast {
 
-// A value [N, C, H, W] as vectors of neighbouring channels, with a position for each pixel of a sample: blocked
-// channels, or channels last.
+// A view of a value [N, C, H, W] as vectors of neighbouring channels, with one position for each pixel of a
+// sample. The channels are blocked, or last.
 struct PixelView : ChannelView {
   std::int64_t height = 0;
   std::int64_t width = 0;

@@ -5,20 +5,20 @@
 
 #include "core/host/kernel_source.h"
 
-// Vectorised kernels of our own, for float32, in the layouts in which values come.
+// Our own vectorised kernels for float32. Each works in the layouts in which its operands arrive.
 
 namespace plexaura::fast {
 
-// The generation of processors that the loops were compiled for which run here: "x86-64-v3".
+// Returns the generation of processors whose version of the loops runs here: "x86-64-v3".
 std::string instruction_set();
 
-// Functions of one, two or three values, in any layout and with any broadcasting.
+// Elementwise functions of one, two or three values, in any layout and with any broadcasting.
 std::unique_ptr<const KernelSource> make_elementwise_source();
-// reorder: a copy, or a sum.
+// reorder, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
 // sgd_step, adam_step.
 std::unique_ptr<const KernelSource> make_optimizer_source();
-// batch_norm and its neighbours.
+// Batch norm: its ops and regions.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
 // matmul of two small matrices.
 std::unique_ptr<const KernelSource> make_small_matmul_source();

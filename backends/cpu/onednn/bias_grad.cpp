@@ -11,7 +11,7 @@ namespace plexaura::onednn {
 
 namespace {
 
-// Up to so many terms a sum in float is as exact as the products beside it.
+// Up to this many terms a sum in float is as precise as the weights' gradient that is computed with it.
 constexpr std::int64_t most_terms_in_float = 1024;
 
 class TwoLaunches final : public Launch {
@@ -56,7 +56,7 @@ Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate) {
   const Region bias = single(query.graph, query.region.outputs[1].node);
   const std::vector<Candidate> sums =
       fast::make_reduce_source()->propose({query.graph, bias, {candidate.inputs[1]}, {true}});
-  // None in 16 bits, which have fewer digits than the sum loses.
+  // There is no such sum in 16 bits. These have fewer digits than the sum in float loses.
   if (sums.empty() || sums[0].inputs[0] != candidate.inputs[1]) return candidate;
   candidate.make = [both = candidate.make, sum = sums[0].make] {
     return std::make_shared<const WithBiasGrad>(both(), sum());

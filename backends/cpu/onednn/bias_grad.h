@@ -4,8 +4,9 @@
 
 namespace plexaura::onednn {
 
-// `candidate` computes the gradients of weights and bias from the source and the gradient of the result. The library adds up
-// the bias' in float. Where that would cost digits the sum is made once more, in double, over what is returned.
+// `candidate` computes the gradients of weights and bias from the source and the gradient of the result. The
+// library adds up the bias' gradient in float. If that loses digits, the returned candidate computes the sum
+// again in double and overwrites the library's.
 Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate);
 
 }  // namespace plexaura::onednn

@@ -7,7 +7,7 @@ namespace plexaura::onednn {
 
 namespace {
 
-constexpr std::int64_t lanes = 16;  // of the widest registers
+constexpr std::int64_t lanes = 16;  // lanes of the widest registers
 constexpr std::int64_t few_channels = 16;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
@@ -54,7 +54,7 @@ ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptio
           {options.padding.h, options.padding.w}};
 }
 
-// The library of version 2 has these kernels for windows of 3x3, that of version 3 none.
+// oneDNN 2 has Winograd kernels for windows of 3x3; oneDNN 3 has none.
 std::optional<ConvolutionDescs> describe_winograd(const ConvolutionShapes& shapes,
                                                   const Conv2dOptions& options) {
   const bool fits = shapes.weights[2] == 3 && shapes.weights[3] == 3 && options.stride == Size2d{} &&

@@ -10,7 +10,7 @@
 
 namespace plexaura::onednn {
 
-// The operands of a convolution, forward or back, all of one dtype.
+// The shapes and the dtype of a convolution's operands, forward or backward.
 struct ConvolutionShapes {
   Shape src;
   Shape weights;
@@ -18,17 +18,17 @@ struct ConvolutionShapes {
   DType dtype;
 };
 
-// How source and destination may lie. Left alone the library takes what its fastest kernels want, and where
-// these refuse the channels it falls to reference code that is a hundred times slower. It has fast code for
-// every convolution in one of the other layouts.
+// The layouts of source and destination. With `library` oneDNN takes those that its fastest kernels want. If
+// these kernels refuse the channels, it falls back to reference code, which is a hundred times slower. For
+// every convolution it has fast code in at least one of the other layouts.
 enum class ConvolutionLayouts : std::uint8_t {
   library,
-  library_behind_row_major,  // a source of few channels is read as images come
-  blocks_of_16,              // the zeros behind the last channel are taken for channels
+  library_behind_row_major,  // row-major source of few channels, as images arrive
+  blocks_of_16,              // the zeros after the last channel count as channels
   blocks_of_8,
   channels_last,
   row_major,
-  library_for_winograd  // those of its kernels that transform tiles: fewer operations, but more rounding
+  library_for_winograd  // Winograd kernels, which transform tiles: fewer operations, but more rounding
 };
 
 inline constexpr std::array direct_convolution_layouts{
@@ -36,22 +36,22 @@ inline constexpr std::array direct_convolution_layouts{
     ConvolutionLayouts::blocks_of_16,  ConvolutionLayouts::blocks_of_8,
     ConvolutionLayouts::channels_last, ConvolutionLayouts::row_major};
 
-// What the library is asked for; empty where the layouts do not suit the shapes. With a bias where
-// `has_bias`.
+// Returns the descriptors for the library's query, with a bias if `has_bias`. Returns nothing if the layouts
+// do not suit the shapes.
 std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
                                                   const Conv2dOptions& options, bool has_bias);
 
-// The weights of groups as the graph has them, with an axis for the groups.
+// Describes row-major weights of groups as the graph has them, with an additional first axis for the groups.
 memory::desc row_major_groups(const TensorType& weights, std::int64_t groups);
 
-// The estimate for a kernel that works on whole vectors of `vector`, the channels of its source or its
-// destination.
+// Estimates the time of a kernel in seconds. `vector` is the axis that the kernel pads to whole vectors: the
+// channels of its source, or those of its destination.
 enum class VectorAxis : std::uint8_t { src, dst };
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
                               const Layout& dst, VectorAxis vector, const std::string& implementation);
 
-// What it adds to a convolution that its result lies without whole vectors of channels: most of what reads
-// images moves them first.
+// Returns the extra seconds that a convolution causes if its result has no whole vectors of channels: most
+// ops that read images reorder them first.
 double seconds_to_leave(const TensorType& result, const Layout& layout);
 
 }  // namespace plexaura::onednn

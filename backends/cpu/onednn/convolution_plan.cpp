@@ -16,15 +16,16 @@ using Space = Argument::Space;
 
 struct Operand {
   Argument argument;
-  TensorType type;  // as the graph has it
+  TensorType type;  // its type in the graph
 };
 
 bool is_weights(const Operand& operand) {
   return operand.argument.number == DNNL_ARG_WEIGHTS || operand.argument.number == DNNL_ARG_DIFF_WEIGHTS;
 }
 
-// Weights of groups stand row by row: the library's orders put zeros between the groups, which no Layout
-// says. They are brought to that order, or back, in the workspace.
+// A reorder of the weights of a grouped convolution. The graph has them row-major. The library's layouts put
+// zeros between the groups, which a Layout cannot express. So the weights are reordered to that layout, or
+// back from it, in the workspace.
 struct GroupedWeights {
   Argument as_given;
   Argument in_workspace;
@@ -54,7 +55,7 @@ GroupedWeights make_grouped(const Operand& weights, std::int64_t groups) {
           {cpu_engine(), from, cpu_engine(), to, attributes_with({})}};
 }
 
-// The kernel of a convolution, with what brings the weights of groups into order.
+// The arguments of a convolution's kernel, and the reorder of its weights if it has groups.
 struct Recipe {
   std::vector<Argument> arguments;
   std::optional<GroupedWeights> grouped;
@@ -85,7 +86,7 @@ Recipe recipe_for(const Described& described, const std::vector<Operand>& operan
   return recipe;
 }
 
-// Empty for a layout that a Layout cannot say.
+// Returns nothing if a Layout cannot express the operand's layout.
 std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
   if (groups > 1 && is_weights(operand)) return Layout::row_major(4);
   auto layout = layout_of(operand.argument.desc, operand.type.shape);
@@ -110,12 +111,13 @@ const Layout& layout_of_number(const std::vector<Operand>& operands, const Candi
                                          : candidate.inputs[argument.index];
 }
 
-// Whether it is faster depends on more than an estimate can know.
+// True for Winograd kernels. They have no estimate, because their speed depends on more than an estimate can
+// know.
 bool is_winograd(const std::string& implementation) {
   return implementation.find("wino") != std::string::npos;
 }
 
-// Operands stand in the order of the region's inputs and outputs.
+// `operands` are in the order of the region's inputs and outputs.
 template <class Primitive, class Described>
 std::optional<Candidate> propose_with(const Described& described, const Problem& problem,
                                       const std::vector<Operand>& operands) {
@@ -146,7 +148,7 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
   return candidate;
 }
 
-// Weights [O, C, 1, 1] read as [C, O, 1, 1]: the same memory, the first two axes renamed.
+// Reads weights [O, C, 1, 1] as [C, O, 1, 1]: the memory is the same, only the first two axes swap names.
 Shape transposed(const Shape& weights) { return {weights[1], weights[0], weights[2], weights[3]}; }
 
 Layout transposed(const Layout& weights) {
@@ -158,7 +160,8 @@ Layout transposed(const Layout& weights) {
   return Layout(std::move(order), std::move(blocks));
 }
 
-// Which algorithm goes forward does not matter to the one that goes back.
+// Returns a hint for the backward primitives. Their algorithm does not depend on that of the forward pass, so
+// the hint is always direct.
 ConvolutionForward hint_for(ConvolutionDescs descs) {
   descs.algorithm = dnnl::algorithm::convolution_direct;
   return describe_forward(descs, dnnl::prop_kind::forward_training, {});

@@ -7,13 +7,15 @@
 
 namespace plexaura::onednn {
 
-// Each is empty where the library has nothing fast in these layouts, or throws dnnl::error.
+// Each returns nothing if the library has no fast kernel in these layouts. Some throw dnnl::error in that
+// case.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 
-// Region inputs: weights, grad_out, addend. A 1x1 convolution of stride 1 goes back as a forward convolution
-// of the transposed weights, and that one can add to its destination.
+// The region's inputs are weights, grad_out and addend. A 1x1 convolution of stride 1 has an input gradient
+// that is a forward convolution with the transposed weights, and a forward convolution can add to its
+// destination.
 std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts);
 
 }  // namespace plexaura::onednn

@@ -43,7 +43,8 @@ std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) 
   return regions;
 }
 
-// The gradients of weights and bias read the same value: one pass over it gives both.
+// Joins the gradients of weights and bias, which both read grad_out, into one region: one pass over it
+// computes both.
 std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, const Uses& uses) {
   const bool ends_with_bias = is_bias_grad(graph, last);
   const Value grad_out = graph.record(last).inputs[ends_with_bias ? 0 : 1];
@@ -58,7 +59,7 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
   return {};
 }
 
-// That of a weight gradient reads the op of the first node.
+// Puts the node of the weights first, since propose_weight_grad() reads the op of the region's first node.
 std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};
@@ -80,7 +81,7 @@ std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayou
   return std::nullopt;
 }
 
-// Whether the images lie in whole blocks of channels: no other layout is faster.
+// True if all images lie in whole blocks of channels. No other layout is faster.
 bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
   const auto fits = [&](const Layout& layout, Value value) {
     const Shape& shape = query.type(value).shape;

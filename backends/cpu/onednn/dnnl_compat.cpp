@@ -14,7 +14,7 @@ namespace plexaura::onednn {
 
 namespace {
 
-// What a memory descriptor says, the same for every version.
+// The contents of a memory descriptor, in a form that is the same for all versions of the library.
 struct Blocking {
   bool plain_or_blocked = false;
   memory::dims padded;
@@ -78,7 +78,7 @@ auto describe_backward(const dnnl::primitive_attr& attributes, const Hint& hint,
 
 #endif
 
-// The library's names of layouts are ours: "aBcd16b".
+// Returns all layouts that the library names. The names have the same form as ours: "aBcd16b".
 const std::vector<std::pair<std::string, memory::format_tag>>& named_tags() {
   static const auto tags = [] {
     std::vector<std::pair<std::string, memory::format_tag>> named;
@@ -107,7 +107,7 @@ std::optional<memory::data_type> data_type_of(DType dtype) {
   }
 }
 
-// The strides of axes with one step only mean nothing.
+// Compares strides, except along axes with a single step, whose strides have no meaning.
 bool same_strides(const Layout& layout, const Shape& shape, const Blocking& blocking) {
   if (layout.padded(shape).extents() != blocking.padded) return false;
   const std::vector<std::int64_t> strides = layout.outer_strides(shape);
@@ -119,7 +119,8 @@ bool same_strides(const Layout& layout, const Shape& shape, const Blocking& bloc
   return true;
 }
 
-// Limits oneDNN to the instructions of this build, unless the environment has a limit. To be called before it makes anything.
+// Limits oneDNN to the instructions of this build, unless an environment variable sets a limit. Must be
+// called before oneDNN makes anything.
 void limit_instructions() {
 #ifdef PLEXAURA_ONEDNN_ISA
   if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && std::getenv("DNNL_MAX_CPU_ISA") == nullptr)
@@ -127,7 +128,8 @@ void limit_instructions() {
 #endif
 }
 
-// How many primitives oneDNN keeps that no kernel uses any more, of which a small one takes 45 kB. Its default is 1024.
+// The number of primitives that oneDNN caches although no kernel uses them any more. A small one takes 45 kB.
+// oneDNN's default is 1024.
 constexpr int kept_primitives = 256;
 
 }  // namespace

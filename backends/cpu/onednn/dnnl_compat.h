@@ -5,8 +5,9 @@
 
 #include "core/tensor/layout.h"
 
-// The one place that knows which oneDNN this is: 2.6 (Debian 12) describes a primitive by a struct of its
-// own, 3.x hands everything to the primitive descriptor and hides what a memory descriptor holds.
+// Only this file depends on the version of oneDNN. Version 2.6 (Debian 12) describes a primitive by a struct
+// of its own. Version 3 passes everything to the primitive descriptor, and hides the contents of a memory
+// descriptor.
 
 namespace plexaura::onednn {
 
@@ -17,19 +18,19 @@ dnnl::stream& cpu_stream();
 
 memory::dims dims_of(const Shape& shape);
 
-// Whether products are computed in this dtype: float32, bfloat16 or float16. For the last two the library may have no
-// fast code on this processor.
+// True for the dtypes that the library multiplies in: float32, bfloat16 and float16. For the last two it may
+// have no fast code on this processor.
 bool multiplies(DType dtype);
 
-// Leaves the layout to the library.
+// Describes a value whose layout the library chooses.
 memory::desc any_layout(const memory::dims& dims, DType dtype);
 memory::desc row_major(const memory::dims& dims, DType dtype);
 memory::desc strided(const memory::dims& dims, const memory::dims& strides, DType dtype);
 
-// Empty where the library has no name for the layout, or no type like this.
+// Returns nothing if the library has no name for the layout, or no such type.
 std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type);
 
-// Empty for an opaque layout, one that a Layout cannot say.
+// Returns nothing for an opaque layout, which a Layout cannot express.
 std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape);
 
 struct ConvolutionDescs {
@@ -38,7 +39,7 @@ struct ConvolutionDescs {
   std::optional<memory::desc> bias;
   memory::desc dst;
   memory::dims strides;
-  memory::dims dilation;  // as the library counts it: 0 for none
+  memory::dims dilation;  // in the library's convention: 0 for none
   memory::dims padding;
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
@@ -47,8 +48,8 @@ using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
 using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 
-// Each throws dnnl::error where the library has no implementation. In those of backward src, weights, bias
-// and dst stand for their gradients where the primitive has these.
+// Each throws dnnl::error if the library has no implementation. In those of the backward pass src, weights,
+// bias and dst describe the gradients of these values where the primitive reads or writes gradients.
 ConvolutionForward describe_forward(const ConvolutionDescs& descs, dnnl::prop_kind kind,
                                     const dnnl::primitive_attr& attributes);
 ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
@@ -68,7 +69,7 @@ struct MatMulDescs {
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes);
 
-// Scratch memory comes from the caller.
+// Sets that the caller provides scratch memory.
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations);
 
 }  // namespace plexaura::onednn

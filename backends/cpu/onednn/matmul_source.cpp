@@ -13,8 +13,8 @@ namespace {
 
 using Space = Argument::Space;
 
-// An operand as matrices [..., rows, columns], with as many axes as the result; a transposed one is read
-// through its strides.
+// Describes an operand as matrices [..., rows, columns] with `rank` axes, as many as the result has. The
+// strides express a transposition.
 memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank, DType dtype) {
   std::vector<std::int64_t> extents = shape.extents();
   std::vector<std::int64_t> strides = shape.strides();

@@ -10,8 +10,8 @@
 
 namespace plexaura::onednn {
 
-// An argument of a primitive: which one, what it looks like, and which operand of the region it is, or where
-// it begins in the workspace, in bytes.
+// An argument of a primitive: its number, its memory descriptor, and its place. `index` is the index of the
+// region's input or output, or the offset in the workspace in bytes.
 struct Argument {
   enum class Space : std::uint8_t { input, output, workspace };
   int number;  // DNNL_ARG_...
@@ -25,15 +25,15 @@ struct Step {
   std::vector<Argument> arguments;
 };
 
-// What output 0 holds before the first step, for a primitive that adds to its destination: a copy of an
-// input, where that one lies elsewhere.
+// For a primitive that adds to its destination: the input that is copied to output 0 before the first step,
+// unless both share memory.
 struct StartFrom {
   std::size_t input;
   std::size_t bytes;
 };
 
-// Primitives, one after the other, as a kernel. Binding makes the memory objects and the argument maps, once;
-// a run is one execute for each.
+// A kernel that runs primitives one after another. bind() makes the memory objects and the argument maps
+// once, so that a run only executes each primitive.
 class PrimitiveKernel final : public Kernel {
  public:
   PrimitiveKernel(dnnl::primitive primitive, std::vector<Argument> arguments);
@@ -47,13 +47,13 @@ class PrimitiveKernel final : public Kernel {
   std::optional<StartFrom> start_;
 };
 
-// The scratch memory that a primitive asks for, as an argument.
+// Returns the scratch memory that a primitive needs, as an argument in the workspace.
 template <class PrimitiveDesc>
 Argument scratchpad_of(const PrimitiveDesc& primitive) {
   return {DNNL_ARG_SCRATCHPAD, primitive.scratchpad_desc(), Argument::Space::workspace};
 }
 
-// Whether an implementation is the library's plain code for everything that nothing else takes.
+// True for the library's slow reference code, which it uses if no other implementation accepts the operands.
 inline bool is_reference(const std::string& implementation) {
   return implementation.find("ref") != std::string::npos;
 }

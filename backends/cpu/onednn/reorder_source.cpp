@@ -14,7 +14,8 @@ struct Ends {
   memory::desc dst;
 };
 
-// Empty where nothing changes, which needs no library, and for layouts or types that it cannot say.
+// Returns nothing if the layout does not change, since that needs no library, and for layouts or types that
+// the library cannot express.
 std::optional<Ends> ends_of(const RegionQuery& query) {
   if (query.region.kind != "reorder" || !has_elements(query.graph, query.region.inputs[0]))
     return std::nullopt;

@@ -12,12 +12,12 @@ namespace plexaura::fast {
 namespace {
 
 constexpr double nanoseconds_per_element = 0.6;
-// What is larger than this is written past the caches: it would not be found there again.
+// Larger outputs are written past the caches, since the caches could not keep them until they are read.
 constexpr std::int64_t bytes_to_stream = std::int64_t{8} << 20;
 
 Rows rows_of(const ChannelView& view) { return {view.rows, view.row_stride}; }
 
-// Two numbers per lane for each block and sample.
+// Two partial sums for each lane, of each block and sample.
 struct Partials {
   double* numbers;
   const ChannelView& view;
@@ -32,9 +32,9 @@ std::size_t partial_bytes(const ChannelView& view) {
   return static_cast<std::size_t>(view.blocks * view.samples * 2 * view.lanes) * sizeof(double);
 }
 
-// collect(block, sample) for all samples, then distribute(block, prepare(block), sample). A thread does all
-// of a block, so that its second look finds the data in cache; where blocks are fewer than threads they share
-// the samples instead.
+// Runs collect(block, sample) for all samples of a block, then distribute(block, prepare(block), sample) for
+// each. If there are at least as many blocks as threads, one thread does all of a block, so that its second
+// pass finds the data in cache. Otherwise the threads share the samples.
 template <class Collect, class Prepare, class Distribute>
 void in_two_passes(const ChannelView& view, const Collect& collect, const Prepare& prepare,
                    const Distribute& distribute) {
@@ -67,7 +67,7 @@ struct Moments {
   double variance;
 };
 
-// Joins means and spreads of the samples.
+// Combines the means and spreads of all samples for one lane of a block.
 Moments moments_of(const ChannelView& view, const Partials& partials, std::int64_t block, std::int64_t lane) {
   const auto rows = static_cast<double>(view.rows);
   double mean = 0;
@@ -85,7 +85,7 @@ Moments moments_of(const ChannelView& view, const Partials& partials, std::int64
 
 double wide(float value) { return static_cast<double>(value); }
 
-// Normalises all vectors by what `by_of(channel)` says of theirs: mean, factor and shift.
+// Normalises all vectors by the mean, factor and shift that `by_of(channel)` returns.
 template <class ByOf>
 void normalise_all(const ChannelView& view, const NormaliseArrays& arrays, const ByOf& by_of) {
   parallel_pieces(

@@ -6,8 +6,9 @@
 
 namespace plexaura::fast {
 
-// Batch normalisation over a whole value. Statistics are shifted sums over one sample and block of channels,
-// joined in double in a fixed order: the results do not depend on the number of threads.
+// Batch normalisation over a whole value. Its statistics are shifted sums over one sample and block of
+// channels, which are combined in double in a fixed order. So the results do not depend on the number of
+// threads.
 
 struct BatchNormForward {
   ChannelView view;
@@ -17,22 +18,22 @@ struct BatchNormForward {
     const float* src;
     const float* scale;
     const float* shift;
-    const float* addend;  // null for none
+    const float* addend;  // null: nothing is added
     float* dst;           // may be null, as the next three; then scale and shift are not read
     float* mean;
     float* variance;
     float* inverse;
   };
   std::size_t workspace() const;
-  // The moments, and x normalised by them.
+  // Computes the moments, and normalises x by them.
   void train(const Operands& of, double epsilon, double* workspace) const;
-  // With the mean and inverse that are given.
+  // Normalises x by the given mean and inverse.
   void normalise_by(const Operands& of, const float* mean, const float* inverse) const;
 };
 
 struct BatchNormBackward {
   ChannelView view;
-  bool total = false;  // diff_src counts mean and inverse as functions of x; else as values of their own
+  bool total = false;  // whether diff_src includes the gradient through mean and inverse
 
   struct Operands {
     const float* src;
@@ -40,9 +41,9 @@ struct BatchNormBackward {
     const float* mean;
     const float* inverse;
     const float* diff_dst;
-    const float* mask;    // output of the ReLU that followed; null for none
-    const float* addend;  // of diff_src; null for none
-    float* diff_src;      // may be null, as the others
+    const float* mask;    // output of the ReLU that followed; null: no ReLU
+    const float* addend;  // is added to diff_src; null: nothing is added
+    float* diff_src;      // may be null, as the outputs below
     float* diff_scale;
     float* diff_shift;
     float* diff_mean;
@@ -53,7 +54,7 @@ struct BatchNormBackward {
   void run(const Operands& of, double* workspace) const;
 };
 
-// The gradient of the moments alone.
+// Computes the gradient of x from the gradients of its moments alone.
 struct MomentsBackward {
   ChannelView view;
 

@@ -8,7 +8,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// So many terms are added up in float before they go to a sum in double.
+// The number of terms that are added up in float before the result is added to a sum in double.
 constexpr std::int64_t chunk = 64;
 
 template <int lanes>
@@ -28,8 +28,8 @@ PLEXAURA_INLINE void mean_of_rows(const float* src, Rows rows, float* mean) {
   for (int lane = 0; lane < lanes; ++lane) mean[lane] = sums[lane];
 }
 
-// Squares in float are exact only near a mean: the terms of each chunk are shifted by the mean of all rows before it, and those of
-// the first by their own.
+// Squares of float are precise only if the values lie near zero. So each chunk of terms is shifted by the
+// mean of all rows before it, and the first chunk by its own mean.
 template <int lanes>
 PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* mean, double* spread) {
   float shift[lanes];
@@ -50,7 +50,7 @@ PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* mean, dou
       }
     }
     const double share = 1.0 / static_cast<double>(end - begin);
-    const double part = static_cast<double>(end - begin) / static_cast<double>(end);  // of the rows so far
+    const double part = static_cast<double>(end - begin) / static_cast<double>(end);  // share of the rows
 #pragma omp simd
     for (int lane = 0; lane < lanes; ++lane) {
       const double offset = static_cast<double>(sums[lane]) * share;

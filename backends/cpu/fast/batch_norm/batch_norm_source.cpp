@@ -13,7 +13,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// The region, or the single op, that is asked for; empty for others.
+// Returns the region of this kind, also for a single op; empty for all other kinds.
 std::optional<BatchNormRegion> known_region(const std::string& kind) {
   if (auto region = batch_norm_region(kind)) return region;
   if (kind == "normalise") return BatchNormRegion{};
@@ -25,10 +25,11 @@ bool is_known(const std::string& kind) {
   return known_region(kind) || kind == "moments" || kind == "moments_grad";
 }
 
-// A scalar or a value per channel, and no image.
+// True for a scalar or a value per channel.
 bool is_small(const RegionQuery& query, Value value) { return query.type(value).shape.rank() < 2; }
 
-// The layouts that large operands come in and that have vectors of channels; else blocked ones.
+// Returns the layouts of the large operands that have vectors of channels. If there are none, returns blocked
+// channels.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.inputs[0]).shape;
   std::vector<Layout> layouts;

@@ -4,7 +4,7 @@
 
 namespace plexaura::fast {
 
-// Copies with all threads where it pays. The ranges do not overlap.
+// Copies `bytes` bytes, with several threads if that is faster. The ranges must not overlap.
 void copy_bytes(const std::byte* src, std::byte* dst, std::size_t bytes);
 
 }  // namespace plexaura::fast

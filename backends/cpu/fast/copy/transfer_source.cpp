@@ -34,7 +34,8 @@ std::shared_ptr<const Kernel> make_transfer(const Layout& from, const Layout& to
       [plan, per_piece](const Binding& at) { copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]); });
 }
 
-// Reorder: the same elements elsewhere, in the same layout or another one.
+// Offers reorders by a plain copy: from a layout to the same one, or by moving elements one by one to another
+// one.
 class TransferSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {

@@ -10,7 +10,7 @@ constexpr std::int64_t blocks = draws_at_once / 4;
 
 }  // namespace
 
-// The rounds of all blocks side by side.
+// Computes the rounds of all blocks side by side, so that the loops vectorise.
 PLEXAURA_CLONES void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words) {
   philox::Block counters[blocks];
   for (std::int64_t i = 0; i < blocks; ++i) counters[i] = draws.counter(block + i);

@@ -9,14 +9,15 @@
 
 namespace plexaura::fast {
 
-// Draws that are made together.
+// The number of draws that one call of draw() makes.
 constexpr std::int64_t draws_at_once = 64;
 
-// words[i] = the random bits of index 4 * block + i, for draws_at_once of them.
+// Sets words[i] to the random bits of index 4 * block + i, for draws_at_once values of i.
 void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words);
 
-// Which draws belong to a value: those of a stream from the first element's place in the global batch on, or from 0 on
-// where all ranks draw alike.
+// Selects the draws that belong to a value. If the value has a batch axis, they begin at its first element's
+// place in the global batch, so that ranks draw different numbers. Otherwise they begin at 0, and all ranks
+// draw the same.
 class DrawnElements {
  public:
   DrawnElements(const Shape& shape, bool batch, std::int64_t stream)
@@ -24,8 +25,9 @@ class DrawnElements {
         of_sample_(batch && shape.rank() > 0 ? elements_ / shape[0] : 0),
         stream_(stream) {}
 
-  // Calls body(element, count, words, skipped) for pieces of the value: the bits of the element are words[skipped], and
-  // all draws_at_once words are valid. `random` is what StepScalar::random holds: seed, step, first sample.
+  // Calls body(element, count, words, skipped) for pieces of the value: element + i of the piece has the bits
+  // words[skipped + i], and all draws_at_once words are valid. `random` has the content of
+  // StepScalar::random: seed, step, first sample.
   template <class Body>
   void for_each_piece(const std::int64_t* random, double nanoseconds, const Body& body) const {
     const philox::Draws draws(random[0], random[1], stream_);

@@ -4,7 +4,8 @@
 
 namespace plexaura::fast {
 
-// An element is kept where its bits are not below a limit; `y` and `mask` may be null.
+// Keeps an element if its random bits are not below `dropped_below`, and multiplies it by `scale`. `y` and
+// `mask` may be null.
 struct DropoutRule {
   std::uint32_t dropped_below;
   float scale;

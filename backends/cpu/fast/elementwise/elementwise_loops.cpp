@@ -11,7 +11,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// The loops: one for each op with a functor.
+// One loop for each op that has a functor.
 #define PLEXAURA_OP(name)
 #define PLEXAURA_UNARY(name, Functor, cost)                                                                  \
   PLEXAURA_CLONES void loop_of_##name(const float* x, float* y, std::int64_t count, const double* options) { \
@@ -41,7 +41,7 @@ namespace {
   }
 #include "core/ops/ops.def"
 
-// The tables of them.
+// Tables of these loops, by op.
 #define PLEXAURA_OP(name)
 #define PLEXAURA_UNARY(name, Functor, cost) UnaryLoops{#name, loop_of_##name, cost},
 #define PLEXAURA_BINARY(name, Functor, dtypes, cost)

@@ -5,33 +5,34 @@
 
 namespace plexaura::fast {
 
-// The innermost loops of the elementwise ops on float32, from the functors of ops.def.
+// The innermost loops of the elementwise ops on float32, made from the functors of ops.def.
 
-// `options` are those of the FunctionOp.
+// `options` are the values of the op's FunctionOptions.
 using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count, const double* options);
-// Of comparisons `y` is bool.
+// `y` is an array of bool for comparisons, and of float for all other ops.
 using BinaryLoop = void (*)(const float* a, const float* b, void* y, std::int64_t count,
                             const double* options);
 
 struct UnaryLoops {
   std::string_view name;
   UnaryLoop loop;
-  double operations;  // elementary ones, about, for an element
+  double operations;  // approximate number of elementary operations for one element
 };
 
 struct BinaryLoops {
   std::string_view name;
-  BinaryLoop both;      // two arrays
+  BinaryLoop both;      // reads two arrays
   BinaryLoop scalar_a;  // a has one element
   BinaryLoop scalar_b;
   double operations;
 };
 
-// Null where there is none.
+// Return null for an op that has no such loop.
 const UnaryLoops* find_unary(std::string_view op);
 const BinaryLoops* find_binary(std::string_view op);
 
-// a where the condition is true, else b; a step is 0 or 1.
+// Selects a where the condition is true, else b. A step is 0 for a single value, which is used for all
+// elements, or 1 for an array.
 struct WhereSteps {
   std::int64_t condition;
   std::int64_t a;

@@ -18,18 +18,19 @@ namespace plexaura::fast {
 
 namespace {
 
-// Per element: what leaves the cache costs as much for any function.
+// The least time for an element: if data leave the cache, all functions take this long.
 constexpr double nanoseconds_from_memory = 0.25;
 constexpr double nanoseconds_per_operation = 0.025;
 
-// How to call an op's innermost loop: with the addresses of a piece of each operand, and its steps, 0 or 1.
+// Calls an op's innermost loop, with the address of a piece of each operand, and the operand's step: 0 or 1.
 using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
                                  std::int64_t count)>;
 
 struct Elementwise {
   Inner inner;
   double nanoseconds;
-  std::size_t operands;  // that are read; the region's others are constants that the loop knows
+  // The number of inputs read; the region's other inputs are constants that the loop contains
+  std::size_t operands;
 };
 
 constexpr auto relu_mask = "gt+where";
@@ -102,7 +103,7 @@ std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
 
 constexpr std::size_t most_operands = 3;
 
-// Whether zeros give zero, and not -0.
+// True if the op of zeros is +0.
 bool keeps_zero(const Elementwise& op) {
   constexpr std::array<std::byte, sizeof(float)> zero{};
   const std::array<const std::byte*, most_operands> operands{zero.data(), zero.data(), zero.data()};
@@ -112,8 +113,8 @@ bool keeps_zero(const Elementwise& op) {
   return result == zero;
 }
 
-// A piece of the nest's loops: the outer ones are counted as one number, of which each step is one call of
-// the inner loop.
+// Runs a part of the nest. All loops but the innermost are counted as one, and each of its steps calls the
+// inner loop once.
 class NestedLaunch {
  public:
   NestedLaunch(LoopNest nest, std::vector<std::size_t> operand_bytes, std::size_t result_bytes,
@@ -174,8 +175,8 @@ bool is_fit(const RegionQuery& query) {
   return has_elements(query.graph, query.region.outputs[0]);
 }
 
-// Whether a value per channel is spread over pixels, as pooling over all of them does backward: what reads it
-// is an image too.
+// True if a value per channel is broadcast over pixels, as by the gradient of global pooling. The op that
+// reads the result takes images too.
 bool is_stretched_to_pixels(const RegionQuery& query) {
   const Shape& from = query.type(query.region.inputs[0]).shape;
   const Shape& to = query.type(query.region.outputs[0]).shape;
@@ -183,8 +184,8 @@ bool is_stretched_to_pixels(const RegionQuery& query) {
          from[2] == 1 && from[3] == 1 && to[1] % 16 == 0;
 }
 
-// The layouts that operands of the result's shape come in; blocked ones first, since what reads the result is
-// likely to want one.
+// Returns the layouts of the operands that have the result's shape. If there are none, returns blocked ones
+// first, since the reader of the result is likely to want one.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   std::vector<Layout> layouts;
@@ -200,7 +201,7 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   return layouts;
 }
 
-// What the loops read: a single element that lies without padding stands beside everything, whatever its
+// Returns the shapes that the loops read. A single element without padding counts as a scalar, whatever its
 // rank.
 std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& candidate) {
   std::vector<Shape> shapes;
@@ -211,8 +212,8 @@ std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& can
   return shapes;
 }
 
-// Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
-// forgets it.
+// True if the padding of the result stays zero. A broadcast operand has values in the padding too, so all
+// operands must have the result's shape.
 bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
   return keeps_zero(op) &&
          std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });

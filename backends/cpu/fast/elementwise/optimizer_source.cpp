@@ -18,9 +18,9 @@ struct SgdNumbers {
   float rate;
   float momentum;
   float decay;
-  float grad;           // of the gradient: 1 / loss scale
-  float slope_weight;   // of the slope in the step: 1 for plain and Nesterov's, else 0
-  float moving_weight;  // of the new momentum in the step
+  float grad;           // factor of the gradient: 1 / loss scale
+  float slope_weight;   // weight of the slope in the step: 1 for plain and Nesterov's, else 0
+  float moving_weight;  // weight of the new momentum in the step
 };
 
 PLEXAURA_CLONES void sgd_loop(const float* value, const float* grad, float* new_value, std::int64_t count,
@@ -43,14 +43,14 @@ PLEXAURA_CLONES void momentum_loop(const float* value, const float* grad, const 
 }
 
 struct AdamNumbers {
-  float beta1, rest1;  // and 1 - beta1
+  float beta1, rest1;  // rest1 is 1 - beta1
   float beta2, rest2;
   float epsilon;
   float size;    // learning rate / (1 - beta1^step)
   float spread;  // 1 / sqrt(1 - beta2^step)
-  float kept;    // of the value: AdamW's decay
-  float added;   // of the value to the slope: Adam's decay
-  float grad;    // of the gradient: 1 / loss scale
+  float kept;    // factor of the old value: AdamW's decay
+  float added;   // weight of the value in the slope: Adam's decay
+  float grad;    // factor of the gradient: 1 / loss scale
 };
 
 struct AdamArrays {
@@ -73,7 +73,7 @@ PLEXAURA_CLONES void adam_loop(AdamArrays of, std::int64_t begin, std::int64_t e
   }
 }
 
-// Calls body(begin, end, decay) for pieces with one decay each.
+// Calls body(begin, end, decay) for pieces that each have a single decay.
 template <class Body>
 void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
   if (segments.empty()) {
@@ -87,7 +87,7 @@ void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t co
     });
 }
 
-// The scalars behind the slices.
+// The scalar inputs, which follow the slices of arenas.
 class Scalars {
  public:
   Scalars(const RegionQuery& query, std::size_t slices) : slices_(slices) {
@@ -100,7 +100,8 @@ class Scalars {
                                                       : static_cast<double>(*floats(address));
   }
 
-  // Whether the loss scale says that values and state stay as they are; that is done then.
+  // True if the loss scale says that this step is skipped. Then also copies the old values and state to the
+  // outputs.
   bool stays(const Binding& binding, std::size_t index, std::int64_t count) const {
     if (slices_ + index >= dtypes_.size() || read(binding, index) != 0) return false;
     for (std::size_t output = 0; output < binding.outputs.size(); ++output) {
@@ -111,7 +112,7 @@ class Scalars {
     return true;
   }
 
-  // Of the gradient; the scalar with that index is the loss scale, if there is one.
+  // Returns 1 / loss scale if there is a scalar with that index, which then is the loss scale; otherwise 1.
   float gradient_factor(const Binding& binding, std::size_t index) const {
     return slices_ + index < dtypes_.size() ? static_cast<float>(1 / read(binding, index)) : 1.F;
   }

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t pairs = draws_at_once / 2;
 constexpr float to_fraction = 0x1p-32F;
 
-// log((word + 1) / 2^32), above one half from what is missing to 1, which is small and exact.
+// Returns log((word + 1) / 2^32). For values above one half it uses the distance to 1, which is small and
+// exact.
 PLEXAURA_INLINE float log_of(std::uint32_t word) {
   const float missing = static_cast<float>(~word) * to_fraction;
   const float low = VectorMath::log((static_cast<float>(word) + 1.F) * to_fraction);
@@ -24,8 +25,8 @@ struct SineAndCosine {
   float cosine;
 };
 
-// Of 2 pi word / 2^32: the word is a number of quarters, to the nearest, and a rest of at most pi / 4, whose series
-// leave out less than 4e-9.
+// Returns sine and cosine of 2 pi word / 2^32. The angle is split into the nearest multiple of a quarter turn
+// and a rest of at most pi / 4. The omitted terms of the series for the rest are below 4e-9.
 PLEXAURA_INLINE SineAndCosine sine_and_cosine(std::uint32_t word) {
   const std::uint32_t quarter = (word + 0x20000000U) >> 30;
   const auto rest = static_cast<std::int32_t>(word - (quarter << 30));

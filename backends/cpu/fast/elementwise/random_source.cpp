@@ -13,7 +13,7 @@ namespace {
 constexpr double nanoseconds_per_uniform = 1.5;
 constexpr double nanoseconds_per_normal = 3;
 
-// fill(words, values) makes draws_at_once values.
+// Makes a kernel that fills its output with random values. fill(words, values) makes draws_at_once of them.
 template <class Fill>
 std::shared_ptr<const Kernel> make_random(const DrawnElements& drawn, double nanoseconds, const Fill& fill) {
   return make_kernel([=](const Binding& at) {

@@ -9,18 +9,18 @@
 
 namespace plexaura::fast {
 
-// The functions of float32 that loops need, without branches or tables, so that the loops around them
-// vectorise. Errors against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3,
-// sigmoid 3, erf 1.5. A function that is not here is that of the standard library, one element at a time.
+// The functions of float32 that loops need, without branches or tables, so that the loops vectorise. Errors
+// against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3, sigmoid 3, erf 1.5.
+// Functions that are missing here come from the standard library, and compute one element at a time.
 struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
   static PLEXAURA_INLINE float sqrt(float x) { return std::sqrt(x); }
 
-  // e^x = 2^n e^r with |r| <= ln(2) / 2, and e^r by its series: the first term left out is below 6e-9.
+  // e^x = 2^n e^r with |r| <= ln(2) / 2. e^r is computed by its series; the first omitted term is below 6e-9.
   static PLEXAURA_INLINE float exp(float x) {
     x = x > 89.F ? 89.F : x;
     x = x < -104.F ? -104.F : x;
-    constexpr float round = 12582912.F;  // 1.5 x 2^23: adding it leaves no room for a fraction
+    constexpr float round = 12582912.F;  // 1.5 x 2^23: adding it rounds to an integer
     const float shifted = x * 1.44269504F + round;
     const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
     const float whole = shifted - round;
@@ -41,7 +41,7 @@ struct VectorMath : StdMath {
   static PLEXAURA_INLINE float log(float x) {
     const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
     const float normal = is_small ? x * 0x1p23F : x;
-    // Wraps for x < 0.
+    // This wraps around if x < 0.
     const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(normal) - 0x3f3504f3U);
     const std::int32_t exponent = (bits >> 23) - (is_small ? 23 : 0);
     const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
@@ -55,7 +55,7 @@ struct VectorMath : StdMath {
     return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
   }
 
-  // log(1 + x): the logarithm of the rounded sum, times what x is to the rounded sum less one.
+  // log(1 + x) = log(s) * x / (s - 1), where s is 1 + x rounded to float.
   static PLEXAURA_INLINE float log1p(float x) {
     const float sum = 1.F + x;
     const float rest = sum - 1.F;
@@ -65,8 +65,8 @@ struct VectorMath : StdMath {
     return rest == 0.F ? x : result;
   }
 
-  // Near 0 as x + x p(x^2), elsewhere as 1 - e^-p(|x|), with polynomials of the least largest error; beyond 4 it
-  // rounds to 1.
+  // Near 0 computes x + x p(x^2), elsewhere 1 - e^-p(|x|). The polynomials p have the smallest possible
+  // maximum error. Beyond 4 the result rounds to 1.
   static PLEXAURA_INLINE float erf(float x) {
     const float z = x * x;
     float sum = 8.51324801e-5F;
@@ -90,7 +90,7 @@ struct VectorMath : StdMath {
     return size < 0.9F ? near : far;
   }
 
-  // Near 0 by its series, elsewhere by e^-2|x|.
+  // Uses the series near 0, and e^-2|x| elsewhere.
   static PLEXAURA_INLINE float tanh(float x) {
     const float z = x * x;
     float sum = -1.45583438e-3F;

@@ -10,7 +10,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// NaNs are passed over: they come out of the exponentials.
+// Ignores NaNs: the exponentials turn them into NaNs of the result anyway.
 PLEXAURA_CLONES float largest_of(const float* x, std::int64_t count) {
   float largest = -std::numeric_limits<float>::infinity();
 #pragma omp simd reduction(max : largest)

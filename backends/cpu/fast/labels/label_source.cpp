@@ -16,7 +16,8 @@ namespace {
 
 constexpr double nanoseconds_per_exponential = 0.5;
 constexpr double nanoseconds_per_element = 0.1;
-// Samples whose losses are added up separately, whatever the threads.
+// The number of groups of samples whose losses are added up separately. It is fixed, so that the sum does not
+// depend on the number of threads.
 constexpr std::int64_t groups = 64;
 
 struct Logits {
@@ -112,7 +113,7 @@ bool is_known(const std::string& kind) {
   return std::ranges::find(kinds, kind) != kinds.end();
 }
 
-// The value that is a matrix of samples and classes.
+// Returns the type of the operand that is a matrix of samples and classes.
 const TensorType& matrix_of(const RegionQuery& query) {
   const bool is_result = query.region.kind == loss_grad || query.region.kind == one_hot_rows;
   return query.type(is_result ? query.region.outputs[0] : query.region.inputs[0]);

@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t lanes = panel_columns;
 constexpr float zeros[lanes] = {};
 
-// Copies `count` floats, at most `lanes`: powers of two at a time, which a loop over so few would not pay for.
+// Copies `count` floats, at most `lanes`. It copies blocks of the sizes of powers of two, since a vectorised
+// loop would not pay off for so few.
 PLEXAURA_INLINE void copy_lanes(const float* from, std::int64_t count, float* to) {
   if (count == lanes) {
     std::copy_n(from, lanes, to);
@@ -35,7 +36,7 @@ PLEXAURA_INLINE void pack_panel(const float* b, std::int64_t inner, std::int64_t
   for (std::int64_t k = 0; k < inner; ++k) copy_lanes(b + k * step, count, panel + k * lanes);
 }
 
-// The lanes behind the last column repeat it.
+// Lanes after the last column repeat that column.
 PLEXAURA_INLINE void pack_transposed_panel(const float* b, std::int64_t inner, std::int64_t count,
                                            float* panel) {
   std::int32_t columns[lanes];
@@ -46,7 +47,7 @@ PLEXAURA_INLINE void pack_transposed_panel(const float* b, std::int64_t inner, s
     for (std::int64_t lane = 0; lane < lanes; ++lane) panel[k * lanes + lane] = b[columns[lane] + k];
 }
 
-// Rows of a whose elements lie `row_step` and `inner_step` apart.
+// Rows of a, whose elements are `inner_step` apart; rows are `row_step` apart.
 struct RowsOfA {
   const float* at;
   std::int64_t row_step;

@@ -4,7 +4,8 @@
 
 namespace plexaura::fast {
 
-// A product [rows, inner] x [inner, columns]. A transposed factor lies in memory as [inner, rows] or [columns, inner].
+// The sizes of a product [rows, inner] x [inner, columns]. A transposed factor is stored as [inner, rows] or
+// [columns, inner].
 struct MatrixProduct {
   std::int64_t rows;
   std::int64_t inner;
@@ -13,11 +14,11 @@ struct MatrixProduct {
   bool transpose_b;
 };
 
-// So many columns of the result are computed together, from a panel of b, [inner, panel_columns].
+// The number of columns of the result that are computed together, from a panel of b: [inner, panel_columns].
 constexpr std::int64_t panel_columns = 16;
 
-// y = a b, with `bias`, [columns], added to each row unless it is null. On the calling thread; `panel` has room for one.
-// Sums over `inner` in order.
+// Computes y = a b on the calling thread, and adds `bias`, [columns], to each row unless it is null. `panel`
+// is workspace for one panel. Terms are added up in the order of `inner`.
 void multiply_small(const MatrixProduct& product, const float* a, const float* b, const float* bias,
                     float* panel, float* y);
 

@@ -11,10 +11,11 @@ namespace plexaura::fast {
 
 namespace {
 
-// Larger products pay for a library's call, blocks for each cache, and threads.
+// For larger products a library is faster, although its calls cost more: it uses threads and blocks for each
+// cache.
 constexpr std::int64_t most_multiplications = std::int64_t{64} * 64 * 64;
 
-// None where a factor is a batch of matrices, or the product is too large.
+// Returns nothing if a factor is a batch of matrices, or if the product is too large.
 std::optional<MatrixProduct> small_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, product] = matmul_shapes(query);
@@ -44,7 +45,7 @@ std::shared_ptr<const Kernel> make_for(const MatrixProduct& product) {
       workspace);
 }
 
-// Of two matrices: calling a library takes longer than the product of small ones.
+// Multiplies two small matrices, for which calling a library takes longer than the product itself.
 class SmallMatMulSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }

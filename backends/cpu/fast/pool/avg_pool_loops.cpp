@@ -7,7 +7,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// What each element of a window counts, where the window has these parts inside.
+// Returns the weight of each element of a window, of which the parts `h` and `w` lie inside the image.
 PLEXAURA_INLINE float weight_of(const AvgPoolShapes& shapes, Inside h, Inside w) {
   const Size2d kernel = shapes.of.window.kernel;
   const std::int64_t inside = (h.end - h.begin) * (w.end - w.begin);
@@ -35,7 +35,7 @@ PLEXAURA_INLINE void avg_pool_body(const AvgPoolShapes& shapes, PoolPlace at, co
   }
 }
 
-// The windows along one axis that see a position: [begin, end).
+// The windows along one axis that contain a position: [begin, end).
 struct Seen {
   std::int64_t begin;
   std::int64_t end;
@@ -43,7 +43,7 @@ struct Seen {
 
 PLEXAURA_INLINE Seen windows_at(std::int64_t position, std::int64_t kernel, std::int64_t stride,
                                 std::int64_t padding, std::int64_t windows) {
-  const std::int64_t from = position + padding;  // in the padded input
+  const std::int64_t from = position + padding;  // position in the padded input
   const std::int64_t begin = from < kernel ? 0 : (from - kernel) / stride + 1;
   const std::int64_t end = from / stride + 1;
   return {begin, end < windows ? end : windows};

@@ -4,7 +4,7 @@
 
 namespace plexaura::fast {
 
-// Average pooling of one row of pixels of one sample and block of channels.
+// Average pooling of one row of pixels, of one sample and one block of channels.
 
 struct AvgPoolShapes {
   PoolShapes of;

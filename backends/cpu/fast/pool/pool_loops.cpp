@@ -7,14 +7,14 @@ namespace plexaura::fast {
 
 namespace {
 
-// The largest elements so far, and where in the window they stand.
+// The largest elements so far, and their places in the window.
 template <int lanes>
 struct Largest {
   float value[lanes];
   std::int32_t place[lanes];
 };
 
-// A NaN counts as larger than anything, the first one most.
+// A NaN counts as larger than any number. Of several NaNs the first one is chosen.
 template <int lanes>
 PLEXAURA_INLINE void look_at(Largest<lanes>& largest, const float* pixel, std::int32_t place) {
 #pragma omp simd
@@ -33,7 +33,7 @@ PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const
   const Window2d window = shapes.window;
   const PixelView& x = shapes.src;
   const PixelView& y = shapes.dst;
-  std::int32_t is_channel[lanes];  // the index is 0 in the padding, too
+  std::int32_t is_channel[lanes];  // 255, or 0 for channels of the padding
   for (int lane = 0; lane < lanes; ++lane) is_channel[lane] = at.block * lanes + lane < y.channels ? 255 : 0;
   const Inside h = inside(at.row, window.kernel.h, window.stride.h, window.padding.h, x.height);
   for (std::int64_t column = 0; column < y.width; ++column) {
@@ -82,7 +82,7 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
     for (int lane = 0; lane < lanes; ++lane) to[lane] = 0.F;
 }
 
-// Adds the gradient of one window to the pixels of it that were chosen.
+// Adds the gradient of one window to the pixels that the window chose.
 template <int lanes>
 PLEXAURA_INLINE void add_to_chosen(const float* diff_dst, const std::uint8_t* index, std::int32_t first_place,
                                    std::int64_t pixels, std::int64_t step, float* to) {

@@ -14,9 +14,9 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_per_vector = 0.6;  // looked at in a window
+constexpr double nanoseconds_per_vector = 0.6;  // for each vector of a window
 
-// Calls body(place) for the rows of all samples and blocks.
+// Calls body(place) for each row of all samples and blocks.
 template <class Body>
 void for_each_row(const PixelView& view, double nanoseconds_per_pixel, const Body& body) {
   const std::int64_t rows = view.samples * view.blocks * view.height;
@@ -92,7 +92,8 @@ bool is_known(const std::string& kind) {
   return std::ranges::find(kinds, kind) != kinds.end();
 }
 
-// The layouts in which operands come, if they have vectors of channels; else blocked ones.
+// Returns the layouts of the operands that have vectors of channels. If there are none, returns blocked
+// channels.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   std::vector<Layout> layouts;
   for (std::size_t i = 0; i < query.given.size(); ++i)

@@ -6,7 +6,8 @@
 
 namespace plexaura::fast {
 
-// The part of a window along one axis that lies inside: [begin, end) of the kernel, from position `first` on.
+// The part of a window along one axis that lies inside the image: the elements [begin, end) of the kernel, of
+// which the first is at position `first` of the image.
 struct Inside {
   std::int64_t begin;
   std::int64_t end;

@@ -8,7 +8,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t chunk = 32;  // terms that are added up in float
+constexpr std::int64_t chunk = 32;  // number of terms that are added up in float
 
 PLEXAURA_CLONES void add_sixteen_columns(const float* x, std::int64_t rows, std::int64_t stride,
                                          double* sums) {

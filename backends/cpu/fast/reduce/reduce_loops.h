@@ -4,10 +4,10 @@
 
 namespace plexaura::fast {
 
-// Columns that are added up together.
+// The most columns that one call of add_columns() adds up.
 constexpr std::int64_t most_columns = 64;
 
-// The sum of `count` neighbouring elements.
+// Returns the sum of `count` neighbouring elements.
 double sum_of(const float* x, std::int64_t count);
 
 // sums[c] += the sum over rows of x[row * stride + c], for `columns` <= most_columns.

@@ -14,18 +14,18 @@ namespace plexaura::fast {
 namespace {
 
 constexpr double nanoseconds_per_element = 0.2;
-// What is summed by one call where nothing is kept: a fixed size, so that the result does not depend on the
-// number of threads.
+// The number of elements that one call sums if the result is a single number. It is fixed, so that the result
+// does not depend on the number of threads.
 constexpr std::int64_t piece = 16384;
 
-// An array [outer, kept, inner, columns] whose outer and inner loops are summed away; it lies row by row.
+// A reduction as a row-major array [outer, kept, inner, columns], which is summed over `outer` and `inner`.
 struct Reduction {
   std::int64_t outer = 1;
   std::int64_t kept = 1;
   std::int64_t inner = 1;
   std::int64_t columns = 1;
   double scale = 1;
-  // What is kept lies in rows of `padded` elements, of which the first `used` are real.
+  // The kept elements are stored in rows of `padded` elements, of which the first `used` are real.
   std::int64_t padded = 1;
   std::int64_t used = 1;
 
@@ -43,7 +43,7 @@ bool is_summed(const Reduce& op, std::int64_t axis) {
   return std::ranges::find(axes, axis) != axes.end();
 }
 
-// Neighbours of one kind joined.
+// Returns the loops of a layout. Neighbouring loops that are both summed, or both kept, are joined.
 std::vector<Loop> loops_of(const Layout& layout, const Shape& shape, const Reduce& op) {
   std::vector<Loop> loops;
   for (const PhysicalAxis& axis : physical_axes(layout, shape)) {
@@ -57,7 +57,7 @@ std::vector<Loop> loops_of(const Layout& layout, const Shape& shape, const Reduc
   return loops;
 }
 
-// Empty where the loops do not alternate like that of a Reduction.
+// Returns nothing if the loops do not alternate as those of a Reduction do.
 std::optional<Reduction> with_extents(const std::vector<Loop>& loops) {
   Reduction reduction;
   std::size_t next = loops.size();
@@ -72,7 +72,7 @@ std::optional<Reduction> with_extents(const std::vector<Loop>& loops) {
   return reduction;
 }
 
-// What is kept must stand in logical order, with at most its last axis in blocks: then the result is
+// True if the kept axes are in logical order, and at most the last of them has blocks. Then the result is
 // row-major.
 bool keeps_order(const Layout& layout, const Reduce& op) {
   std::vector<std::int64_t> kept;
@@ -107,7 +107,7 @@ void store(const Reduction& of, std::int64_t physical, double sum, float* dst) {
   if (column < of.used) dst[physical / of.padded * of.used + column] = static_cast<float>(sum * of.scale);
 }
 
-// Everything becomes one number.
+// Sums all elements into one number.
 void sum_all(const Reduction& of, const float* src, float* dst, double* partial) {
   parallel_pieces(of.pieces(), nanoseconds_per_element * piece, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
