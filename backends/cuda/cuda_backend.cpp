@@ -56,7 +56,8 @@ class CudaMemory final : public Memory {
   Address address_;
 };
 
-// A kernel of the plugin's own, which may be slow, stands beside those of the libraries only where it is soon measured.
+// A kernel of our own, which may be slow, is a candidate beside the libraries' kernels only if its estimate
+// is below this: then measuring it takes little time.
 constexpr double seconds_worth_measuring = 1e-3;
 
 BackendInfo info_of(const runtime::Device& device, const std::string& libraries, bool tf32, bool fuses) {
@@ -113,7 +114,7 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
 
   std::unique_ptr<Recording> record(const std::function<void()>& body) override {
     const Capture::Scope scope(device_->capture);
-    device_->capture.add([] {});  // before it there is nothing that a second branch could leave
+    device_->capture.add([] {});  // both branches begin after this part
     body();
     device_->capture.add([this, joins = device_->capture.has_copy_stream()] {
       if (joins) join_copies();
@@ -148,7 +149,8 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
       device_->transfers.count_copies(1);
   }
 
-  // What was captured on the copy stream belongs to the graph only where the compute stream waits for it.
+  // Makes the compute stream wait for the copy stream. Otherwise the work captured on the copy stream would
+  // not belong to the graph.
   void join_copies() {
     runtime::record(joined_.get(), device_->copy.get());
     runtime::hold(device_->compute.get(), joined_.get());
@@ -157,7 +159,7 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
   bool fuses_;
   bool branches_;
   std::shared_ptr<Device> device_;
-  mutable LibrarySource library_source_;  // remembers its plans
+  mutable LibrarySource library_source_;  // caches the plans
   EventHandle joined_{runtime::make_event()};
   BackendInfo info_;
 };
@@ -178,7 +180,7 @@ bool flag_of(std::string_view name, std::string_view text) {
   return text == "1";
 }
 
-// Among the ranks that a launcher has started on this host; 0 where the process was started alone.
+// Returns this rank's number among those that a launcher has started on this host, or 0 without a launcher.
 int rank_on_host() {
   for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
     if (const char* const text = std::getenv(name)) return std::max(std::atoi(text), 0);

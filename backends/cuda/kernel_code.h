@@ -4,8 +4,8 @@
 
 namespace plexaura::cuda {
 
-// A hash of the plugin's sources, its kernels among them, and of how they were compiled. Times that were measured hold
-// where it is equal. Its function is written at build time, by cmake/KernelCode.cmake.
+// Returns a hash of the plugin's sources, including its kernels, and of its compiler options. Measured times
+// are valid only for the same hash. cmake/KernelCode.cmake writes this function at build time.
 std::string kernel_code_stamp();
 
 }  // namespace plexaura::cuda

@@ -11,8 +11,9 @@ namespace plexaura {
 
 namespace {
 
-// The kinds of regions are their ops. Forward: the moments, if they are those of this very input, normalise, an
-// addition, relu. Backward: relu's mask, the gradient of normalise, an addition, and those of the moments.
+// A region's kind is the list of its ops. Forward: the moments, if they are those of the same input;
+// normalise; an addition; relu. Backward: relu's mask; the gradient of normalise; an addition; the gradient
+// of the moments and its addition.
 constexpr std::string_view moments_first = "moments+";
 constexpr std::string_view masked_first = "gt+where+";
 constexpr std::string_view total_grad = "normalise_grad+moments_grad+add";
@@ -27,8 +28,8 @@ bool remove_first(std::string_view& kind, std::string_view first) {
   return true;
 }
 
-// Whether both gradients are of one input, its mean and inverse, so that one adds to the other what the moments
-// contribute.
+// True if both gradients belong to the same input, mean and inverse, and no other node reads the gradients of
+// mean and inverse.
 bool are_partners(const Graph& graph, NodeId normal, NodeId moments, const Uses& uses) {
   const std::vector<Value>& of_normal = graph.record(normal).inputs;
   const std::vector<Value>& of_moments = graph.record(moments).inputs;
@@ -37,7 +38,7 @@ bool are_partners(const Graph& graph, NodeId normal, NodeId moments, const Uses&
          uses.only_read_by({normal, 3}, moments) && uses.only_read_by({normal, 4}, moments);
 }
 
-// A region from normalise on, which starts with the moments where it can.
+// Returns the region that begins at `normal`, or at its moments if these are computed from the same input.
 Region from_normalise(const Graph& graph, NodeId normal, std::vector<NodeId> behind, std::string_view rest,
                       std::optional<Value> addend) {
   Region region{"normalise" + std::string(rest), {normal}, graph.record(normal).inputs, {}};
@@ -81,11 +82,11 @@ std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses
   return regions;
 }
 
-// The sum of both gradients of an input that ends at an addition.
+// The sum of both gradients of an input, which ends at an addition.
 struct TotalGrad {
   NodeId normal;
   NodeId moments;
-  std::optional<NodeId> addition;  // before the last one, of
+  std::optional<NodeId> addition;  // an earlier addition, of `addend`
   std::optional<Value> addend;
 };
 
@@ -106,8 +107,8 @@ std::optional<TotalGrad> find_total(const Graph& graph, NodeId last, const Uses&
   return TotalGrad{added[1].node, moments.node, before, added[0]};
 }
 
-// With the mask of the ReLU before it, whose result is an output too where somebody else, the skip path, reads it;
-// or without.
+// Returns the region with the mask of the ReLU before it, if there is one, and the region without. If another
+// node, such as a skip path, reads the masked gradient, that is an output too.
 std::vector<Region> match_grad(const Graph& graph, NodeId last, const Uses& uses) {
   const auto total = find_total(graph, last, uses);
   if (!total) return {};

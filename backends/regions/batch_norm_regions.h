@@ -11,36 +11,37 @@
 
 namespace plexaura {
 
-// What such a region is. Forward, relu(normalise(x) + addend):
-//   inputs: x, scale, shift; mean and inverse, unless it makes the moments of x itself; the addend, if any
-//   outputs: the result; mean, variance and inverse, if it makes them
-// Backward, the sum of the gradients of normalise and moments by x, to which an addend may be added in between:
-//   inputs: x, scale, mean, inverse, the gradient of the result; the result of the relu that masks it, if any; the
-//   addend, if any; constants that nobody reads
-//   outputs: the sum; the gradients of scale and shift; the masked gradient, where somebody else reads it
+// Describes such a region. Forward, relu(normalise(x) + addend):
+//   inputs: x, scale, shift; mean and inverse, unless the region computes these; the addend, if any
+//   outputs: the result; mean, variance and inverse, if the region computes them
+// Backward, the sum of the gradients of normalise and moments by x. An addend may be added between the two:
+//   inputs: x, scale, mean, inverse, the gradient of the result; the result of the relu that masks it,
+//     if any; the addend, if any; constants that the kernels do not read
+//   outputs: the sum; the gradients of scale and shift; the masked gradient, if another node reads it
 struct BatchNormRegion {
   enum class Direction : std::uint8_t { forward, backward };
   static constexpr std::size_t grad_input = 4;
   static constexpr std::size_t masked_output = 3;
 
   Direction direction = Direction::forward;
-  bool moments = false;  // forward: it makes them
+  bool moments = false;  // forward: the region computes the moments
   bool relu = false;     // forward
   bool masks = false;    // backward
   bool adds = false;
 
   bool forward() const { return direction == Direction::forward; }
-  std::size_t result_input() const { return grad_input + 1; }  // backward, of the relu
+  std::size_t result_input() const { return grad_input + 1; }  // backward: the result of the relu
   std::size_t addend_input() const;
-  std::size_t inputs_read() const;  // the first so many
-  // Backward: the output that may lie where the gradient of the result lies. `region` is this one, or a normalise_grad.
+  std::size_t inputs_read() const;  // the inputs before this index are read
+  // Backward only: returns the output that may share the memory of the result's gradient. `region` is this
+  // one, or a single normalise_grad.
   std::size_t output_in_place(const Region& region) const;
 };
 
-// By the region's kind; empty for other regions, and for a single op.
+// Returns the region of this kind, or nothing for other regions and for single ops.
 std::optional<BatchNormRegion> batch_norm_region(const std::string& kind);
 
-// Those that end at this node, the larger ones first.
+// Returns the regions that end at this node, larger ones first.
 std::vector<Region> match_batch_norm(const Graph& graph, NodeId last, const Uses& uses);
 
 }  // namespace plexaura

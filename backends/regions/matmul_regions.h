@@ -4,21 +4,24 @@
 
 #include "core/device/backend.h"
 
-// What the sources of matrix products share.
+// Code that all sources of matrix products share.
 
 namespace plexaura {
 
-// A product and a row that is added to each of its rows: inputs a, b and the row.
+// The kind of a region of a product and a row that is added to each of its rows. Its inputs are a, b and the
+// row.
 inline constexpr auto matmul_with_bias = "matmul+bias";
 
 inline bool is_matmul(const RegionQuery& query) {
   return query.region.kind == "matmul" || query.region.kind == matmul_with_bias;
 }
 
-// The region matmul_with_bias that ends at `add`, if there is one. One source offers it for all.
+// Returns the region matmul_with_bias that ends at `add`, if there is one. Only one source of a backend needs
+// to offer it.
 std::vector<Region> match_matmul_with_bias(const Graph& graph, NodeId add, const Uses& uses);
 
-// Where b is one matrix the axes of a in front of its last two are rows, too.
+// The shapes of a product. If b is a single matrix and a is not transposed, all axes of a but the last are
+// joined to rows.
 struct MatMulShapes {
   Shape a;
   Shape b;

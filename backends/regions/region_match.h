@@ -6,7 +6,7 @@
 #include "core/device/backend.h"
 #include "core/host/costs.h"
 
-// What sources of kernels ask of a graph when they look for regions and check queries.
+// Functions with which sources of kernels look for regions in a graph and check queries.
 
 namespace plexaura {
 
@@ -18,7 +18,7 @@ inline bool has_elements(const Graph& graph, Value value) { return graph.type(va
 
 inline bool is_float32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::float32; }
 
-// Whether all values at the border of the region are of this dtype and none is empty.
+// True if all inputs and outputs of the region have this dtype, and none is empty.
 inline bool is_dense(const RegionQuery& query, DType dtype) {
   const auto fits = [&](Value value) {
     return query.type(value).dtype == dtype && has_elements(query.graph, value);
@@ -27,8 +27,8 @@ inline bool is_dense(const RegionQuery& query, DType dtype) {
 }
 inline bool is_dense_float32(const RegionQuery& query) { return is_dense(query, DType::float32); }
 
-// The time of a kernel that only reads and writes: the bytes of all operands in the candidate's layouts,
-// `traffic` times, over the speed of memory.
+// Estimates the time of a kernel that only reads and writes: the bytes of all operands in the candidate's
+// layouts, times `traffic`, divided by the speed of memory.
 inline double seconds_of_traffic(const RegionQuery& query, const Candidate& candidate, double traffic = 1) {
   double bytes = 0;
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i)

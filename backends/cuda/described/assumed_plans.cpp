@@ -1,4 +1,4 @@
-// Of a build without cuDNN.
+// The plans of a build without cuDNN.
 
 #include "backends/cuda/described/convolution_plans.h"
 

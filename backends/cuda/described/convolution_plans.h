@@ -8,14 +8,14 @@
 
 namespace plexaura::cuda::described {
 
-// A library's plan, as far as it is known without a GPU.
+// The name and the workspace, in bytes, of a library's plan, as far as they are known without a GPU.
 struct PlanOutline {
   std::string name;
   std::size_t workspace = 0;
 };
 
-// The plans that there are for convolutions on a GPU: those of cuDNN, to which the GPU is described, or, in a build
-// without cuDNN, one for each convolution that is assumed to need no scratch memory.
+// The plans for convolutions on a described GPU. A build with cuDNN asks cuDNN for them. A build without it
+// assumes one plan for each convolution, which needs no workspace.
 class ConvolutionPlans {
  public:
   ConvolutionPlans(const vendor::Options& options, const Gpu& gpu);

@@ -1,5 +1,5 @@
-// NVIDIA's libraries for a GPU that is not there: what they would be called for is counted. cuBLASLt does not answer
-// without a GPU, so that a product is assumed to have one plan, which needs no scratch memory.
+// Replaces NVIDIA's libraries for a GPU that is not present: counts the calls that they would get. cuBLASLt
+// does not work without a GPU, so this assumes that each product has one plan, which needs no workspace.
 
 #include <algorithm>
 #include <string>

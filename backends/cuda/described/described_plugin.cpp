@@ -1,6 +1,5 @@
-// The plugin for a GPU that need not be there. Options:
-//   describe  the GPU: h200
-// and those of the plugin for GPUs.
+// The plugin for a GPU that need not be present. It has the options of the CUDA plugin, and one more:
+//   describe  the GPU, for example h200
 
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/described/described_runtime.h"

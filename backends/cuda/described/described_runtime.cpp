@@ -25,7 +25,7 @@ struct Event {
 };
 struct Graph {
   std::vector<EnqueuedCall> calls;
-  double seconds;  // of its longest chain
+  double seconds;  // time of its longest chain
 };
 
 }  // namespace runtime
@@ -36,13 +36,13 @@ namespace {
 
 struct State {
   const Gpu* gpu = nullptr;
-  std::map<std::byte*, std::size_t> pieces;  // of the device's memory
+  std::map<std::byte*, std::size_t> pieces;  // pieces of the device's memory and their sizes
   std::size_t bytes_used = 0;
   std::size_t most_bytes_used = 0;
   std::optional<WorkAccount> account;
   std::optional<std::vector<EnqueuedCall>> captured;
   std::map<runtime::Stream*, double>
-      chains;  // of that, on each stream: the seconds of the longest one so far
+      chains;  // the seconds of the longest captured chain on each stream so far
 };
 
 State& state() {
@@ -57,8 +57,9 @@ bool is_on_device(const std::byte* address) {
   return address < begin + bytes;
 }
 
-// The ops of a launch's name: those of a region, "relu %9 of net.cpp:3 (moments+normalise+relu)" or "cast %8 of net.cpp:3 (chains
-// 2 cast)", or one, "add %4 of net.cpp:5 (block.bn)".
+// Returns the ops in the name of a launch. A region has them in parentheses at the end, as in "relu %9 of
+// net.cpp:3 (moments+normalise+relu)" or "cast %8 of net.cpp:3 (chains 2 cast)"; a single op is the first
+// word, as in "add %4 of net.cpp:5 (block.bn)".
 std::string ops_of(const std::string& name) {
   const std::size_t open = name.rfind('(');
   if (open != std::string::npos) {
@@ -68,7 +69,7 @@ std::string ops_of(const std::string& name) {
   return name.substr(0, name.find(' '));
 }
 
-// Copies to and from the host have an engine of their own, beside the kernels.
+// Counts a copy. On a GPU, copies to and from the host run beside the kernels, on an engine of their own.
 void count_copy(runtime::Stream* stream, const std::byte* dst, const std::byte* src, std::size_t bytes) {
   EnqueuedCall call{.kind = EnqueuedCall::Kind::copy, .what = "copy from the host"};
   call.bytes = static_cast<double>(bytes);
@@ -163,7 +164,7 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
   std::memmove(dst, src, bytes);
 }
 
-// All that entered a stream before is done, so that events have nothing to do.
+// Events do nothing outside of captures, since all earlier work of a stream is done already.
 Event* make_event() { return new Event; }
 Event* make_awaited_event() { return make_event(); }
 Event* make_timed_event() { return make_event(); }

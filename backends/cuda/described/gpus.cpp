@@ -11,8 +11,9 @@ namespace plexaura::cuda::described {
 
 namespace {
 
-// Speeds are those of the SXM models. What was measured: a product of bfloat16 matrices [8192, 8192], and a copy within the
-// memory, read and written bytes together. The rest is the data sheets', dense.
+// Speeds are those of the SXM models. Where `measured` is set, two of them were measured: the 16-bit speed,
+// by a product of bfloat16 matrices [8192, 8192], and the memory's speed, by a copy within it, counting the
+// bytes read and written. All others are the data sheets' for dense matrices.
 constexpr Gpu gpus[] = {
     {"a100", "NVIDIA A100", 800, 108, 85'899'345'920, 166912, 41943040, 312e12, 156e12, 19.5e12, 19.5e12,
      2.039e12, false},

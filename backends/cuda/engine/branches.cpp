@@ -28,7 +28,8 @@ class Placing {
   }
 
  private:
-  // The last part of each branch that has to be done before this one begins. What divides has itself waited for all others.
+  // For each branch, the last part that must be done before this one begins. The search ends at the last
+  // dividing part, which itself waits for all parts before it.
   using Needs = std::array<std::optional<std::size_t>, most_branches>;
 
   Needs needs_of(std::size_t part) const {
@@ -48,7 +49,8 @@ class Placing {
     return begin;
   }
 
-  // Where it begins at the same time on both, it follows the last part that it needs.
+  // Returns the branch on which the part begins earlier. On a tie, returns the branch of the last part that
+  // it needs.
   std::size_t branch_of(const Work& work, const Needs& needs) const {
     const double first = begin_on(0, needs);
     const double second = begin_on(1, needs);
@@ -70,8 +72,8 @@ class Placing {
 
   std::span<const Work> works_;
   std::vector<Turn> turns_;
-  std::vector<double> ends_;                                       // of the parts, in seconds
-  std::array<double, most_branches> branch_ends_{};                // of the last part of each branch
+  std::vector<double> ends_;                                       // end of each part, in seconds
+  std::array<double, most_branches> branch_ends_{};                // end of the last part of each branch
   std::array<std::optional<std::size_t>, most_branches> awaited_;  // the last part of the other branch
 };
 

@@ -7,14 +7,15 @@
 
 namespace plexaura::cuda {
 
-// Bytes that a kernel reads or writes.
+// A range of bytes that a kernel reads or writes.
 struct Use {
   const std::byte* begin;
   const std::byte* end;
   bool writes;
 };
 
-// A part of a recording: a kernel, or what comes behind all parts before it and before all behind it.
+// A part of a recording: a kernel, or a dividing part, which begins after all parts before it and ends before
+// all parts after it.
 struct Work {
   std::vector<Use> uses = {};
   double seconds = 0;  // estimated
@@ -23,16 +24,17 @@ struct Work {
 
 constexpr std::size_t most_branches = 2;
 
-// Where a part is enqueued.
+// The branch on which a part is enqueued, and its waits for the other branch.
 struct Turn {
   std::size_t branch = 0;
-  std::optional<std::size_t> behind = {};  // the part of the other branch that comes first
-  bool awaited = false;                    // by a part of the other branch
+  std::optional<std::size_t> behind = {};  // the part of the other branch that must be done first
+  bool awaited = false;                    // true if a part of the other branch waits for this one
   bool operator==(const Turn&) const = default;
 };
 
-// Puts a kernel on the branch where it begins earlier by the estimates. Two that use the same bytes, one of them to write,
-// keep their order, so that results are those of one branch. The first part divides.
+// Puts each kernel on the branch on which it begins earlier according to the estimates. Two kernels that use
+// the same bytes keep their order if one of them writes, so the results equal those of a single branch. The
+// first part must be a dividing one.
 std::vector<Turn> place_on_branches(std::span<const Work> works);
 
 }  // namespace plexaura::cuda

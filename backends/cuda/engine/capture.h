@@ -16,17 +16,17 @@ namespace plexaura::cuda {
 
 struct EventState;
 
-// A part of a recording, and what enqueues it.
+// A part of a recording, and the function that enqueues it.
 struct Part {
   std::function<void()> enqueue;
   Work work;
 };
 
-// The rules of Backend::record() while a body is captured, which hold for the capturing thread alone, and what the body
-// enqueues: nothing goes to CUDA before the body has ended.
+// Captures the body of Backend::record(): enforces its rules, for the capturing thread only, and keeps the
+// work that the body enqueues. CUDA gets this work only after the body has ended.
 class Capture {
  public:
-  // From its construction to its end this thread captures.
+  // While a Scope lives, its thread captures.
   class Scope {
    public:
     explicit Scope(Capture& capture);
@@ -39,9 +39,9 @@ class Capture {
   };
 
   bool active() const { return thread_.load() == std::this_thread::get_id(); }
-  bool has_copy_stream() const { return has_copy_stream_; }  // it takes part
+  bool has_copy_stream() const { return has_copy_stream_; }  // true if the copy stream takes part
 
-  // The functions below throw InternalError where a rule is broken.
+  // The functions below throw InternalError if a rule is broken.
   void forbid(std::string_view what) const;
   void require_part(Stream stream) const;
   void record(std::shared_ptr<EventState> event, Stream stream);
@@ -52,13 +52,13 @@ class Capture {
   }
   void count_host_copy() { ++host_copies_; }
 
-  // What was captured: the parts, the events that were recorded, and how many copies from or to the host.
+  // The results of the capture: the parts, the recorded events, and the number of copies from or to the host.
   std::vector<Part> take_parts() { return std::exchange(parts_, {}); }
   std::vector<std::shared_ptr<EventState>> take_events();
   std::uint64_t host_copies() const { return host_copies_; }
 
  private:
-  std::atomic<std::thread::id> thread_{};  // nobody's while nothing is captured
+  std::atomic<std::thread::id> thread_{};  // the capturing thread; empty if nothing is captured
   std::vector<Part> parts_;
   std::vector<std::shared_ptr<EventState>> events_;
   bool has_copy_stream_ = false;

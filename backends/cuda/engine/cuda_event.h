@@ -11,21 +11,22 @@
 
 namespace plexaura::cuda {
 
-// An event may hold streams before it is recorded or signalled. These wait for a flag, which is raised then.
+// The state of an event. The event may hold streams before it is recorded or signalled. Such streams wait for
+// a flag, which is raised when the event is recorded or signalled.
 struct EventState {
   enum class Kind : std::uint8_t { open, signalled, recorded };
 
-  // It is open no more.
+  // Ends the state `open`, and wakes the threads that wait for that.
   void begin(Kind next);
-  // It was recorded in the stream, which releases those that wait for the flag.
+  // Notes that the event was recorded in the stream, which then also raises the flag.
   void recorded_in(runtime::Stream* stream);
 
   const EventHandle event{runtime::make_awaited_event()};
-  EventHandle mark;  // of captures; null while none has recorded the event
-  std::mutex mutex;  // of what follows
+  EventHandle mark;  // the event's place in captures; null until a capture records the event
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   Kind kind = Kind::open;
-  std::optional<Promise> promise;  // for which the held streams wait
+  std::optional<Promise> promise;  // the flag that held streams wait for
 };
 
 class CudaEvent final : public Event {

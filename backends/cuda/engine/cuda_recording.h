@@ -7,8 +7,8 @@
 
 namespace plexaura::cuda {
 
-// A recording of what was captured, whose parts it takes. With `branches`, and where kernels can run side by side, it holds
-// two graphs of the same results, of which the faster one is taken once both were timed.
+// Makes a recording of the parts that the device has captured. With `branches`, and if kernels can run side
+// by side, the recording has two graphs with the same results. It times both and then keeps the faster one.
 std::unique_ptr<Recording> make_recording(std::shared_ptr<Device> device, bool branches);
 
 }  // namespace plexaura::cuda

@@ -23,7 +23,7 @@ using StreamHandle = std::unique_ptr<runtime::Stream, Destroy<runtime::Stream>>;
 using EventHandle = std::unique_ptr<runtime::Event, Destroy<runtime::Event>>;
 using GraphHandle = std::unique_ptr<runtime::Graph, Destroy<runtime::Graph>>;
 
-// Memory of the device that is 0 for what enters the stream from now on.
+// Device memory that is 0 for all work that enters the stream from now on.
 class Zeros {
  public:
   Zeros(std::size_t bytes, runtime::Stream* stream);
@@ -33,17 +33,17 @@ class Zeros {
   std::byte* address() const { return address_; }
 
  private:
-  Pinned source_;  // of the copy
+  Pinned source_;  // the copy reads it
   std::byte* address_;
 };
 
-// What kernels of a branch of a recording are enqueued with.
+// The stream that kernels of a branch are enqueued on, and their counters.
 struct Branch {
   runtime::Stream* stream;
   std::byte* arrivals;  // see Call::arrivals
 };
 
-// What all objects of one backend share: its streams, and what it captures.
+// The parts that all objects of one backend share: its streams, its capture, its counts of transfers.
 class Device {
  public:
   explicit Device(int index);
@@ -51,29 +51,30 @@ class Device {
   runtime::Stream* stream(Stream which) const { return (which == Stream::compute ? compute : copy).get(); }
 
   const runtime::Device info;
-  Promises promises;  // outlives the streams, which wait for them
+  Promises promises;  // outlives the streams, which wait for its flags
   const StreamHandle compute{runtime::make_stream()};
   const StreamHandle copy{runtime::make_stream()};
-  const StreamHandle beside{runtime::make_stream()};  // of the second branch
-  const Pinned wrong_index;                           // a WrongIndex
+  const StreamHandle beside{runtime::make_stream()};  // for the second branch
+  const Pinned wrong_index;                           // holds a WrongIndex
   Capture capture;
   Transfers transfers;
 
-  // With which kernels are enqueued now, by this thread: those of the first branch, but for a while in recordings.
+  // The branch on which this thread enqueues kernels. It is the first one, except while a recording is made.
   const Branch& branch() const {
     runtime::use_device_in_this_thread();
     return branches_[branch_];
   }
   void go_to_branch(std::size_t index) { branch_ = index; }
 
-  // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.
+  // Throws DeviceError if a kernel has found a wrong index since the last call. Any thread may call it, also
+  // while kernels run.
   void throw_wrong_index();
 
  private:
   const Zeros arrivals_;
   const std::array<Branch, most_branches> branches_;
   std::size_t branch_ = 0;
-  std::mutex mutex_;  // of looking
+  std::mutex mutex_;  // guards the reading of wrong_index
 };
 
 }  // namespace plexaura::cuda

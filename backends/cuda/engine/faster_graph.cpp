@@ -7,7 +7,7 @@ namespace plexaura::cuda {
 
 namespace {
 
-constexpr double least_gain = 1.0 / 100;  // what is less may be chance
+constexpr double least_gain = 1.0 / 100;  // a smaller gain may be chance
 
 }  // namespace
 

@@ -8,14 +8,15 @@
 
 namespace plexaura::cuda {
 
-// How long a graph took, once both events are passed.
+// The events around one launch of a graph, which give its time once both have passed.
 struct Timing {
   EventHandle begin{runtime::make_timed_event()};
   EventHandle end{runtime::make_timed_event()};
 };
 
-// One graph, or two of the same results: its first launches take the second one, and those behind them the first one. From
-// then on the second one is taken if it was faster. The host waits for none of them.
+// One graph, or two with the same results. The first `rounds` launches run the second graph, and the next
+// `rounds` the first one. After these the second graph runs if it was faster, and otherwise the first one.
+// The host never waits for the times.
 class FasterGraph {
  public:
   explicit FasterGraph(GraphHandle only) : graphs_{std::move(only), nullptr} {}
@@ -24,16 +25,16 @@ class FasterGraph {
 
   void launch(runtime::Stream* stream);
 
-  static constexpr std::size_t rounds = 4;  // of each graph; the first one, which may load it, does not count
+  // The launches of each graph. The first one does not count, since it may load the graph.
+  static constexpr std::size_t rounds = 4;
 
  private:
   void choose();
   double least_seconds(std::size_t round) const;
 
   std::array<GraphHandle, 2> graphs_;
-  std::vector<Timing>
-      timings_;           // of the second graph and then of the first; none where there is nothing to choose
-  std::size_t next_ = 0;  // of these
+  std::vector<Timing> timings_;  // of the second graph, then of the first; empty if there is no choice left
+  std::size_t next_ = 0;         // the next entry of timings_
   std::size_t chosen_ = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace plexaura::cuda {
 
-// A piece of pinned memory.
+// Owns a piece of pinned host memory.
 class Pinned {
  public:
   explicit Pinned(std::size_t bytes) : address_(runtime::allocate_pinned(bytes)) {}

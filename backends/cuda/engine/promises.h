@@ -9,14 +9,14 @@
 
 namespace plexaura::cuda {
 
-// A flag will be raised to this value, once: by the host or by a stream.
+// A flag, and the value that the host or a stream will raise it to, once.
 struct Promise {
   runtime::Flag* flag;
   runtime::Flag value;
 };
 
-// The flags of a device. One that a stream has yet to raise is not given out again: otherwise that stream could put
-// back the value to which the host has raised it since. Any thread.
+// The flags of a device. A flag that a stream has yet to raise is not reused: the stream could overwrite a
+// later value that the host has set. Any thread may call make().
 class Promises {
  public:
   Promise make();
@@ -24,7 +24,7 @@ class Promises {
  private:
   std::mutex mutex_;
   std::deque<Pinned> pages_;
-  std::vector<Promise> last_;  // of each flag
+  std::vector<Promise> last_;  // the latest promise of each flag
 };
 
 }  // namespace plexaura::cuda

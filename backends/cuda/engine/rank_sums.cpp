@@ -71,7 +71,7 @@ void RankSums::give_up() noexcept {
   library_->give_up();
 }
 
-// The failure is there before those that wait go on.
+// Sets the failure before it gives up the sums, so that threads that this wakes find the failure.
 void RankSums::watch() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -15,8 +15,8 @@
 
 namespace plexaura::cuda {
 
-// Sums on the copy stream, and a thread that looks how far they have come: a kernel of a library that waits for a process which
-// is gone would never end.
+// Sums over ranks on the copy stream. A thread of its own checks their progress, since a library's kernel
+// that waits for a process that has died would never end.
 class RankSums final : public DeviceSums {
  public:
   RankSums(std::shared_ptr<Device> device, std::unique_ptr<vendor::Sums> library, double deadline_seconds);
@@ -33,7 +33,7 @@ class RankSums final : public DeviceSums {
   struct Sum {
     EventHandle reached;
     EventHandle done;
-    std::optional<double> since = {};  // when the stream was seen to have come to it
+    std::optional<double> since = {};  // when the thread first saw that the stream had reached it
   };
 
   Sum take_sum();
@@ -44,10 +44,10 @@ class RankSums final : public DeviceSums {
   std::shared_ptr<Device> device_;
   std::unique_ptr<vendor::Sums> library_;
   double deadline_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<Sum> under_way_;
-  std::vector<Sum> ended_;  // to be used again
+  std::vector<Sum> ended_;  // kept for reuse
   std::string failure_;
   bool ends_ = false;
   std::thread thread_;

@@ -10,13 +10,13 @@
 
 namespace plexaura::cuda {
 
-// Counts what goes between host and device. Any thread.
+// Counts the copies between host and device, and the waits for the device. Any thread may call it.
 class Transfers {
  public:
-  // Each piece of the device's memory is added when it is allocated, and removed before it is freed.
+  // The backend adds each piece of device memory after its allocation, and removes it before freeing it.
   void add_memory(Address address, std::size_t bytes);
   void remove_memory(Address address);
-  // Whether such a copy has one end on the host.
+  // True if at least one end of the copy is on the host.
   bool crosses(const std::byte* dst, const std::byte* src) const;
 
   void count_copies(std::uint64_t copies) { copies_ += copies; }
@@ -27,7 +27,7 @@ class Transfers {
  private:
   bool is_on_device(const std::byte* address) const;
 
-  mutable std::mutex mutex_;  // of the pieces
+  mutable std::mutex mutex_;  // guards pieces_
   std::map<const std::byte*, std::size_t> pieces_;
   std::atomic<std::uint64_t> copies_ = 0;
   std::atomic<std::uint64_t> recorded_copies_ = 0;

@@ -1,4 +1,4 @@
-// Batch norm in its two ops and their gradients.
+// The two ops of batch norm, and their gradients.
 
 #include "backends/cuda/kernels/batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"

@@ -3,16 +3,16 @@
 #include "backends/cuda/kernels/channel_sums.h"
 #include "backends/cuda/kernels/element.h"
 
-// What the kernels of batch norm's ops and those of its regions share.
+// Code that the kernels of batch norm's ops share with those of its regions.
 
 namespace plexaura::cuda {
 
-// What has one element per channel.
+// The type of values with one element per channel.
 template <class T>
 using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// The moments of each channel, by sums of how far elements are from the first one of their channel, which is about as far from
-// zero as their mean. Null is what nobody wants.
+// The moments of each channel. The sums are of differences to the channel's first element, which are about as
+// small as those to the mean. Outputs that no one reads are null.
 template <class T>
 struct MomentsTerms {
   Global<const T> src;
@@ -50,7 +50,7 @@ struct MomentsTerms {
   }
 };
 
-// normalise() of one element.
+// Computes normalise() of one element.
 template <class T>
 struct Normal {
   Global<const Statistic<T>> scale;
@@ -73,7 +73,8 @@ struct Normal {
   }
 };
 
-// The gradients of normalise() by the sum of a channel's gradients, and by their sum along x.
+// The gradients of normalise(), from the sum of a channel's gradients and the sum of their products with x -
+// mean.
 template <class T>
 struct NormalGrad {
   Global<const Statistic<T>> scale;
@@ -105,7 +106,7 @@ struct NormalGrad {
   }
 };
 
-// The gradients of normalise() that have one element per channel; null where nobody wants them.
+// The gradients of normalise() that have one element per channel. Those that no one reads are null.
 template <class T>
 struct ChannelGrads {
   Global<Statistic<T>> scale;
@@ -114,7 +115,8 @@ struct ChannelGrads {
   Global<Statistic<T>> inverse;
 };
 
-// Their sums. `grad`: of the result, as the terms of ByChannelKernel, but for x: grad.of_channel(channel)(place, read, x).
+// The terms for the sums of ChannelGrads. `grad` computes the gradient of the result. Its form is that of the
+// terms of ByChannelKernel, but its call also takes x: grad.of_channel(channel)(place, read, x).
 template <class T, class Grad>
 struct NormaliseGradTerms {
   Global<const T> src;
@@ -151,7 +153,7 @@ struct NormaliseGradTerms {
   }
 };
 
-// The gradient of the result as it is given.
+// Reads the gradient of the result from memory.
 template <class T>
 struct GivenGrad {
   Global<const T> grad;
@@ -167,7 +169,7 @@ struct GivenGrad {
   PLEXAURA_DEVICE OfChannel of_channel(std::int64_t) const { return {*this}; }
 };
 
-// The gradient of moments() of the elements of a channel.
+// The gradient of moments() by the elements of a channel.
 template <class T>
 struct MomentsGrad {
   Global<const Statistic<T>> mean;

@@ -1,5 +1,5 @@
-// Batch norm with what stands around it. Each op's result is rounded as if its kernel had stored it, so that the bits are
-// those of the ops one by one.
+// Batch norm together with neighbouring ops. The result of each op is rounded as if it had been stored, so
+// that the bits equal those of separate kernels.
 
 #include "backends/cuda/kernels/batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
@@ -13,7 +13,7 @@ PLEXAURA_DEVICE inline T rounded_sum(T a, T b) {
   return narrow<T>(widen(a) + widen(b));
 }
 
-// An element that is read where there is one.
+// Returns the element, or 0 if there is no array.
 template <class T>
 PLEXAURA_DEVICE inline T element_if(const Global<const T>& values, std::int64_t place) {
   if (values) return values[place];
@@ -24,7 +24,7 @@ template <class T>
 struct NormaliseAddReluTerms {
   Global<const T> src;
   Normal<T> normal;
-  Global<const T> addend;  // null: none
+  Global<const T> addend;  // null: nothing is added
   bool relu;
   Global<T> dst;
 
@@ -48,14 +48,14 @@ struct NormaliseAddReluTerms {
   PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_channel(c)}; }
 };
 
-// The gradient of the result: of the relu behind it, if any, and perhaps the sum of two.
+// The gradient of the result: the sum of one or two gradients, masked if a relu followed.
 template <class T>
 struct MaskedGrad {
   Global<const T> grad;
-  Global<const T> more;    // null: none
-  Global<const T> result;  // of the relu; null: none, or what it has clipped is computed again
-  Normal<T> clipped;       // that; its shift is null where it is not
-  Global<T> kept;          // null: nobody wants it
+  Global<const T> more;    // second gradient; null: none
+  Global<const T> result;  // result of the relu; null: there is no relu, or `clipped` replaces it
+  Normal<T> clipped;       // recomputes the relu's input; its shift is null if `result` is read instead
+  Global<T> kept;          // receives the masked gradient; null: no one reads it
 
   struct Read {
     T grad;
@@ -94,7 +94,7 @@ struct TotalGradTerms {
   Global<const Statistic<T>> diff_mean;
   Global<const Statistic<T>> diff_inverse;
   Grad grad;
-  Global<const T> addend;  // null: none
+  Global<const T> addend;  // null: nothing is added
   Global<T> diff_src;
   Channels of;
 
@@ -128,7 +128,7 @@ struct TotalGradTerms {
 
 namespace {
 
-// Two numbers for each channel, behind the parts of the channels' sums.
+// Two numbers for each channel, in the workspace after the parts of the channels' sums.
 template <class S>
 struct Spare {
   Spare(const Call& call, const Channels& of)
@@ -140,13 +140,13 @@ struct Spare {
 
 Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
 
-// Null where there is no such input.
+// Returns an empty array if there is no such input.
 template <class T>
 Global<const T> input_if(const Call& call, bool exists, std::size_t input) {
   return exists ? call.inputs[input].in<T>() : Global<const T>(nullptr, 0);
 }
 
-// The output, or where nobody wants it, scratch memory.
+// Returns the address of the output, or workspace if no one reads the output.
 Address kept(const View& output, Address spare) { return output.address != nullptr ? output.address : spare; }
 
 template <class T>
@@ -174,7 +174,8 @@ void forward(const Call& call, const BatchNormRegion& region) {
                                  region.relu, call.outputs[0].out<T>()});
 }
 
-// Where the masked gradient is wanted, the first kernel writes it, and the second one reads that.
+// If the masked gradient is an output, the first kernel writes it and the second one reads it. Otherwise both
+// compute it.
 template <class T>
 void backward(const Call& call, const FusedBatchNorm& region) {
   using S = Statistic<T>;

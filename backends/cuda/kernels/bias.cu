@@ -9,8 +9,8 @@ template <class T>
 struct BiasKernel {
   Global<const T> bias;
   Global<const T> images;
-  Global<T> sums;       // where the images lie
-  std::int64_t pixels;  // of one channel that lie one behind the other
+  Global<T> sums;       // may be the same memory as `images`
+  std::int64_t pixels;  // number of consecutive elements of one channel
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(images.count(), [&](std::int64_t i) {

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-// The language of the kernels in this folder. A kernel is a struct whose call operator is what one block of threads
-// does, in phases: all threads of the block finish a phase before any starts the next. So the same source is code for a
-// GPU, and under a plain compiler loops that find an index out of bounds and threads that race.
+// The language of the kernels in this folder. A kernel is a struct whose call operator is the work of one
+// block of threads, in phases: all threads of the block finish a phase before any of them starts the next
+// one. The same source compiles for a GPU and, with a plain compiler, to loops that detect indices out of
+// bounds and races between threads.
 //
 //   struct Twice {
 //     Global<const float> src;
@@ -16,16 +17,18 @@
 //
 // Block:
 //   each_thread(f)       a phase: f(thread) for the threads 0 .. threads - 1 of this block
-//   each_item(count, f)  f(item) for items that all blocks of the launch share out
-//   index(), blocks()    of this block; of all
-// arrive(counter, count): whether this thread is the last of `count`, of any blocks, to arrive. It sees what those before it,
-// and the threads of their blocks in earlier phases, have written, and the counter, which was 0, is 0 again.
-// claim(flag): whether this thread is the first, of all blocks, to raise it.
-// publish(flag): raises it for the host, which then finds in pinned memory what this thread has written before.
+//   each_item(count, f)  f(item) for `count` items, which all blocks of the launch share
+//   index(), blocks()    the number of this block, and the number of blocks
+// arrive(counter, count) returns true for the last of `count` threads, of any blocks, to arrive. That thread
+// sees what the earlier ones, and the threads of their blocks in earlier phases, have written. The counter
+// must be 0 before, and is 0 again afterwards.
+// claim(flag) returns true for the first thread, of all blocks, that raises the flag.
+// publish(flag) raises the flag for the host, which then finds in pinned memory what this thread has written
+// before.
 // Global<T>: elements in the device's memory.
 //   values[i]            one of them
-//   values.as<Other>(i)  one of those of another type that lie there
-//   values.shared(i)     one for claim(), arrive() and publish() alone
+//   values.as<Other>(i)  one of them, read as another type
+//   values.shared(i)     one of them, for claim(), arrive() and publish() only
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
 
 #ifdef __CUDACC__
@@ -42,7 +45,7 @@
 
 namespace plexaura::cuda {
 
-constexpr int threads = 256;  // of a block
+constexpr int threads = 256;  // number of threads of a block
 
 }  // namespace plexaura::cuda
 

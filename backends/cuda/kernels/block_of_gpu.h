@@ -6,11 +6,11 @@
 
 #include "backends/cuda/kernels/block.h"
 
-// The form of block.h for a compiler of device code.
+// The implementation of block.h for a compiler of device code.
 
 namespace plexaura::cuda {
 
-// Elements in the device's memory; null where nobody wants them.
+// Elements in the device's memory; null if no one uses them.
 template <class T>
 class Global {
  public:
@@ -32,11 +32,11 @@ class Global {
   std::int64_t count_;
 };
 
-// Whether the flag was lowered, and this thread has raised it.
+// Raises the flag. Returns true if it was not raised before.
 PLEXAURA_DEVICE inline bool claim(std::uint32_t& flag) { return atomicCAS(&flag, 0U, 1U) == 0; }
 
 PLEXAURA_DEVICE inline bool arrive(std::uint32_t& counter, std::uint32_t count) {
-  __threadfence();  // what was written before is seen by whoever sees the counter
+  __threadfence();  // makes earlier writes visible to threads that see the counter
   const bool last = atomicAdd(&counter, 1U) == count - 1;
   if (last) counter = 0;
   __threadfence();

@@ -10,15 +10,15 @@
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/kernels/global_races.h"
 
-// The form of block.h for a plain compiler: threads are the rounds of a loop. What would be undefined on a GPU throws
-// InternalError.
+// The implementation of block.h for a plain compiler: a loop runs the threads one after another. Behaviour
+// that is undefined on a GPU throws InternalError.
 
 namespace plexaura::cuda {
 
-// Where bytes of the simulated device's memory really lie; throws where they are not alive. Defined by whoever
-// simulates it.
+// Returns the host address of bytes in the simulated device's memory. Throws if the memory is not allocated.
+// Each simulation of the device defines this function.
 std::byte* place_of(const std::byte* address, std::size_t bytes);
-std::uint64_t times_freed();  // what place_of() said holds until this changes
+std::uint64_t times_freed();  // results of place_of() are valid until this changes
 
 [[noreturn]] void throw_out_of_bounds(std::int64_t index, std::int64_t count);
 [[noreturn]] void throw_unwritten(std::int64_t index);
@@ -30,7 +30,7 @@ inline const std::byte* use_atomically(const std::uint32_t& word) {
   return place;
 }
 
-// Whether the flag was lowered, and this thread has raised it.
+// Raises the flag. Returns true if it was not raised before.
 inline bool claim(std::uint32_t& flag) {
   use_atomically(flag);
   return std::exchange(flag, 1U) == 0;
@@ -52,7 +52,7 @@ T read_global(const T* place) {
   return *place;
 }
 
-// One that a kernel may write.
+// A reference to an element that a kernel may write.
 template <class T>
 class GlobalElement {
  public:
@@ -73,7 +73,7 @@ class GlobalElement {
   T* place_;
 };
 
-// Where the bytes of copied values are added up; null: nowhere.
+// Counts the bytes of copied Globals; null: they are not counted.
 inline thread_local std::size_t* bytes_copied = nullptr;
 
 template <class T>
@@ -125,7 +125,7 @@ class Global {
   mutable std::uint64_t freed_ = 0;
 };
 
-// Of all values in the device's memory that are members of the kernel, or of its members.
+// Returns the bytes of all values in the device's memory that are members of the kernel, or of its members.
 template <class Kernel>
 std::size_t bytes_given_to(const Kernel& kernel) {
   std::size_t bytes = 0;
@@ -180,7 +180,8 @@ class Block {
   int phase_ = 0;
 };
 
-// Finds an element that nobody has written, and one that a thread writes and another one uses in the same phase.
+// An array shared by the threads of a block. Detects reads of elements that no thread has written, and
+// elements that one thread writes and another one uses in the same phase.
 template <class T, int size>
 class SharedArray {
  public:
@@ -241,7 +242,7 @@ class SharedArray {
   const Block& block_;
   std::array<T, size> values_{};
   std::array<Use, size> written_{};
-  std::array<Use, size> read_{};  // thread -1: several
+  std::array<Use, size> read_{};  // thread -1: several threads
 };
 
 }  // namespace plexaura::cuda

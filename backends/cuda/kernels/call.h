@@ -13,8 +13,9 @@
 
 namespace plexaura::cuda {
 
-// A value for a kernel: device memory without padding, row-major unless the call says otherwise. The address of an output
-// that nobody wants is null, and that of an input that the kernel does not read.
+// A value that a kernel reads or writes: device memory without padding, row-major unless the call says
+// otherwise. The address is null for an output that no one reads, and for an input that the kernel does not
+// read.
 struct View {
   Address address = nullptr;
   const TensorType* type = nullptr;
@@ -33,30 +34,31 @@ struct View {
   }
 };
 
-// Counters that blocks of one launch share: kernels of a branch run one after the other, so that these are theirs in turn.
+// The number of counters that the blocks of a launch share. Kernels of a branch run one after another, so
+// they can use the same counters.
 constexpr std::int64_t most_arrivals = 512;
 
-// What a kernel of an op is called with: it enqueues its work on the stream.
+// The arguments of a kernel of an op, which enqueues its work on the stream.
 struct Call {
   const Op& op;
   std::span<const View> inputs;
   std::span<const View> outputs;
   runtime::Stream* stream;
-  const std::string& name;      // of the launch, which outlives what is enqueued: "matmul %7 of a.cpp:12"
+  const std::string& name;      // name of the launch, "matmul %7 of a.cpp:12"; outlives the enqueued work
   std::byte* wrong_index;       // a WrongIndex in pinned memory
-  bool channels_last = false;   // values [N, C, H, W] lie as [N, H, W, C]
-  Address workspace = nullptr;  // as many bytes as workspace_of() says, uninitialised
+  bool channels_last = false;   // values [N, C, H, W] are stored as [N, H, W, C]
+  Address workspace = nullptr;  // workspace_of() bytes, uninitialised
   Address arrivals = nullptr;   // most_arrivals counters for arrive(), all 0 between two launches
 };
 using OpKernel = void (*)(const Call& call);
 
-// More than a GPU runs at a time would only wait.
+// More blocks than these would only wait for each other on a GPU.
 constexpr std::int64_t most_blocks = 4096;
 
-// Blocks for so many sums, each of which one block makes.
+// Returns the number of blocks for kernels in which one block computes one sum.
 inline std::int64_t blocks_of_sums(std::int64_t sums) { return sums < most_blocks ? sums : most_blocks; }
 
-// Blocks for `items` that threads take one by one.
+// Returns the number of blocks for `items` that threads take one by one.
 inline std::int64_t blocks_for(std::int64_t items) { return blocks_of_sums((items + threads - 1) / threads); }
 
 #ifdef __CUDACC__
@@ -77,7 +79,8 @@ void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
 
 #else
 
-// Of the runtime: body(block) for each block, when the stream comes to it. `bytes`: of the values that the kernel is given.
+// Part of the runtime. Calls body(block) for each block when the stream comes to it. `bytes` is the size of
+// all values that the kernel uses.
 void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
               std::function<void(Block& block)> body);
 

@@ -6,14 +6,14 @@
 
 namespace plexaura::cuda {
 
-// A value of any dtype.
+// A value whose dtype is known only at run time.
 template <class Bytes>
 struct Untyped {
   Global<Bytes> bytes;
   DType dtype = DType::float32;
 };
 
-// R is float or double: what all values of a chain are computed in.
+// Reads an element as R, the type in which all values of a chain are computed: float or double.
 template <class R>
 struct ReadOperand {
   Untyped<const std::byte> from;
@@ -60,7 +60,7 @@ struct WrittenResult {
   }
 };
 
-// As if it had been stored and read again.
+// Returns the value as if it had been stored and read again.
 template <class R>
 PLEXAURA_DEVICE inline R rounded(R value, DType dtype) {
   switch (dtype) {
@@ -94,7 +94,7 @@ PLEXAURA_DEVICE inline R result_of(const Step& step, R a, R b, R c) {
   return a;
 }
 
-// Which of the kernel's operands and steps are a chain's, and which blocks compute it.
+// The operands and steps of one chain, and the blocks that compute it.
 template <class R>
 struct ChainPart {
   int first_operand = 0;
@@ -103,7 +103,7 @@ struct ChainPart {
   int steps = 0;
   std::int64_t first_block = 0;
   std::int64_t blocks = 0;
-  std::int64_t count = 0;  // of elements
+  std::int64_t count = 0;  // number of elements
   WrittenResult<R> result;
 };
 

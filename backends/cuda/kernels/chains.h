@@ -8,12 +8,12 @@
 #include "backends/cuda/kernels/call.h"
 #include "core/tensor/dtype.h"
 
-// Chains of elementwise ops, which one launch computes: what is done to an element is a short list of steps, which the kernel
-// goes through for each. Several chains that do not depend on each other may share a launch.
+// Chains of elementwise ops, which one launch computes. A chain is a short list of steps, and the kernel runs
+// all of them for each element. Chains that do not depend on each other may share a launch.
 
 namespace plexaura::cuda {
 
-// What a step does: the ops with a functor in core/ops/functors.h, and two more.
+// The function of a step: an op with a functor in core/ops/functors.h, a cast, or a where.
 enum class StepFunction : std::uint8_t {
   cast,
   where,
@@ -23,7 +23,7 @@ enum class StepFunction : std::uint8_t {
 #include "core/ops/ops.def"
 };
 
-// Empty for an op that is none of them.
+// Returns nothing for all other ops.
 std::optional<StepFunction> step_function(std::string_view op_name);
 
 // One op of a chain. Its result is rounded to its dtype, as if it had been stored.
@@ -31,32 +31,33 @@ struct Step {
   StepFunction function;
   DType dtype;
   std::uint8_t
-      operands[3];  // numbers of values: those that are read come first, then the results of the steps
+      operands[3];  // indices of values: the chain's operands come first, then the results of the steps
   double options[2];
 };
 
 struct ChainOperand {
-  std::size_t input;  // of the region
+  std::size_t input;  // index of the region's input
   bool is_scalar;     // one element for all
 };
 
-// The last step's result is the chain's, and the region's output of the chain's number.
+// A chain's result is that of its last step. Chain i computes output i of the region.
 struct Chain {
   std::vector<ChainOperand> operands;
   std::vector<Step> steps;
 };
 
-// What fits into a launch of one chain, and into one of several.
+// The sizes that fit into a launch of one chain, and into a launch of several.
 struct ChainLimits {
   std::size_t chains;
-  std::size_t steps;     // of all
-  std::size_t operands;  // of all
+  std::size_t steps;     // total of all chains
+  std::size_t operands;  // total of all chains
 };
 constexpr ChainLimits one_chain{1, 12, 10};
 constexpr ChainLimits several_chains{64, 128, 256};
-constexpr std::size_t most_values = one_chain.steps + one_chain.operands;  // of a chain
+constexpr std::size_t most_values = one_chain.steps + one_chain.operands;  // the most values of a chain
 
-// Floats of 16 and 32 bits and bools, or, where any is float64, float64 and bools.
+// Enqueues the chains. Values are floats of 16 and 32 bits and bools or, if one is float64, float64 and
+// bools.
 void enqueue_chains(const Call& call, const std::vector<Chain>& chains);
 
 }  // namespace plexaura::cuda

@@ -8,13 +8,14 @@
 #include "backends/cuda/kernels/splits.h"
 #include "backends/cuda/kernels/strides.h"
 
-// Two sums over the elements of each channel, in splits, and what is done with each element by its channel.
+// Kernels that compute two sums over the elements of each channel, split over several blocks, and kernels
+// that process each element with the numbers of its channel.
 
 namespace plexaura::cuda {
 
-// x as [samples, channels, run]: the elements of a channel are runs, one for each sample.
+// x as [samples, channels, run]: a channel consists of one run of elements in each sample.
 struct Channels {
-  // Of images that lie channels last, or of row-major values [N, C, ...].
+  // For images with channels last, or for row-major values [N, C, ...].
   Channels(const Shape& x, bool channels_last)
       : samples(channels_last ? x[0] * stride_of(x, 1) : x[0]),
         channels(x[1]),
@@ -32,7 +33,7 @@ struct Channels {
     return plane - quotient(plane, channels) * channels;
   }
 
-  // Where channels lie beside each other a block sums up several at once.
+  // If channels are the innermost axis, a block adds up several channels at once.
   bool innermost() const { return run == 1; }
   static constexpr int channels_at_once = 32;
   static constexpr int rows_at_once = threads / channels_at_once;
@@ -62,11 +63,11 @@ struct TwoSums {
   }
 };
 
-// The sums of each split.
+// The sums of all splits.
 struct ChannelSums {
   Global<double> parts;  // [splits, 2, channels]
   Global<std::uint32_t>
-      arrived;  // blocks that have left their sums, of each tile; zeros before and behind the kernel
+      arrived;  // number of blocks of each tile that have stored their sums; 0 before and after the kernel
   Channels of;
 
   static std::int64_t count(const Channels& of) { return 2 * of.splits * of.channels; }
@@ -75,20 +76,21 @@ struct ChannelSums {
     parts[2 * split * of.channels + channel] = sums.first;
     parts[(2 * split + 1) * of.channels + channel] = sums.second;
   }
-  // Of every `step`-th split.
+  // Adds up the sums of every `step`-th split, from `first` on.
   PLEXAURA_DEVICE TwoSums sum_of_splits(std::int64_t channel, std::int64_t first, std::int64_t step) const {
     TwoSums sum;
     for (std::int64_t split = first; split < of.splits; split += step)
       sum += {parts[2 * split * of.channels + channel], parts[(2 * split + 1) * of.channels + channel]};
     return sum;
   }
-  // Whether the block of this thread, which has stored its sums, is the last one of the tile.
+  // True if this thread's block, which has stored its sums, is the last one of the tile.
   PLEXAURA_DEVICE bool is_last(std::int64_t tile) const {
     return of.splits == 1 || arrive(arrived.shared(tile), static_cast<std::uint32_t>(of.splits));
   }
 };
 
-// Two numbers for each thread of a block.
+// Adds up the pairs of numbers that threads of a block have stored, at the places first, first + step, ...
+// below `end`.
 template <class Firsts, class Seconds>
 PLEXAURA_DEVICE inline TwoSums sum_from(Firsts& firsts, Seconds& seconds, int first, int end, int step) {
   TwoSums sum;
@@ -97,8 +99,8 @@ PLEXAURA_DEVICE inline TwoSums sum_from(Firsts& firsts, Seconds& seconds, int fi
   return sum;
 }
 
-// of(place, of.read(place)) for the places place_of(i), i from `begin` in steps. Several are read before the first one is
-// used, so that a thread waits for memory once.
+// Calls of(place, of.read(place)) for the places place_of(i), with i from `begin` in steps. Several elements
+// are read before the first one is used, so that a thread waits for memory only once.
 template <class OfChannel, class PlaceOf>
 PLEXAURA_DEVICE inline void visit(OfChannel& of, std::int64_t begin, std::int64_t end, std::int64_t step,
                                   const PlaceOf& place_of) {
@@ -125,9 +127,9 @@ struct SumOfTerms {
   }
 };
 
-// Terms: terms.of_channel(channel) has what is the same for a channel. By that, of(place, of.read(place)) gives the two terms
-// of the element at a place, once for each element. terms.finish(channel, sums) does what is to be done with the sums, once for
-// each channel.
+// `terms` defines the sums. terms.of_channel(channel) returns an object `of` with the numbers of a channel.
+// of(place, of.read(place)) returns the two terms of the element at a place; it is called once for each
+// element. terms.finish(channel, sums) is called once for each channel.
 template <class Terms>
 struct SumsOfRunsKernel {
   Terms terms;
@@ -227,13 +229,14 @@ struct SumsOfRowsKernel {
   }
 };
 
-// Does what terms.of_channel(channel) does with each element of x. Wherever it can, a thread stays in one channel.
+// Applies the object terms.of_channel(channel) to each element of the channel. If possible, a thread stays in
+// one channel.
 template <class Terms>
 struct ByChannelKernel {
   Terms terms;
   Channels of;
 
-  static constexpr std::int64_t fewest_elements = threads / 2;  // of a plane that is a block's
+  static constexpr std::int64_t fewest_elements = threads / 2;  // of a plane that one block takes
   static constexpr std::int64_t fewest_planes = most_arrivals;  // fewer would not fill a GPU
 
   PLEXAURA_HD bool takes_planes() const {
@@ -285,7 +288,8 @@ void enqueue_by_channel(const Call& call, const Channels& of, const Terms& terms
   if (of.count() * of.channels > 0) enqueue(call, kernel.blocks(), kernel);
 }
 
-// Enqueues what makes the sums, whose parts lie in the workspace, and finishes them.
+// Enqueues the kernel that computes the sums and finishes them. The sums of the splits are stored in the
+// workspace.
 template <class Terms>
 void enqueue_channel_sums(const Call& call, const Channels& of, const Terms& terms) {
   const ChannelSums sums{{call.workspace, ChannelSums::count(of)}, {call.arrivals, most_arrivals}, of};

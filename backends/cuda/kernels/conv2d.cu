@@ -1,5 +1,6 @@
-// Convolution and its gradients from their definitions: right for every type and size, and slow. One thread an element
-// of the result; one block an element of the weights' gradient.
+// Convolution and its gradients, computed from their definitions. They are right for every type and size, but
+// slow. One thread computes one element of the result; of the weights' gradient one block computes one
+// element.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -18,11 +19,11 @@ struct ConvolutionAxis {
   std::int64_t padding;
   std::int64_t dilation;
 
-  // Where the kernel's element looks from an output place.
+  // Returns the input position that an element of the kernel reads for an output place.
   PLEXAURA_DEVICE std::int64_t seen(std::int64_t place, std::int64_t element) const {
     return place * stride - padding + element * dilation;
   }
-  // The output place from which the kernel's element sees a position; -1: none.
+  // Returns the output place for which the kernel's element reads a position, or -1 if there is none.
   PLEXAURA_DEVICE std::int64_t viewer(std::int64_t position, std::int64_t element) const {
     const std::int64_t moved = position + padding - element * dilation;
     return moved < 0 || moved % stride != 0 || moved / stride >= output ? -1 : moved / stride;
@@ -32,7 +33,7 @@ struct ConvolutionAxis {
 struct Convolution {
   std::int64_t samples;
   std::int64_t groups;
-  std::int64_t channels;  // of x in a group
+  std::int64_t channels;  // channels of x in a group
   std::int64_t outputs;   // channels of y in a group
   ConvolutionAxis h;
   ConvolutionAxis w;

@@ -1,4 +1,4 @@
-// Ops that move elements and do not look at them.
+// Ops that move elements without changing them.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -10,7 +10,8 @@
 
 namespace plexaura::cuda {
 
-// From one place to another for each element of a shape; operand 0 is the source.
+// For each element of a shape, moves an element from one place to another. Operand 0 of the strides is the
+// source.
 template <class T>
 struct MoveKernel {
   Global<const T> src;
@@ -51,7 +52,7 @@ void move(const Call& call, const View& src, std::int64_t count, const Strides<2
   });
 }
 
-// Of a part of a value, taken along one axis, beside the whole.
+// Returns the strides of a part of a value, cut along one axis, and of the whole value.
 Strides<2> strides_of_part(const Shape& part, const Shape& whole, std::int64_t axis, std::int64_t step,
                            bool whole_is_source) {
   Strides<2> strides;

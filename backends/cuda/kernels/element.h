@@ -17,15 +17,16 @@ namespace plexaura::cuda {
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 
-// What an element is computed in: 16-bit floats in float, all others in their own type.
+// The type in which single elements are computed: float for 16-bit floats, and the element's own type for all
+// others.
 template <class T>
 using Compute = std::conditional_t<is_half<T>, float, T>;
 
-// What many products are added up in: 16-bit floats in float, wider floats in double.
+// The type in which many products are added up: float for 16-bit floats, and double for wider floats.
 template <class T>
 using Products = std::conditional_t<is_half<T>, float, double>;
 
-// What many elements are added up in: floats in double, integers modulo 2^64.
+// The type in which many elements are added up: double for floats. Integers are added up modulo 2^64.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
@@ -57,7 +58,7 @@ PLEXAURA_DEVICE inline float16 narrow_half(float x) {
 #endif
 }
 
-// An element as what it is computed in.
+// Converts an element to the type in which it is computed.
 template <class T>
 PLEXAURA_DEVICE inline Compute<T> widen(T x) {
   if constexpr (std::is_same_v<T, bfloat16>)
@@ -91,8 +92,8 @@ PLEXAURA_DEVICE inline bool is_nan(T x) {
   return wide != wide;
 }
 
-// One element as another type. Floats to integers truncate; what does not fit becomes the nearest value that does, NaN
-// becomes 0.
+// Converts one element to another type. Floats to integers truncate; values that do not fit become the
+// nearest value that does, and NaN becomes 0.
 template <class To, class From>
 PLEXAURA_DEVICE inline To convert(From value) {
   const auto wide = widen(value);
@@ -112,7 +113,7 @@ PLEXAURA_DEVICE inline To convert(From value) {
   }
 }
 
-// The functions that the functors of core/ops/functors.h ask for.
+// The functions that the functors of core/ops/functors.h call.
 struct Math {
   template <class T>
   PLEXAURA_DEVICE static T abs(T x) {
@@ -148,7 +149,8 @@ struct Math {
   }
 };
 
-// Calls f(std::type_identity<T>{}) for a floating dtype. The shape rules have refused all others.
+// Calls f(std::type_identity<T>{}) for a floating dtype. Other dtypes do not occur, because the ops' shape
+// rules refuse them.
 template <class F>
 void dispatch_floating(DType dtype, F&& f) {
   dispatch(dtype, [&](auto type) {
@@ -159,7 +161,7 @@ void dispatch_floating(DType dtype, F&& f) {
   });
 }
 
-// For kernels that only move elements: by their size alone.
+// Calls f with an unsigned type of the dtype's size, for kernels that only move elements.
 template <class F>
 void dispatch_size(DType dtype, F&& f) {
   switch (size_of(dtype)) {

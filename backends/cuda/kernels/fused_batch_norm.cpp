@@ -19,8 +19,8 @@ bool remove_first(std::string_view& kind, std::string_view first, std::string_vi
   return true;
 }
 
-// The shift of the normalise whose result, clipped by a relu, is `result`, where it is that of the region's x, scale, mean and
-// inverse.
+// If `result` is relu(normalise(...)) with the x, scale, mean and inverse of the region, returns the shift of
+// that normalise.
 std::optional<Value> shift_of(const Graph& graph, const Region& region, Value result) {
   if (!is_op(graph, result.node, "relu")) return std::nullopt;
   const Value clipped = graph.record(result.node).inputs[0];
@@ -42,7 +42,8 @@ Region with_mask_again(const Graph& graph, Region region) {
   return region;
 }
 
-// With the addition that gives the gradient, if nobody else reads that.
+// Returns the region together with the addition that computes the gradient, if the region is the only reader
+// of that sum.
 std::optional<Region> with_sum(const Graph& graph, Region region, const Uses& uses) {
   const BatchNormRegion of = fused_batch_norm(region.kind)->of;
   if (of.forward()) return std::nullopt;

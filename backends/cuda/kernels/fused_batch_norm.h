@@ -9,10 +9,11 @@
 
 namespace plexaura::cuda {
 
-// A region of batch norm with what the plugin's kernels compute beyond that. Backward:
-//   sums: the gradient of the result is the sum of two, the second of which is the last input that is read
-//   remasks: whether the relu has passed an element is found by normalising x again, with the shift as input in place of the
-//     relu's result, which takes no reading of an image
+// A region of batch norm, with two extensions that only the plugin's kernels compute, both for the backward
+// pass:
+//   sums     the gradient of the result is the sum of two; the second one is the last input that is read
+//   remasks  the kernel normalises x again to find which elements the relu has passed; its input is then the
+//            shift instead of the relu's result, so that it reads one image less
 struct FusedBatchNorm {
   BatchNormRegion of;
   bool sums = false;
@@ -22,10 +23,10 @@ struct FusedBatchNorm {
   std::size_t inputs_read() const { return of.inputs_read() + (sums ? 1 : 0); }
 };
 
-// By the region's kind; empty for other regions, and for a single op.
+// Returns the region of this kind, or nothing for other regions and for single ops.
 std::optional<FusedBatchNorm> fused_batch_norm(const std::string& kind);
 
-// Those that end at this node, the larger ones first.
+// Returns the regions that end at this node, larger ones first.
 std::vector<Region> match_fused_batch_norm(const Graph& graph, NodeId last, const Uses& uses);
 
 }  // namespace plexaura::cuda

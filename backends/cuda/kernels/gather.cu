@@ -1,4 +1,4 @@
-// Rows by their indices.
+// Reading and adding up rows by their indices.
 
 #include <algorithm>
 #include <utility>
@@ -12,8 +12,8 @@
 
 namespace plexaura::cuda {
 
-// A value of [before, extent, behind] elements and one of [before, count, behind] beside `count` indices of the axis
-// between.
+// `count` indices of an axis of a value. The value is viewed as [before, extent, behind], and the gathered
+// value as [before, count, behind].
 struct Rows {
   Global<const std::int64_t> indices;
   std::int64_t extent;
@@ -21,7 +21,7 @@ struct Rows {
   Global<WrongIndex> wrong;
   const std::string* launch;
 
-  // One outside of the value is told, and counts as 0.
+  // Returns index i. An index outside of the axis is reported to the host, and replaced by 0.
   PLEXAURA_DEVICE std::int64_t index(std::int64_t i) const {
     const std::int64_t index = indices[i];
     if (index >= 0 && index < extent) return index;
@@ -46,16 +46,15 @@ struct GatherKernel {
   }
 };
 
-// One of the passes that sort indices by what they point to, 8 bits at a time, from the lowest ones on. Indices are cut into
-// chunks, one for a thread; equal ones stay in their order.
+// One pass of a sort of the places of the indices by the index there. Each pass sorts by 8 bits, beginning
+// with the lowest. The indices are divided into chunks, one for each thread. The sort is stable.
 struct SortPass {
   static constexpr int bits = 8;
   static constexpr std::int64_t digits = 1 << bits;
 
   Rows rows;
-  Global<const std::int64_t>
-      from;  // places of the indices as the pass before has sorted them; null: as they stand
-  Global<std::int64_t> starts;  // [digits, chunks]
+  Global<const std::int64_t> from;  // places as sorted by the previous pass; null: in their original order
+  Global<std::int64_t> starts;      // [digits, chunks]
   std::int64_t chunks;
   int shift;
 
@@ -68,7 +67,7 @@ struct SortPass {
   }
 };
 
-// How often each digit occurs in each chunk.
+// Counts how often each digit occurs in each chunk.
 struct CountKernel {
   SortPass pass;
 
@@ -84,7 +83,7 @@ struct CountKernel {
   }
 };
 
-// From that to where they begin, in one block.
+// Converts these counts to start positions, in one block.
 struct StartsKernel {
   Global<std::int64_t> starts;
 
@@ -134,15 +133,15 @@ struct SortKernel {
   }
 };
 
-// Each element adds up what points to it, in the order of the indices.
+// Each element adds up the gradients of all indices that point to it, in the order of the indices.
 template <class T>
 struct GatherGradKernel {
   Global<const T> src;
   Global<T> dst;
   Rows rows;
-  Global<const std::int64_t> order;  // places of the indices, by what they point to
+  Global<const std::int64_t> order;  // places of the indices, sorted by index
 
-  // The first one in order that points to a row or to one behind it.
+  // Returns the first position in `order` whose index is `row` or larger.
   PLEXAURA_DEVICE std::int64_t first_of(std::int64_t row) const {
     std::int64_t begin = 0;
     std::int64_t end = order.count();
@@ -186,7 +185,7 @@ Address behind(Address address, std::int64_t numbers) {
   return address + numbers * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
-// Enqueues what sorts the places of the indices, in the workspace; tells where.
+// Enqueues the sort of the indices' places in the workspace. Returns the address of the result.
 Address enqueue_sort(const Call& call, const Rows& rows) {
   const std::int64_t count = rows.indices.count();
   const std::int64_t chunks = chunks_of(count);

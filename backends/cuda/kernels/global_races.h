@@ -12,22 +12,23 @@
 
 namespace plexaura::cuda {
 
-// Threads of one launch race for the device's memory.
+// Thrown if threads of one launch race for the device's memory.
 struct GlobalRace : InternalError {
   GlobalRace(const std::string& what, const std::byte* address) : InternalError(what), place(address) {}
   const std::byte* place;
 };
 
-constexpr int every_thread = -1;  // of a block: what stands outside of phases
+constexpr int every_thread = -1;  // stands for all threads of a block, outside of phases
 
-// Of the launch that runs; null: nobody looks for races.
+// The detector of the launch that runs; null: races are not detected.
 class GlobalRaces;
 inline GlobalRaces* global_races = nullptr;
 
-// Finds two threads of a launch that use the same bytes, at least one of them to write, with nothing between that orders
-// them, where blocks and threads are the rounds of loops. Two things do: a phase of their block ends, or the block of the second
-// one is the last to arrive at a counter where that of the first one arrived. Atomic uses race only with others.
-// Of those who read an element three are kept: a race with a fourth one may stay unfound.
+// Detects races: two threads of a launch use the same bytes, at least one of them writes, and nothing orders
+// the two uses. It works where loops run the blocks and threads one after another. Two things order uses: the
+// end of a phase of a block, and a counter, if the second thread's block is the last to arrive at it and the
+// first thread's block arrived there too. Atomic uses race only with non-atomic ones. Only three readers of
+// an element are remembered, so a race with a fourth one may remain undetected.
 class GlobalRaces {
  public:
   GlobalRaces() { global_races = this; }
@@ -61,7 +62,7 @@ class GlobalRaces {
     });
   }
 
-  // The thread arrives at a counter, which it has used atomically.
+  // Notes that the thread arrives at a counter, which it has used atomically before.
   void arrive(const std::byte* counter, bool is_last) {
     std::vector<Arrival>& arrived = arrived_[counter];
     arrived.push_back({blocks_.back().index, phase_begin_, {time_++, thread_}});
@@ -72,7 +73,8 @@ class GlobalRaces {
     arrived.clear();
   }
 
-  // f(place, bytes, whether they were written) of all bytes that were used, perhaps in many pieces.
+  // Calls f(place, bytes, written) for all bytes that were used, perhaps in many pieces. `written` is true
+  // for writes and false for reads.
   template <class F>
   void each_use(const F& f) const {
     for (const auto& [number, chunk] : chunks_)
@@ -84,10 +86,10 @@ class GlobalRaces {
   }
 
  private:
-  static constexpr int atomically = -2;  // in place of a thread
+  static constexpr int atomically = -2;  // replaces the thread's number in atomic uses
   static constexpr std::size_t chunk_bytes = 256;
 
-  // Time goes on with each block, phase and arrival.
+  // Time increases with each block, phase and arrival.
   struct Use {
     std::uint32_t time = 0;  // 0: never
     int thread = 0;
@@ -97,18 +99,19 @@ class GlobalRaces {
     std::uint32_t phase_begin;
     Use use;
   };
-  // An arrival that a thread of this block knows of, and the others from the next phase on.
+  // An arrival of another block that precedes this block's work: for one thread at once, and for the others
+  // from the next phase on.
   struct Seen {
     Arrival arrival;
     std::uint32_t phase_begin;
     int thread;
   };
-  // The last uses of an element.
+  // The latest uses of an element.
   struct Cell {
     Use written;
     Use read;
-    Use read_near;  // by another thread of that block
-    Use read_far;   // by another block than that
+    Use read_near;  // by another thread of the same block
+    Use read_far;   // by another block
   };
   struct Chunk {
     explicit Chunk(std::size_t element) : cell_bytes(element), cells(chunk_bytes / element) {}
@@ -147,7 +150,7 @@ class GlobalRaces {
       throw_race(use, place, thread);
   }
 
-  // A use by another block.
+  // True if the use, by another block, precedes this thread's work.
   bool comes_before(const Use& use) const {
     const auto [begin, end] = seen_.equal_range(block_of(use));
     return std::any_of(begin, end, [&](const auto& entry) {
@@ -173,7 +176,7 @@ class GlobalRaces {
     return "thread " + std::to_string(use.thread) + block;
   }
 
-  // A chunk has a cell for each element, or for the smallest one where they differ.
+  // A chunk has one cell for each element. If elements differ in size, cells have the smallest one.
   template <class F>
   void each_cell(const std::byte* place, std::size_t bytes, const F& f) {
     const auto address = reinterpret_cast<std::uintptr_t>(place);
@@ -202,8 +205,8 @@ class GlobalRaces {
   std::uint32_t time_ = 0;
   std::uint32_t phase_begin_ = 0;
   int thread_ = every_thread;
-  std::vector<BlockBegin> blocks_;                    // that have begun
-  std::unordered_multimap<std::int64_t, Seen> seen_;  // by the block that runs: of each other one
+  std::vector<BlockBegin> blocks_;                    // all blocks that have begun so far
+  std::unordered_multimap<std::int64_t, Seen> seen_;  // arrivals before the running block, by block
   std::unordered_map<const std::byte*, std::vector<Arrival>> arrived_;
   std::unordered_map<std::uintptr_t, Chunk> chunks_;
   std::array<Recent, 64> recent_{};

@@ -4,8 +4,8 @@
 
 namespace plexaura::cuda {
 
-// Joins what the threads of a block have left in a shared array, one element each, in a fixed order: the result is the
-// first element.
+// Combines the elements that the threads of a block have stored in a shared array, one each, in a fixed
+// order. The first element holds the result.
 template <class T, class Parts, class Join>
 PLEXAURA_DEVICE inline void join_all(Block& block, Parts& parts, const Join& join) {
   for (int half = threads / 2; half > 0; half /= 2)
@@ -15,7 +15,7 @@ PLEXAURA_DEVICE inline void join_all(Block& block, Parts& parts, const Join& joi
     });
 }
 
-// The sum of value(i) for the items [0, count), in parts[0].
+// Sets parts[0] to the sum of value(i) for the items [0, count).
 template <class T, class Parts, class Value>
 PLEXAURA_DEVICE inline void sum_all(Block& block, Parts& parts, std::int64_t count, const Value& value) {
   block.each_thread([&](int thread) {

@@ -9,25 +9,25 @@
 
 namespace plexaura::cuda {
 
-// The kernels of ops: one for each in ops.def.
+// The kernels of ops: one for each op in ops.def.
 #define PLEXAURA_OP(name) void cuda_##name(const Call& call);
 #include "core/ops/ops.def"
-// The copy of a value from one layout to another, with zeros as padding.
+// Copies a value from one layout to another. Padding becomes zero.
 void enqueue_reorder(const Call& call, const Layout& from, const Layout& to);
-// Adds the input, one element for each channel, to images [N, C, H, W], the output.
+// Adds the input, one element for each channel, to the output, images [N, C, H, W].
 void enqueue_bias(const Call& call);
 
-// A region of batch norm, by its inputs and outputs; the call's op is the region's first one.
+// Computes a region of batch norm. The call's op is the first one of the region.
 void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region);
 std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last);
 
-// Null where there is none.
+// Returns null if there is none.
 OpKernel find_kernel(std::string_view op_name);
 
-// Whether the op's kernel looks at Call::channels_last. Those of elementwise ops need not.
+// True if the op's kernel reads Call::channels_last. Kernels of elementwise ops do not need it.
 bool knows_channels_last(std::string_view op_name);
 
-// Bytes of scratch memory that an op's kernel wants.
+// Returns the bytes of workspace that an op's kernel needs.
 std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>& inputs, bool channels_last);
 std::size_t channel_sums_workspace(const Shape& x, bool channels_last);
 std::size_t reduce_workspace(std::int64_t elements);

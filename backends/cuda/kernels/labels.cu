@@ -22,7 +22,7 @@ struct OneHotKernel {
   }
 };
 
-// A block a sample.
+// One block computes one sample.
 template <class T>
 struct TopKCorrectKernel {
   Global<const T> logits;
@@ -36,13 +36,14 @@ struct TopKCorrectKernel {
     return widen(logits[sample * classes + c]);
   }
 
-  // Whether the label is a class, and its logit a number.
+  // True if the label is a valid class, and its logit is not NaN.
   PLEXAURA_DEVICE bool counts(std::int64_t sample) const {
     const std::int64_t label = labels[sample];
     return label >= 0 && label < classes && logit(sample, label) == logit(sample, label);
   }
 
-  // Whether a class comes before the label: by a larger logit, NaN, or an equal logit of a lower class.
+  // True if class c comes before the label in the order of the logits: its logit is NaN or larger, or it is
+  // equal and the class has a smaller index.
   PLEXAURA_DEVICE bool is_before(std::int64_t sample, std::int64_t c) const {
     const std::int64_t label = labels[sample];
     const auto own = logit(sample, label);

@@ -1,4 +1,4 @@
-// The matrix product, one thread an element: right for every type and size, and slow.
+// The matrix product. It is right for every type and size, but slow: one thread computes one element.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -8,9 +8,9 @@
 
 namespace plexaura::cuda {
 
-// A stack of matrices as it enters the product.
+// An operand: a stack of matrices.
 struct Matrices {
-  Strides<1> batch;  // from the index of a product to the first element of its matrix
+  Strides<1> batch;  // maps the index of a product to the first element of its matrix
   std::int64_t row_step;
   std::int64_t column_step;
 };

@@ -1,5 +1,6 @@
-// The steps of the optimizers over slices of the arenas, one thread an element. Learning rate, step and loss scale are
-// read from the device's memory, so that a recorded step follows them.
+// The steps of the optimizers over slices of the arenas. One thread computes one element. The kernels read
+// learning rate, step and loss scale from the device's memory, so that a recorded step uses their current
+// values.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -8,7 +9,7 @@
 
 namespace plexaura::cuda {
 
-// A scalar of the step block, float32 or float64; null: absent.
+// A scalar of the step block, float32 or float64; absent if both are null.
 struct StepNumber {
   Global<const float> single;
   Global<const double> wide;
@@ -18,13 +19,13 @@ struct StepNumber {
   PLEXAURA_DEVICE bool is_zero() const { return *this && value() == 0; }
 };
 
-// An element of an output that may be absent.
+// Writes an element, if there is an array.
 template <class T>
 PLEXAURA_DEVICE void write_if(const Global<T>& to, std::int64_t i, T value) {
   if (to) to[i] = value;
 }
 
-// The next values in 16 bits; null where nobody wants them.
+// The next values in 16 bits; null if no one reads them.
 struct ShadowValues {
   Global<bfloat16> short_fraction;
   Global<float16> short_range;
@@ -36,7 +37,7 @@ struct ShadowValues {
   }
 };
 
-// Elements [begin, begin + count) of the slice, which decay with one factor.
+// Elements [begin, begin + count) of the slice, which have the same decay factor.
 struct Segment {
   std::int64_t begin;
   std::int64_t count;
@@ -147,7 +148,7 @@ StepNumber step_number(const Call& call, std::size_t input) {
   return {view.in<float>(), no_wide};
 }
 
-// The output behind the op's own, where the call has one more.
+// Returns the output after the op's own ones, if the call has one.
 ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   if (call.outputs.size() == own_outputs) return {};
   const View& view = call.outputs[own_outputs];
@@ -155,7 +156,7 @@ ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   return {{}, view.out<float16>()};
 }
 
-// Calls body(segment) for parts of the slice with one factor each.
+// Calls body(segment) for parts of the slice that each have a single decay factor.
 template <class Body>
 void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
   if (segments.empty()) body(Segment{0, count, 0});

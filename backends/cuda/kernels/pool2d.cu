@@ -1,5 +1,5 @@
-// Pooling and its gradients, one thread an element. Gradients gather what their window's viewers hold, so that nothing
-// is added up in an order that changes from run to run.
+// Pooling and its gradients. One thread computes one element. A gradient's thread reads all windows that
+// contain its element, so that the order of additions is the same in every run.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -8,13 +8,13 @@
 
 namespace plexaura::cuda {
 
-// Elements [begin, end) of a window along one axis, or places.
+// The range [begin, end) of a window's elements along one axis, or of places.
 struct Span {
   std::int64_t begin;
   std::int64_t end;
 };
 
-// Sizes along H or W of a value that is pooled.
+// Sizes of pooling along H or W.
 struct PoolAxis {
   std::int64_t input;
   std::int64_t output;
@@ -23,13 +23,13 @@ struct PoolAxis {
   std::int64_t padding;
 
   PLEXAURA_DEVICE std::int64_t start(std::int64_t place) const { return place * stride - padding; }
-  // The elements of the window at this place that lie inside.
+  // Returns the elements of the window at this place that lie inside the image.
   PLEXAURA_DEVICE Span inside(std::int64_t place) const {
     const std::int64_t first = start(place);
     const std::int64_t room = input - first;
     return {first < 0 ? -first : 0, kernel < room ? kernel : room};
   }
-  // The places whose windows see a position.
+  // Returns the places whose windows contain a position.
   PLEXAURA_DEVICE Span viewers(std::int64_t position) const {
     const std::int64_t moved = position + padding;
     const std::int64_t behind = moved / stride + 1;
@@ -37,7 +37,7 @@ struct PoolAxis {
   }
 };
 
-// Where an element lies in a value [planes, rows, columns, channels].
+// The indices of an element in a value [planes, rows, columns, channels].
 struct Pixel {
   PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns, std::int64_t channels)
       : plane(element / (rows * columns * channels)),
@@ -50,8 +50,8 @@ struct Pixel {
   std::int64_t channel;
 };
 
-// Values [planes, H, W, channels]: of images that lie channels last the planes are the samples; of others they are the
-// channels of all samples, and the last axis is 1.
+// Values as [planes, H, W, channels]. With channels last the planes are the samples. Otherwise the planes are
+// the channels of all samples, and the last axis has size 1.
 struct Pool {
   PoolAxis h;
   PoolAxis w;
@@ -59,7 +59,7 @@ struct Pool {
 
   PLEXAURA_DEVICE Pixel of_x(std::int64_t element) const { return {element, h.input, w.input, channels}; }
   PLEXAURA_DEVICE Pixel of_y(std::int64_t element) const { return {element, h.output, w.output, channels}; }
-  // Where the pixel of the same plane and channel lies.
+  // Return the index of a pixel in the same plane and channel.
   PLEXAURA_DEVICE std::int64_t x(const Pixel& at, std::int64_t row, std::int64_t column) const {
     return ((at.plane * h.input + row) * w.input + column) * channels + at.channel;
   }

@@ -1,5 +1,5 @@
-// Random values and dropout, one thread an element: seed, step and first sample are read from the device's memory, so
-// that a recorded step draws anew.
+// Random values and dropout. One thread computes one element. The kernels read seed, step and first sample
+// from the device's memory, so that a recorded step draws new numbers in each replay.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -15,7 +15,7 @@ namespace plexaura::cuda {
 struct DrawsOf {
   Global<const std::int64_t> random;  // seed, step, first sample
   std::int64_t stream;
-  std::int64_t sample;  // elements of one; 0 where axis 0 is no batch
+  std::int64_t sample;  // elements of a sample; 0 if axis 0 is no batch
 
   struct Draw {
     philox::Block block;
@@ -64,7 +64,8 @@ struct UniformKernel {
   }
 };
 
-// Box and Muller: two words make two values, the cosine for the even lane and the sine for the odd one.
+// Makes normally distributed values by the method of Box and Muller: each pair of words makes two values, the
+// cosine for the even lane and the sine for the odd one.
 template <class T>
 struct NormalKernel {
   Global<T> dst;

@@ -1,5 +1,5 @@
-// Sums, means and extremes along axes: a block for each result or, where few results have many elements, for each split of one;
-// a thread where a result has few elements.
+// Sums, means and extremes along axes. One block computes one result; if there are few results of many
+// elements, one block computes one split of a result; if a result has few elements, one thread computes it.
 
 #include <numeric>
 
@@ -13,7 +13,7 @@
 
 namespace plexaura::cuda {
 
-// The sum, divided.
+// Computes the sum, divided by `divisor`.
 template <class T>
 struct Summing {
   using Element = T;
@@ -30,11 +30,10 @@ struct Summing {
 template <class T>
 struct Found {
   Compute<T> value;
-  std::int64_t place;  // among the elements that were looked at; -1: none was
+  std::int64_t place;  // index among the elements seen so far; -1: none was seen
 };
 
-// The first element that is before all others: the first NaN, if there is one, or else the first of the largest or
-// smallest.
+// Finds the first NaN or, if there is none, the first of the largest or smallest elements.
 template <class T, bool largest>
 struct Finding {
   using Element = T;
@@ -69,12 +68,12 @@ struct ReduceKernel {
   using Part = typename Reducer::Part;
   Global<const T> src;
   Global<typename Reducer::Result> dst;
-  std::int64_t count;  // of elements that make a result
+  std::int64_t count;  // number of elements of a result
   Strides<1> kept;
   Strides<1> reduced;
   Reducer reducer;
   std::int64_t splits;
-  Global<Part> parts_of_splits;  // [splits, results]; null where there is one split
+  Global<Part> parts_of_splits;  // [splits, results]; null if there is one split
   Global<std::uint32_t> arrived;
 
   PLEXAURA_DEVICE Part part_of(std::int64_t result, std::int64_t begin, std::int64_t end,
@@ -133,14 +132,14 @@ struct ShortReduceKernel {
 
 namespace {
 
-constexpr std::int64_t few = 64;  // elements: a block would mostly wait
+constexpr std::int64_t few = 64;  // elements: with these or fewer a block would mostly wait
 
 std::int64_t stride_channels_last(const Shape& images, std::int64_t axis) {
   if (axis == 1) return 1;
   return stride_of(images, axis) * (axis == 0 ? 1 : images[1]);
 }
 
-// The axes of what is reduced in the order in which the results lie.
+// Returns the axes of the reduced value in the order in which the results are stored.
 std::vector<std::int64_t> axes_in_order(const Call& call) {
   if (call.channels_last && call.outputs[0].shape().rank() == 4) return {0, 2, 3, 1};
   std::vector<std::int64_t> axes(static_cast<std::size_t>(call.inputs[0].shape().rank()));
@@ -183,7 +182,7 @@ void extreme(const Call& call) {
 
 }  // namespace
 
-// As many parts as any axes of so many elements take.
+// Returns a size that is enough for any axes of a value with so many elements.
 std::size_t reduce_workspace(std::int64_t elements) {
   const std::int64_t splits = std::min(elements / (rounds_of_split * threads), enough_blocks);
   return splits > 1 ? static_cast<std::size_t>(splits) * sizeof(Found<double>) : 0;

@@ -1,4 +1,4 @@
-// Copies of a value from one layout to another.
+// Copies a value from one layout to another.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -8,15 +8,15 @@
 
 namespace plexaura::cuda {
 
-// A layout as the pieces of axes in which a value lies, outermost first.
+// A layout as a list of pieces of axes, outermost first.
 struct Pieces {
   static constexpr int most = 16;
 
   int count = 0;
   std::int64_t axes[most] = {};
-  std::int64_t extents[most] = {};  // of the pieces
-  std::int64_t steps[most] = {};    // along the axis, from one element of the piece to the next
-  std::int64_t strides[most] = {};  // in memory
+  std::int64_t extents[most] = {};  // sizes of the pieces
+  std::int64_t steps[most] = {};    // distance along the axis between two elements of the piece
+  std::int64_t strides[most] = {};  // distance in memory
 };
 
 template <class T>
@@ -57,7 +57,7 @@ Pieces pieces_of(const Layout& layout, const Shape& shape) {
   };
   for (const std::int64_t axis : layout.order())
     add(axis, padded[axis] / layout.block_of(axis), layout.block_of(axis));
-  std::vector<std::int64_t> left(layout.order().size());  // of an axis' blocks, inside of this one
+  std::vector<std::int64_t> left(layout.order().size());  // elements of each axis within the current piece
   for (const std::int64_t axis : layout.order()) left[static_cast<std::size_t>(axis)] = layout.block_of(axis);
   for (const Layout::Block& block : layout.blocks()) {
     std::int64_t& inner = left[static_cast<std::size_t>(block.axis)];

@@ -7,14 +7,15 @@
 
 namespace plexaura::cuda {
 
-// The sum over the rows of a tensor, of a number for each: the block that computes a row writes its number to `rows`. The
-// block that is done last adds all of them up, in the order of sum_all(), so that the bits do not depend on which it is.
+// The sum of one number for each row of a tensor. The block that computes a row writes its number to `rows`.
+// The last block to finish adds all of them up in the order of sum_all(), so that the bits do not depend on
+// which block is last.
 struct RowSum {
   Global<double> rows;
-  Global<std::uint32_t> arrived;  // one counter; 0 before and behind the kernel
+  Global<std::uint32_t> arrived;  // one counter; 0 before and after the kernel
 
-  // Each block calls it once it has written the numbers of its rows, in a phase before this. finish(sum) runs in one thread
-  // of the last block.
+  // Called by each block after it has written the numbers of its rows in an earlier phase. finish(sum) runs
+  // in one thread of the last block.
   template <class Parts, class Last, class Finish>
   PLEXAURA_DEVICE void add_up(Block& block, Parts& parts, Last& last, const Finish& finish) const {
     block.each_thread([&](int thread) {
@@ -36,7 +37,8 @@ inline RowSum row_sum_of(const Call& call, std::int64_t rows) {
   return {{call.workspace, rows}, {call.arrivals, 1}};
 }
 
-// A block a row, and one that writes the sum where there is no row.
+// Returns one block for each row, up to the limit of blocks_of_sums(); at least one, which writes the sum if
+// there are no rows.
 inline std::int64_t blocks_of_rows(std::int64_t rows) {
   return std::max<std::int64_t>(blocks_of_sums(rows), 1);
 }

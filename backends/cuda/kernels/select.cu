@@ -1,4 +1,4 @@
-// Ops of each element by itself that have no functor: where, cast, dropout's gradient, pixels.
+// Elementwise ops without a functor: where, cast, dropout's gradient, normalise_image.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -49,19 +49,19 @@ struct DropoutGradKernel {
   }
 };
 
-// Of some channels of all samples, a thread for each pixel.
+// Normalises up to most_channels channels of all samples. One thread computes one pixel.
 template <class T>
 struct NormaliseImageKernel {
   static constexpr int most_channels = 4;  // photos have 3
 
   Global<const std::uint8_t> src;
   Global<T> dst;
-  std::int64_t first;  // channel
-  int count;           // of channels
+  std::int64_t first;  // first channel
+  int count;           // number of channels
   std::int64_t channels;
   std::int64_t pixels;
-  std::int64_t pitch;  // of a pixel's channels in dst; 0: they do not lie beside each other
-  std::int64_t zeros;  // so many behind them
+  std::int64_t pitch;  // distance between pixels in dst if channels are last; 0: dst is row-major
+  std::int64_t zeros;  // number of zeros after the channels of a pixel
   Compute<T> mean[most_channels];
   Compute<T> deviation[most_channels];
 

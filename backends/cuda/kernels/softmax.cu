@@ -1,4 +1,5 @@
-// Softmax, a thread a line of classes, and cross entropy, a block a sample.
+// Softmax, of which one thread computes one line of classes, and cross entropy, of which one block computes
+// one sample.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -55,7 +56,7 @@ struct SoftmaxKernel {
   }
 };
 
-// The label whose samples take no part, if there is one.
+// The label that excludes its samples from the loss, if there is one.
 struct Ignored {
   bool any;
   std::int64_t label;
@@ -63,7 +64,7 @@ struct Ignored {
   PLEXAURA_DEVICE bool is(std::int64_t of_sample) const { return any && of_sample == label; }
 };
 
-// A block a sample.
+// One block computes one sample.
 template <class T>
 struct CrossEntropyKernel {
   Global<const T> logits;
@@ -76,7 +77,7 @@ struct CrossEntropyKernel {
   Ignored ignored;
   RowSum sum;
 
-  // What the threads of a block share.
+  // Numbers that the threads of a block share.
   struct Of {
     double largest;
     double total;
@@ -89,7 +90,8 @@ struct CrossEntropyKernel {
     return Math::log(of.total) - (line.at(label) - of.largest);
   }
 
-  // In of[0]. One thread adds the exponentials up, in the order of the classes.
+  // Writes the largest logit and the sum of the exponentials to of[0]. One thread adds them up in the order
+  // of the classes.
   template <class Parts, class Shared>
   PLEXAURA_DEVICE void sum_exponentials(Block& block, Parts& parts, Shared& of, const Line<T>& line) const {
     block.each_thread([&](int thread) {

@@ -10,24 +10,25 @@
 
 namespace plexaura::cuda {
 
-// A value with more axes is offered no kernel.
+// The plugin offers no kernel for values with more axes.
 constexpr int most_axes = 8;
 
-// a / b of what is not negative. 32 bits, which are nearly always enough, take a GPU a fraction of the time.
+// Returns a / b for numbers that are not negative. It divides in 32 bits where they fit, since that takes a
+// GPU a fraction of the time.
 PLEXAURA_HD inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   if (((a | b) >> 32) != 0) return a / b;
   return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
 }
 
-// From the place of an element in a row-major shape to its places in several operands, each of which lies behind it by a
-// stride per axis (0 where it is broadcast). Neighbouring axes are merged where all operands allow.
+// Maps the index of an element in a row-major shape to its places in several operands. Each operand has a
+// stride for each axis, 0 if it is broadcast along it. Neighbouring axes are merged if all operands allow it.
 template <int operands>
 struct Strides {
   std::int64_t extents[most_axes] = {};
   std::int64_t strides[most_axes][operands] = {};
   int rank = 0;
 
-  // Adds an axis behind the others.
+  // Adds an axis after the others.
   void add_axis(std::int64_t extent, const std::array<std::int64_t, operands>& of_operands) {
     if (extent == 1) return;
     if (rank > 0 && merges(extent, of_operands)) {
@@ -59,20 +60,20 @@ struct Strides {
   }
 };
 
-// Elements to step over in a row-major value of this shape for one step along the axis.
+// Returns the number of elements between two neighbours along the axis in a row-major value of this shape.
 inline std::int64_t stride_of(const Shape& shape, std::int64_t axis) {
   std::int64_t stride = 1;
   for (std::int64_t behind = axis + 1; behind < shape.rank(); ++behind) stride *= shape[behind];
   return stride;
 }
 
-// The stride of an operand along an axis of the shape that it is broadcast to.
+// Returns the stride of an operand along an axis of the shape that it is broadcast to.
 inline std::int64_t broadcast_stride(const Shape& operand, const Shape& result, std::int64_t axis) {
   const std::int64_t own = axis - (result.rank() - operand.rank());
   return own < 0 || operand[own] == 1 ? 0 : stride_of(operand, own);
 }
 
-// From a result to operands that are broadcast to it.
+// Returns the strides of operands that are broadcast to a result.
 template <class... Shapes>
 Strides<sizeof...(Shapes)> broadcast_strides(const Shape& result, const Shapes&... shapes) {
   Strides<sizeof...(Shapes)> strides;

@@ -7,13 +7,13 @@
 
 namespace plexaura::cuda {
 
-// What a kernel tells the host, in pinned memory, of an index that points outside of a value: the first one since the
-// host has looked last.
+// A kernel's report to the host, in pinned memory, of an index that points outside of a value. Only the first
+// such index since the host's last check is kept.
 struct WrongIndex {
-  std::uint32_t claimed = 0;  // by the thread that tells
-  std::uint32_t found = 0;    // the rest is whole
-  const std::string* launch;  // its name
-  std::int64_t element;       // of the indices
+  std::uint32_t claimed = 0;  // raised by the reporting thread
+  std::uint32_t found = 0;    // raised when all members below are written
+  const std::string* launch;  // name of the launch
+  std::int64_t element;       // place of the index among the indices
   std::int64_t index;
   std::int64_t extent;
 };

@@ -17,14 +17,15 @@ namespace {
 constexpr std::string_view one = "chain ";
 constexpr std::string_view several = "chains ";
 
-// Of the results of several chains: so much is kept alive longer than it need be.
+// The most bytes of results of chains that share a launch. These results stay in memory longer than
+// necessary.
 constexpr std::int64_t most_bytes_of_several = std::int64_t{32} << 20;
 
 const TensorType& type_of(const Graph& graph, NodeId node) { return graph.type({node, 0}); }
 
 bool is_scalar(const TensorType& type) { return type.shape.elements() == 1; }
 
-// Whether the dtypes of a node are all computed in float, or all in double.
+// True if all dtypes of the node are computed in float, or all in double.
 bool fits_together(const Graph& graph, const NodeRecord& record) {
   bool narrow = false;
   bool wide = false;
@@ -42,7 +43,8 @@ bool is_one_of(const Graph& graph, NodeId node, std::initializer_list<std::strin
   return std::ranges::find(ops, graph.record(node).op->name()) != ops.end();
 }
 
-// What stands around a batch norm is done by that one's kernels: what reads its results, and relu's mask over its gradient.
+// True for ops that batch norm's own kernels compute: the readers of its results, and relu's mask of its
+// gradient.
 bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses) {
   for (const Value input : graph.record(node).inputs)
     if (is_one_of(graph, input.node, {"normalise", "normalise_grad", "moments_grad"})) return true;
@@ -54,7 +56,8 @@ bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses) {
   return std::ranges::any_of(uses.readers({node, 0}), leads_there);
 }
 
-// Whether it is computed again in each run: what derives from parameters alone is not, in programs that only read these.
+// True if the node is computed again in each run. A node that depends only on parameters is not, in programs
+// that do not change them.
 bool depends_on_feeds(const Graph& graph, NodeId node) {
   std::set<NodeId> seen{node};
   std::vector<NodeId> open{node};
@@ -72,7 +75,7 @@ bool depends_on_feeds(const Graph& graph, NodeId node) {
   return false;
 }
 
-// Whether a step can be this op: operands have the shape of the result, or one element.
+// True if the node can be a step of a chain: its operands have the result's shape, or one element.
 bool is_step(const Graph& graph, NodeId node, const Uses& uses) {
   const NodeRecord& record = graph.record(node);
   const auto function = step_function(record.op->name());
@@ -94,12 +97,12 @@ bool is_wide(const Graph& graph, NodeId node) {
          });
 }
 
-// A chain that grows from its last node backwards.
+// A chain that grows backwards from its last node.
 class Growing {
  public:
   Growing(const Graph& graph, const Uses& uses, NodeId last) : graph_(graph), uses_(uses), nodes_{last} {}
 
-  // Takes in a node that only the chain reads, the last one of the graph that fits; false where there is none.
+  // Adds the last node of the graph that fits and that only the chain reads. Returns false if there is none.
   bool grow(const ChainLimits& limits) {
     if (nodes_.size() == limits.steps) return false;
     std::set<NodeId> candidates;
@@ -116,7 +119,7 @@ class Growing {
 
   const std::set<NodeId>& nodes() const { return nodes_; }
 
-  // In the order in which they are read first.
+  // Returns the inputs in the order in which the chain first reads them.
   std::vector<Value> inputs() const {
     std::vector<Value> inputs;
     for (const NodeId node : nodes_)
@@ -156,7 +159,8 @@ std::string ops_of(const Graph& graph, const std::set<NodeId>& nodes) {
   return ops;
 }
 
-// A chain of each length: what else takes a node of the longest one leaves the shorter ones.
+// Adds a chain of each length. If another region takes a node of the longest chain, a shorter one remains
+// possible.
 void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<Region>& regions) {
   Growing chain(graph, uses, last);
   while (chain.grow(one_chain)) {
@@ -166,13 +170,14 @@ void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<R
   }
 }
 
-// Updates are made bucket by bucket, as their gradients come.
+// True if no node reads the result. False in programs with updates, since these are computed bucket by
+// bucket, when their gradients arrive.
 bool is_only_stored(const Graph& graph, NodeId node, const Uses& uses) {
   return graph.updates().empty() && is_step(graph, node, uses) && uses.kept({node, 0}) &&
          uses.readers({node, 0}).empty();
 }
 
-// Chains that share a launch, from the last one of the graph on.
+// Chains that share a launch, the last one of the graph first.
 struct Sharing {
   std::vector<Growing> chains;
   std::size_t operands = 0;
@@ -192,7 +197,8 @@ struct Sharing {
   }
 };
 
-// All that are only stored, cut from the end of the graph on into launches: the one whose last chain ends at `last`.
+// Divides all chains whose results are only stored into launches, from the end of the graph on. Returns the
+// launch whose last chain ends at `last`.
 Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
   constexpr ChainLimits of_each{1, 4, 6};
   const bool wide = is_wide(graph, last);
@@ -230,7 +236,7 @@ void add_several(const Graph& graph, NodeId last, const Uses& uses, std::vector<
   regions.push_back(std::move(region));
 }
 
-// The nodes that a result is made of, in topological order.
+// Returns the region's nodes that `output` depends on, in topological order.
 std::vector<NodeId> nodes_of(const Graph& graph, const Region& region, Value output) {
   std::set<NodeId> nodes{output.node};
   for (auto node = region.nodes.rbegin(); node != region.nodes.rend(); ++node)
@@ -264,7 +270,7 @@ bool is_chains(const Region& region) {
 
 std::vector<Chain> chains_of(const Graph& graph, const Region& region) {
   std::vector<Chain> chains;
-  std::size_t begin = 0;  // of the chain's inputs among those of the region
+  std::size_t begin = 0;  // index of the chain's first input among those of the region
   for (const Value output : region.outputs) {
     Chain& chain = chains.emplace_back();
     const std::vector<NodeId> nodes = nodes_of(graph, region, output);

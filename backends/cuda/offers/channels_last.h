@@ -6,30 +6,32 @@
 
 #include "core/device/backend.h"
 
-// The layout in which the channels of a pixel lie beside each other, as tensor cores want them.
+// The layouts in which the channels of a pixel are neighbours, as tensor cores need them.
 
 namespace plexaura::cuda {
 
-// Of images [N, C, H, W], and of a convolution's weights.
+// The layout [N, H, W, C] of images [N, C, H, W], and of a convolution's weights.
 const Layout& channels_last();
 
-// channels_last() for values of four axes, row-major for others.
+// Returns channels_last() for values with four axes, and row-major for others.
 Layout layout_with_channels_last(const TensorType& type);
 
-bool comes_channels_last(const RegionQuery& query);  // one of the inputs does
+bool comes_channels_last(const RegionQuery& query);  // true if one of the inputs does
 
-// Images [N, C, H, W], or weights, of fewer channels than the libraries compute with in 16 bits. They may lie padded(): channels
-// last, with zeros up to so many; otherwise the libraries' plans make a copy that does.
+// In 16 bits the libraries compute with at least this many channels. Images [N, C, H, W], or weights, with
+// fewer may be stored padded(): channels last, with zeros up to this number. Otherwise the libraries' plans
+// make such a copy themselves.
 constexpr std::int64_t channels_in_16_bits = 8;
 bool has_few_channels(const TensorType& type);
 const Layout& padded();
-Shape with_padding(const Shape& images);  // as they lie then
+Shape with_padding(const Shape& images);  // their shape in that layout, padding included
 
-// The value as a row-major one whose axes stand in the order in which they lie, [N, H, W, C]; fewer axes are the last of
-// four. Empty where a value of fewer axes lies in another order.
+// Returns the type of the value as a row-major one with its axes in the order of storage, [N, H, W, C].
+// Values with fewer axes take the last of these four. Returns nothing if a value with fewer axes is stored in
+// another order.
 std::optional<TensorType> with_channels_last(const TensorType& type);
 
-// All of them; empty where one has none.
+// Converts all types. Returns nothing if one of them has no such type.
 std::optional<std::vector<TensorType>> with_channels_last(const std::vector<TensorType>& types);
 
 }  // namespace plexaura::cuda

@@ -7,7 +7,7 @@
 
 namespace plexaura::cuda {
 
-// The candidate with kernels that are recorded together with the bytes that they use.
+// Returns the candidate with kernels that record which bytes they read and write.
 Candidate with_uses(std::shared_ptr<Device> device, const RegionQuery& query, Candidate candidate);
 
 }  // namespace plexaura::cuda

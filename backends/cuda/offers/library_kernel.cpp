@@ -10,7 +10,7 @@ namespace plexaura::cuda {
 
 namespace {
 
-// The first address in scratch memory that a library takes.
+// Returns the first address, from `address` on, with the alignment that the libraries need for workspace.
 Address aligned(Address address) {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   return address +
@@ -54,7 +54,7 @@ class LibraryLaunch final : public Launch {
   std::shared_ptr<const vendor::Plan> plan_;
   std::optional<Bias> bias_;
   std::string name_;
-  Address output_;  // null: nobody wants it
+  Address output_;  // null: no one reads it
   Address bias_address_;
   std::function<void(runtime::Stream* stream)> work_;
 };
@@ -65,7 +65,8 @@ LibraryKernel::LibraryKernel(std::shared_ptr<Device> device, std::shared_ptr<con
                              std::optional<Bias> bias)
     : device_(std::move(device)), plan_(std::move(plan)), bias_(std::move(bias)) {}
 
-// Scratch memory may begin anywhere where a value may.
+// The engine aligns workspace as it aligns values, so some bytes may be skipped until the libraries'
+// alignment.
 std::size_t LibraryKernel::workspace() const {
   constexpr std::size_t skipped = vendor::workspace_alignment - vendor::operand_alignment;
   return plan_->workspace() == 0 ? 0 : plan_->workspace() + skipped;

@@ -8,16 +8,16 @@
 
 namespace plexaura::cuda {
 
-// A convolution's bias, which is added to its channels behind the library's work.
+// A convolution's bias, which a kernel of our own adds after the library's work.
 struct Bias {
   std::shared_ptr<const Op> op;
-  std::size_t input;  // which of the op's
+  std::size_t input;  // index among the op's inputs
   TensorType type;
   TensorType result;
   bool channels_last = false;
 };
 
-// A kernel that a plan of a library computes.
+// A kernel that runs a plan of a library.
 class LibraryKernel final : public Kernel {
  public:
   LibraryKernel(std::shared_ptr<Device> device, std::shared_ptr<const vendor::Plan> plan,

@@ -48,8 +48,8 @@ Sequence sequence_of(const Shape& operand, const Shape& result) {
   return strides.strides[0][0] == matrix ? Sequence::consecutive : Sequence::other;
 }
 
-// Empty where the matrices of an operand neither follow each other nor are all the same one, and where there are more than
-// the libraries count.
+// Returns nothing if the matrices of an operand are neither consecutive nor all the same one, and if there
+// are more of them than the libraries can count.
 std::optional<MatrixProduct> matrix_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, result] = matmul_shapes(query);
@@ -120,7 +120,7 @@ Layouts layouts_of(const RegionQuery& query, bool channels_last) {
   return layouts;
 }
 
-// Images and weights lie padded.
+// Returns the layouts with padded images and weights.
 Layouts padded_layouts_of(const RegionQuery& query, Convolution::Kind kind) {
   Layouts layouts = layouts_of(query, true);
   layouts.inputs[0] = padded();
@@ -169,8 +169,9 @@ std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
   return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
 }
 
-// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value, and are asked
-// for only where there are no others. In 16 bits they want eight channels, too: plans for images of fewer read and write a copy of these.
+// Tensor cores need channels last. The libraries' plans for row-major images read and write a copy of each
+// value, so they are requested only if there are no others. In 16 bits tensor cores also need eight channels:
+// plans for images with fewer read and write a copy of these.
 std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
   const auto row_major = convolution(query);
   if (!row_major) return {};

@@ -10,8 +10,8 @@
 
 namespace plexaura::cuda {
 
-// What the libraries offer for a region: a candidate for each of their plans. The first one has an estimate; the others
-// are taken only where they were measured to be faster.
+// The libraries' offers for a region: a candidate for each of their plans. Only the first candidate has an
+// estimate. Another one is taken only if it was measured to be faster.
 class LibrarySource {
  public:
   LibrarySource(std::shared_ptr<Device> device, const vendor::Options& options);
@@ -29,7 +29,7 @@ class LibrarySource {
   bool tf32_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<vendor::Libraries> libraries_;
-  std::map<std::string, vendor::Plans> known_;  // by the text of the problem
+  std::map<std::string, vendor::Plans> known_;  // plans by the text of the problem
 };
 
 }  // namespace plexaura::cuda

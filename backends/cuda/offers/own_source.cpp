@@ -20,7 +20,7 @@ namespace plexaura::cuda {
 
 namespace {
 
-// What launches of one kernel share.
+// The data that all launches of a kernel share.
 struct Code {
   std::shared_ptr<const Op> op;
   std::function<void(const Call& call)> enqueue;
@@ -127,7 +127,8 @@ bool are_images(const std::vector<TensorType>& types) {
   return std::ranges::all_of(types, [](const TensorType& type) { return type.shape.rank() == 4; });
 }
 
-// An elementwise kernel follows the order of the elements, whichever it is; others must know it.
+// Offers a kernel for images with channels last. An elementwise kernel works in any order of the elements;
+// other kernels must support this layout.
 std::optional<Offer> offer_channels_last(const Code& code) {
   if (knows_channels_last(code.op->name())) return offer(code, true);
   const auto inputs = with_channels_last(code.inputs);
@@ -145,7 +146,8 @@ bool is_read_by_convolution(const Graph& graph, Value images) {
   return false;
 }
 
-// Pixels are decoded row-major, and convolutions in 16 bits want them channels last.
+// True for pixels that a convolution in 16 bits reads. They are decoded row-major, and that convolution needs
+// channels last.
 bool is_pixels_for_tensor_cores(const RegionQuery& query, const Code& code) {
   const TensorType& pixels = code.outputs[0];
   return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4 &&
@@ -172,7 +174,8 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   return offers;
 }
 
-// x, and going back the gradient of the result, is read once for sums over it, and once more for the result.
+// The kernels read x twice, and backward also the gradient of the result: once for sums over it, and once for
+// the result.
 Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_last) {
   Offer offer{.code = of,
               .inputs = own_layouts(of.inputs, channels_last),
@@ -193,13 +196,15 @@ bool comes_in(const RegionQuery& query, const Chain& chain, const Layout& layout
   });
 }
 
-// Casts take padding along, as of a gradient of weights: zeros stay zeros.
+// True if the chain consists of casts of a padded value, such as a gradient of weights. A cast also converts
+// the padding, since zeros stay zeros.
 bool is_cast_of_padded(const RegionQuery& query, const Chain& chain) {
   const auto is_cast = [](const Step& step) { return step.function == StepFunction::cast; };
   return comes_in(query, chain, padded()) && std::ranges::all_of(chain.steps, is_cast);
 }
 
-// All values of a chain lie alike, one after the other.
+// All values of a chain have the same layout. The chain's kernel processes the elements in the order of
+// storage.
 Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
   Offer offer{.code = of, .inputs = own_layouts(of.inputs, false), .outputs = own_layouts(of.outputs, false)};
   for (std::size_t i = 0; i < chains.size(); ++i) {

@@ -1,5 +1,6 @@
-// The functions of runtime.h as CUDA's runtime has them. The driver is not linked: what the runtime lacks is asked of it
-// when it is first needed, so that a machine without a GPU can open the plugin and be told what it lacks.
+// The functions of runtime.h, implemented by CUDA's runtime. The driver is not linked. Functions that only
+// the driver has are looked up when they are first needed, so that the plugin can be opened on a machine
+// without a GPU, and reports what is missing.
 
 #include <array>
 #include <atomic>
@@ -20,7 +21,8 @@ namespace plexaura::cuda {
 
 namespace {
 
-// The runtime keeps the last error of each thread: what is told here is not to be told again behind the next launch.
+// Clears the runtime's last error of this thread. Otherwise the check after the next launch would report it
+// again.
 void forget_error() { cudaGetLastError(); }
 
 void check(cudaError_t result, const char* call) {
@@ -29,7 +31,7 @@ void check(cudaError_t result, const char* call) {
   throw DeviceError(fmt::format("CUDA: {} failed: {}", call, cudaGetErrorString(result)));
 }
 
-// Of what gives something back: a failure that matters shows in all calls behind it.
+// For calls that release something: a failure that matters also shows in all later calls.
 void ignore(cudaError_t result) {
   if (result != cudaSuccess) forget_error();
 }
@@ -40,7 +42,7 @@ cudaEvent_t event_of(const runtime::Event* event) {
 }
 cudaGraphExec_t graph_of(runtime::Graph* graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
 
-// A function of the driver.
+// Returns a function of the driver. Throws DeviceError if the driver lacks it.
 template <class Function>
 Function* driver_function(const char* name) {
   void* function = nullptr;
@@ -92,8 +94,9 @@ std::string pci_bus_id(int index) {
 
 std::atomic<int> opened_device = 0;
 
-// Each thread has a current device of its own, at first number 0: calls that other threads make than the one that has
-// opened a device would make a context on that one, or events that its streams refuse.
+// Sets the device of the calling thread, if it is not the opened one. Each thread has a current device, which
+// is number 0 at first. Calls of other threads would use that device, or make events that the streams of the
+// opened device refuse.
 void use_opened_device() {
   thread_local int used = -1;
   const int wanted = opened_device.load();
@@ -224,7 +227,7 @@ bool passed(const Event* event) {
   return true;
 }
 
-// To be woken by an interrupt takes about as long as the small steps of which the end is near.
+// How long a thread polls before it sleeps. The wake-up by an interrupt takes about as long as a small step.
 static constexpr double seconds_before_sleep = 50e-6;
 
 void synchronize(Event* event) {

@@ -4,7 +4,8 @@
 
 namespace plexaura::cuda {
 
-// DeviceError, with the launch's name, where the launch before was refused. A part of the runtime.
+// Throws DeviceError, with the launch's name, if CUDA refused the launch before this call. A part of the
+// runtime.
 void check_launch(const std::string& name);
 
 }  // namespace plexaura::cuda

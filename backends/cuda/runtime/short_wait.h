@@ -2,7 +2,8 @@
 
 namespace plexaura::cuda::runtime {
 
-// Whether `passed()` says so within these seconds by `now()`. It is asked at least once.
+// Returns true if `passed()` becomes true within these seconds by the clock `now()`. It is called at least
+// once.
 template <class Passed, class Now>
 bool passes_within(double seconds, const Passed& passed, const Now& now) {
   const double end = now() + seconds;

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. The library's matrices stand column by column: what is row-major for us is for it the
-// transpose. So it computes the transposed product, b' a', with b as its first operand.
+// Matrix products by cuBLASLt. The library stores matrices column by column, so that our row-major matrices
+// are transposed for it. It therefore computes the transposed product b' a', with b as its first operand.
 
 #include "backends/cuda/vendor/cublaslt.h"
 
@@ -14,8 +14,8 @@ namespace plexaura::cuda::vendor {
 
 namespace {
 
-constexpr int most_plans = 6;  // for one problem: more would only be measured
-constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;  // bytes: what NVIDIA recommends
+constexpr int most_plans = 6;  // for one problem: all plans have to be measured
+constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;  // bytes, as NVIDIA recommends
 
 void check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -45,7 +45,8 @@ cudaDataType type_of(DType dtype) {
   }
 }
 
-// `bias` may be any address that is as well aligned as the one that the product will be computed with; null: none.
+// `bias` is null if there is none. Otherwise it may be any address with the same alignment as the one that
+// the product will use.
 Description describe(const MatrixProduct& problem, const Options& options, Address bias) {
   const bool wide = problem.dtype == DType::float64;
   const bool rounds = problem.dtype == DType::float32 && options.tf32;
@@ -66,7 +67,7 @@ Description describe(const MatrixProduct& problem, const Options& options, Addre
   return description;
 }
 
-// A stack of row-major matrices as they are stored; `one`: the same matrix for all products.
+// Describes a stack of row-major matrices as they are stored. With `one`, all products use the same matrix.
 Matrix matrix(const MatrixProduct& problem, std::int64_t rows, std::int64_t columns, bool one) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type_of(problem.dtype), static_cast<std::uint64_t>(columns),
@@ -82,7 +83,8 @@ Matrix matrix(const MatrixProduct& problem, std::int64_t rows, std::int64_t colu
   return matrix;
 }
 
-// Partial sums are kept in the type of the calculation, and operands are no better aligned than the engine promises.
+// Partial sums are kept in the type of the computation. Operands have only the alignment that the engine
+// guarantees.
 Preference preference() {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
@@ -100,7 +102,7 @@ Preference preference() {
   return preference;
 }
 
-// A product as the library sees it.
+// A product and its operands, as the library describes them.
 struct Problem {
   Problem(const MatrixProduct& product, const Options& how)
       : of(product),
@@ -117,7 +119,7 @@ struct Problem {
   Matrix result;
 };
 
-// The algorithm and its settings.
+// Returns the algorithm and its settings as a name.
 std::string name_of_plan(const cublasLtMatmulAlgo_t& algorithm) {
   std::string name = "cublaslt";
   const auto add = [&]<class T>(cublasLtMatmulAlgoConfigAttributes_t attribute, T value) {
@@ -191,7 +193,7 @@ Cublaslt::Cublaslt(const Options& options) : options_(options) {
 }
 
 Plans Cublaslt::plans(const MatrixProduct& problem) const {
-  if (problem.bias && problem.dtype == DType::float64) return {};  // the library adds none
+  if (problem.bias && problem.dtype == DType::float64) return {};  // the library does not support this
   const auto prepared = std::make_shared<const Problem>(problem, options_);
   const auto any_bias = reinterpret_cast<Address>(operand_alignment);
   const Description description = describe(problem, options_, problem.bias ? any_bias : nullptr);

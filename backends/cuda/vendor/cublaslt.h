@@ -7,7 +7,7 @@
 
 namespace plexaura::cuda::vendor {
 
-// The matrix products of cuBLASLt, on the GPU that was opened.
+// The matrix products of cuBLASLt, on the opened GPU.
 class Cublaslt {
  public:
   explicit Cublaslt(const Options& options);

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN's graph API, from the header of the library itself: a graph of one operation each. The heuristics
-// of the library name engines for it, and each that may be used becomes a plan.
+// Convolutions by cuDNN's graph API, through the library's own C header. Each graph has one operation. The
+// library's heuristics name engines for it, and each allowed engine becomes a plan.
 
 #include "backends/cuda/vendor/cudnn.h"
 
@@ -15,7 +15,7 @@
 
 namespace plexaura::cuda::vendor {
 
-// What plans are made for: a handle, or the description of a GPU.
+// The target of plans: a handle of the library, or the description of a GPU.
 struct Cudnn::Target {
   ~Target() {
     if (handle != nullptr) cudnnDestroy(handle);
@@ -27,8 +27,8 @@ struct Cudnn::Target {
 
 namespace {
 
-// For one problem: more would only be measured. For images that lie channels last the heuristics name many settings of one
-// engine, which differ by a few percent and need little scratch memory.
+// The most plans for one problem, since all of them have to be measured. For images with channels last the
+// heuristics name many settings of one engine, which differ by a few percent and need little workspace.
 std::size_t most_plans(const Convolution& problem) { return problem.channels_last ? 12 : 6; }
 
 enum Tensor : std::int64_t { x = 1, weights = 2, y = 3 };
@@ -46,7 +46,7 @@ cudnnDataType_t type_of(DType dtype) {
   }
 }
 
-// What is multiplied and added up: wider than 16 bits.
+// Returns the type in which products are added up: at least 32 bits.
 cudnnDataType_t computed_in(DType dtype) {
   return dtype == DType::float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
@@ -80,7 +80,8 @@ Descriptor window(const Convolution& problem) {
       .finalize();
 }
 
-// What stands for a kind of convolution: its descriptor, the names of that one's attributes, and its operands.
+// Describes a kind of convolution to cuDNN: its descriptor, the names of the descriptor's attributes, and its
+// operands.
 struct Operation {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t window;
@@ -147,7 +148,8 @@ Descriptor graph_of(const Convolution& problem, cudnnHandle_t handle) {
   return graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation(problem)).finalize();
 }
 
-// Engines of the graph with their settings, those first that the library takes for the fastest.
+// Returns engines for the graph with their settings, beginning with the one that the library considers
+// fastest.
 std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeurMode_t mode,
                                        const std::optional<Descriptor>& description) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -158,9 +160,9 @@ std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeur
   return heuristics.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
-// What an engine must not do: give other results from run to run, or calculate in fewer bits than it is asked to. One
-// with tensor cores rounds factors of type float32 to TF32, and one with Fourier transforms errs by the largest elements of
-// an image in all of them.
+// False for engines whose results differ from run to run, or that compute in fewer bits than requested.
+// Engines with tensor cores round factors of type float32 to TF32. In engines with Fourier transforms, the
+// largest elements of an image cause errors in all of its elements.
 bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
   const auto notes = engine.values<cudnnBackendNumericalNote_t>(
       CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
@@ -172,7 +174,7 @@ bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
   return std::ranges::find_first_of(notes, refused) == notes.end();
 }
 
-// The engine and its settings.
+// Returns the engine and its settings as a name.
 std::string name_of_plan(const Descriptor& engine, const Descriptor& configuration) {
   std::string name = fmt::format("cudnn engine {}", engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   for (const Descriptor& knob : configuration.parts(
@@ -184,7 +186,7 @@ std::string name_of_plan(const Descriptor& engine, const Descriptor& configurati
   return name;
 }
 
-// What cuDNN runs is made when it is first asked for, since most plans never run.
+// A plan. cuDNN makes its executable form at the first use, since most plans never run.
 class CudnnPlan final : public Plan {
  public:
   CudnnPlan(std::string name, Descriptor graph, Descriptor configuration,
@@ -200,7 +202,7 @@ class CudnnPlan final : public Plan {
     return static_cast<std::size_t>(made().number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }
 
-  // False where the engine cannot do it after all.
+  // Returns false if the engine turns out not to support the problem.
   bool try_to_make() const {
     if (plan_) return true;
     Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -239,7 +241,7 @@ class CudnnPlan final : public Plan {
   }
 
   std::string name_;
-  Descriptor graph_;  // of which the configuration is
+  Descriptor graph_;  // the graph that the configuration belongs to
   Descriptor configuration_;
   std::shared_ptr<const Cudnn::Target> target_;
   const std::vector<std::int64_t>& operands_;
@@ -268,7 +270,7 @@ Cudnn::~Cudnn() = default;
 
 Plans Cudnn::plans(const Convolution& problem) const {
   Plans plans;
-  std::exception_ptr failure;  // of an engine, which matters where there is no other
+  std::exception_ptr failure;  // an engine's error, which is thrown if no other engine works
   try {
     const Descriptor graph = graph_of(problem, target_->handle);
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
@@ -286,8 +288,9 @@ Plans Cudnn::plans(const Convolution& problem) const {
   return plans;
 }
 
-// Unless the engine may not be used, or stands there already with the same settings. The first plan is taken by its
-// estimate, and so it has to be one that can be made; of the others that shows when they are measured.
+// Adds a plan, unless the engine is not allowed, or a plan with the same settings exists. The first plan is
+// taken by its estimate, so it must be one that cuDNN can make. For the others this shows when they are
+// measured.
 void Cudnn::add_plan(Plans& plans, const Descriptor& graph, const Descriptor& configuration,
                      const Convolution& problem) const {
   const Descriptor engine = configuration.part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);

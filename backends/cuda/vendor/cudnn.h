@@ -12,9 +12,9 @@ class Descriptor;
 // The convolutions of cuDNN, by its graph API.
 class Cudnn {
  public:
-  // For the GPU that was opened.
+  // For the opened GPU.
   explicit Cudnn(const Options& options);
-  // For a GPU that is not there, as cuDNN's JSON describes it. Its plans can be made, and not run.
+  // For a GPU that is not present, described in cuDNN's JSON. Its plans can be made, but not run.
   Cudnn(const Options& options, const std::string& described_gpu);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;

@@ -8,13 +8,14 @@
 
 namespace plexaura::cuda::vendor {
 
-// Throws DeviceError with cuDNN's words, unless the call succeeded.
+// Throws DeviceError with cuDNN's message, unless the call succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
-// cuDNN does not do what a descriptor says.
+// Thrown if cuDNN does not support what a descriptor describes.
 struct Refused {};
 
-// A descriptor of cuDNN's graph API, with those that it was made of. Copies are the same descriptor.
+// A descriptor of cuDNN's graph API, together with the descriptors that it refers to. Copies share the same
+// descriptor.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -33,7 +34,7 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& part);
 
-  // The first `most` of them.
+  // Returns the first values, at most `most`.
   template <class T>
   std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                         std::int64_t most) const {
@@ -45,18 +46,19 @@ class Descriptor {
     return values<std::int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
   }
   Descriptor part(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
-  // `most`: how many there can be. cuDNN does not count the knobs of a configuration without room for them; 0: it counts.
+  // `most` is the largest number of parts. With 0, cuDNN counts them itself, which it cannot do for the knobs
+  // of a configuration.
   std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                 std::int64_t most = 0) const;
 
-  bool try_to_finalize() const;  // false where cuDNN refuses it
-  Descriptor& finalize();        // throws Refused there
+  bool try_to_finalize() const;  // false if cuDNN refuses it
+  Descriptor& finalize();        // throws Refused in that case
 
  private:
   struct State {
     ~State();
     cudnnBackendDescriptor_t descriptor = nullptr;
-    std::vector<Descriptor> parts;  // which must outlive it
+    std::vector<Descriptor> parts;  // must outlive the descriptor
   };
 
   Descriptor& set_array(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,

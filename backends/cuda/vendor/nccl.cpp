@@ -1,5 +1,5 @@
-// Sums over processes by NCCL. No call blocks: what the library has not finished is asked for until the deadline. The library is
-// opened when somebody asks for it: most programs have one process.
+// Sums over processes by NCCL. No call of NCCL blocks: unfinished ones are polled until the deadline. The
+// library is opened when it is first used, since most programs have one process.
 
 #include <charconv>
 #include <chrono>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::microseconds nap{100};
 
-// Its functions, as far as they are needed. All are null where it cannot be opened, or lacks one.
+// The functions of NCCL that are used. All are null if NCCL cannot be opened, or lacks one of them.
 struct Library {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
@@ -109,7 +109,8 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
-// ncclCommAbort may wait for threads of the library that never end.
+// Calls ncclCommAbort in a thread of its own and waits at most `seconds`: it may wait for threads of the
+// library that never end.
 void abort_within(ncclComm_t comm, double seconds) noexcept {
   try {
     std::promise<void> done;
@@ -119,7 +120,7 @@ void abort_within(ncclComm_t comm, double seconds) noexcept {
       done.set_value();
     }).detach();
     returned.wait_for(std::chrono::duration<double>(seconds));
-  } catch (const std::system_error&) {  // there is no thread to be had
+  } catch (const std::system_error&) {  // no thread could be started
     nccl().abort(comm);
   }
 }
@@ -150,7 +151,7 @@ class Nccl final : public Sums {
                               reinterpret_cast<cudaStream_t>(stream)),
             "ncclAllReduce");
     }
-    await("ncclAllReduce");  // what enters the stream behind it shall stand behind it
+    await("ncclAllReduce");  // so that work enqueued after this call runs after the sum
   }
 
   std::string failure() override {
@@ -165,7 +166,7 @@ class Nccl final : public Sums {
     if (const ncclComm_t comm = take_comm(); comm != nullptr) abort_within(comm, deadline_);
   }
 
-  // ncclCommAbort would free memory that other processes may still use.
+  // Does not abort: ncclCommAbort would free memory that other processes may still use.
   void end() noexcept override {
     try {
       {
@@ -214,7 +215,7 @@ class Nccl final : public Sums {
   }
 
   double deadline_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   ncclComm_t comm_ = nullptr;
 };
 

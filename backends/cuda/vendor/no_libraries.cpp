@@ -1,4 +1,4 @@
-// Of a plugin that was built where NVIDIA's libraries are missing: the plugin's own kernels do all the work.
+// For a plugin that was built without NVIDIA's libraries: the plugin's own kernels do all the work.
 
 #include "backends/cuda/vendor/vendor.h"
 

@@ -1,4 +1,4 @@
-// Of a plugin that was built where NCCL is missing: GPUs do not sum over ranks.
+// For a plugin that was built without NCCL: GPUs do not sum over ranks.
 
 #include "backends/cuda/vendor/sums.h"
 #include "core/base/error.h"

@@ -4,8 +4,8 @@
 
 namespace plexaura::cuda::vendor {
 
-// While it lives, this thread may call what CUDA otherwise forbids where a stream is captured: a library loads a kernel
-// when it enqueues it for the first time.
+// Allows this thread, while it lives, to make calls that CUDA otherwise forbids during a capture. A library
+// loads a kernel when it first enqueues it.
 class RelaxedCapture {
  public:
   RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -14,7 +14,7 @@ class RelaxedCapture {
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // afterwards the one before
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // exchanged with the thread's mode
 };
 
 }  // namespace plexaura::cuda::vendor

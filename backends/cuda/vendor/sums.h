@@ -8,35 +8,36 @@
 #include "core/device/backend.h"
 #include "core/tensor/dtype.h"
 
-// All that the plugin asks of NVIDIA's library for sums over processes that each have a GPU, so that it can be built without
-// that, and tested without a GPU. A function that fails throws DeviceError with the library's words.
+// All that the plugin uses of NCCL, NVIDIA's library for sums over processes that each have a GPU. So the
+// plugin can be built without NCCL, and tested without a GPU. A function that fails throws DeviceError with
+// the library's message.
 
 namespace plexaura::cuda::vendor {
 
-// This process and the others. Functions may be called from any thread, but sum() from one at a time.
+// Sums over a group of processes. Any thread may call the functions, but sum() only one thread at a time.
 class Sums {
  public:
   virtual ~Sums() = default;  // gives up
   // Enqueues the sum of `count` floating elements in the GPU's memory over all processes, in place.
   virtual void sum(runtime::Stream* stream, DType dtype, Address data, std::int64_t count) = 0;
-  // What the library has met since; empty: nothing.
+  // Returns an error that the library has met since joining, or an empty string.
   virtual std::string failure() = 0;
-  // Ends what is under way, also in the stream, which goes on. Nothing more can be summed. A library that does not return
-  // from that is left alone after the deadline.
+  // Ends unfinished sums, also those in the stream, which continues. After this, nothing more can be summed.
+  // If the library does not return from this call within the deadline, the call is abandoned.
   virtual void give_up() noexcept = 0;
-  // Leaves in order, together with the other processes, whose sums are done, too. Gives up where that takes longer than the
-  // deadline.
+  // Leaves the group together with the other processes, whose sums are done too. Gives up if that takes
+  // longer than the deadline.
   virtual void end() noexcept = 0;
 };
 
-// The token is the same for all processes, and made by one of them.
+// The data for joining a group. One process makes the token, which is the same for all.
 struct Membership {
   std::string token;
   int rank;
   int ranks;
 };
 
-std::string sums_version();  // "NCCL 2.28.9"; empty where there is no library
+std::string sums_version();  // "NCCL 2.28.9"; empty if there is no library
 std::string make_token();
 std::unique_ptr<Sums> join(const Membership& membership, double deadline_seconds);
 
