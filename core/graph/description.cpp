@@ -15,7 +15,7 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 still wants it said
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 still requires this guide
 
 bool same(const Description::Value& a, const Description::Value& b) {
   if (a.index() != b.index()) return false;

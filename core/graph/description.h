@@ -13,9 +13,9 @@
 
 namespace plexaura {
 
-// The options of an op as named values: see fields.h. Printing, hashing and equality of ops all come from here, so that
-// a field that is listed once can be forgotten nowhere. Equality is exact: floats by their bits, tensors by their
-// contents. A value, but that copies share tensors, which nobody changes; several threads may read one at once.
+// The options of an op as named values: see fields.h. Printing, hashing and comparing ops all use it, so none
+// of them can miss a field. Equality is exact: floats are compared by their bits, and tensors by their
+// contents. Copies share tensors, which never change. Several threads may read a Description at once.
 class PLEXAURA_API Description {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
@@ -30,9 +30,10 @@ class PLEXAURA_API Description {
   std::vector<std::pair<std::string, Value>> fields_;
 };
 
-// "axes=[1], keepdims=true"; floats print in the fewest digits that give the same number back.
+// Returns the fields as in "axes=[1], keepdims=true". Floats are printed with the fewest digits that parse to
+// the same number.
 PLEXAURA_API std::string to_string(const Description& description);
-// One value, as it is printed there.
+// Returns one value in that form.
 PLEXAURA_API std::string text_of(const Description::Value& value);
 
 }  // namespace plexaura

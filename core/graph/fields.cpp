@@ -28,7 +28,7 @@ bool parse(std::string_view text, bool& flag) {
   return flag || text == "false";
 }
 
-// "[1,2]", as to_string() prints it; blanks before a number are skipped.
+// Parses "[1,2]", the form that to_string() prints. Blanks before a number are skipped.
 template <class Number>
 bool parse(std::string_view text, std::vector<Number>& numbers) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') return false;
@@ -59,7 +59,7 @@ bool convert(const std::vector<std::int64_t>& integers, std::vector<double>& num
 
 bool convert(const auto&, auto&) { return false; }
 
-// Sets the field, or throws RuleError with the name of its type.
+// Sets the field. Throws RuleError, with the name of the field's type, if the value does not fit.
 template <class T>
 void take(const Description::Value& value, T& field, std::string_view type) {
   const bool is_taken = std::visit(

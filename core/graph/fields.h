@@ -14,7 +14,7 @@
 
 namespace plexaura {
 
-// Options list their fields in one function, which serves whoever writes or reads them:
+// Options list their fields in one function, which readers and writers of options use:
 //
 //   struct CropOptions : WindowOptions {
 //     std::int64_t axis = 0;
@@ -24,15 +24,16 @@ namespace plexaura {
 //     static void fields(auto& self, auto& visitor) {
 //       WindowOptions::fields(self, visitor);
 //       visitor("axis", self.axis);
-//       visitor("limit", self.limit);                  // not written where it is empty
-//       visitor("is_centred", self.is_centred, true);  // not written where it is true
+//       visitor("limit", self.limit);                  // not written if it is empty
+//       visitor("is_centred", self.is_centred, true);  // not written if it is true
 //     }
 //   };
 //
-// `self` is const for a writer. A field is of a type that Description::Value holds, or of one with a FieldForm.
+// `self` is const for a writer. The type of a field is one that Description::Value holds, or one with a
+// FieldForm.
 
-// Says how fields of type T are written: `of` returns a Description::Value's type, and `from` makes a T of that or throws
-// RuleError, with a text that continues "the option ...". Specialise it beside T.
+// Says how fields of type T are written. `of` converts a T to one of Description::Value's types. `from`
+// converts it back, or throws RuleError with a text that continues "the option ...". Specialise it beside T.
 template <class T>
 struct FieldForm {};
 
@@ -73,14 +74,14 @@ class FieldWriter {
   Description& to_;
 };
 
-// Sets each field that a description names. A value may also be the text that to_string() makes of it, and an integer
-// stands for a floating number. Errors name the owner of the options, such as "conv2d".
+// Sets each field that a description names. A value may also be the text that to_string() makes of it, and an
+// integer may stand for a floating number. Errors name the owner of the options, such as "conv2d".
 class PLEXAURA_API FieldReader {
  public:
   FieldReader(const Description& from, std::string_view owner) : from_(from), owner_(owner) {}
 
-  // Calls `visit`, which passes this reader to `fields`. Throws UserError for a value of a wrong type, for a name that
-  // no field has and for one that is given twice.
+  // Calls `visit`, which must pass this reader to `fields`. Throws UserError for a value of a wrong type, for
+  // a name that no field has, and for a name that is given twice.
   void read(const std::function<void()>& visit);
 
   template <class T>
@@ -107,9 +108,9 @@ class PLEXAURA_API FieldReader {
   }
 
  private:
-  // Makes `key` the current field; whether the description has a value for it.
+  // Makes `key` the current field. Returns true if the description has a value for it.
   bool find(std::string_view key);
-  // The current field's value; RuleError where it has another type.
+  // Read the current field's value. Throw RuleError if it has another type.
   void get(bool& field) const;
   void get(std::int64_t& field) const;
   void get(double& field) const;
@@ -133,8 +134,8 @@ Description description_of(const Options& options) {
   return description;
 }
 
-// The options that a description names, with those of `defaults` for all others: description_of() the other way round.
-// `owner` is the name of the op. Throws UserError as FieldReader::read does.
+// Returns the options that a description names, and those of `defaults` for all others. It is the inverse of
+// description_of(). `owner` is the name of the op. Throws UserError as FieldReader::read does.
 template <class Options>
 Options options_from(const Description& description, std::string_view owner, Options defaults = {}) {
   FieldReader reader(description, owner);

@@ -113,7 +113,7 @@ std::vector<Node> Graph::append(std::shared_ptr<const Op> op, std::span<const No
     record.types = record.op->infer(types);
   } catch (const std::invalid_argument& rule) {
     throw refused(rule);
-  } catch (const UserError& rule) {  // a shape that cannot be
+  } catch (const UserError& rule) {  // an impossible shape
     throw refused(rule);
   }
   records_.push_back(std::move(record));

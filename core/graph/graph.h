@@ -23,7 +23,7 @@ enum class Mode : std::uint8_t { train, inference };
 struct NodeRecord {
   std::shared_ptr<const Op> op;
   std::vector<Value> inputs;
-  std::vector<TensorType> types;  // of the outputs
+  std::vector<TensorType> types;  // types of the outputs
   Origin origin;
 };
 
@@ -33,13 +33,13 @@ struct Update {
   Value next;
 };
 
-// An arena of nodes in topological order: an op can only name older nodes. Nodes are never changed or
-// removed; a Graph does not move, because handles point to it. Built by one thread at a time; a finished
-// graph may be read by many. Everything that is impossible (shapes, types, a second leaf of the same name and
-// another type) throws UserError right here, with the line of the user's code.
+// An arena of nodes in topological order: an op can only refer to older nodes. Nodes are never changed or
+// removed. A Graph cannot be moved, because handles point to it. One thread at a time builds it; several
+// threads may read a finished graph. Impossible nodes (wrong shapes or types, a second leaf of the same name
+// with another type) throw UserError when they are added, with the line of the user's code.
 class PLEXAURA_API Graph {
  public:
-  // `mode` is what layers like dropout and batch norm look at when they build themselves.
+  // Layers such as dropout and batch norm read `mode` when they are built.
   explicit Graph(Mode mode = Mode::train) : life_(GraphLife::begin(*this)), mode_(mode) {}
   ~Graph() { life_.end(); }
   Graph(const Graph&) = delete;
@@ -47,8 +47,8 @@ class PLEXAURA_API Graph {
 
   using Where = std::source_location;
 
-  // Leaves. Asking again for a parameter or buffer of the same name gives the same node: that is how weights
-  // are tied.
+  // Add leaves. Another call for a parameter or buffer of the same name returns the same node: this is how
+  // weights are tied.
   Node input(std::string name, TensorType type, Where where = Where::current());
   Node parameter(std::string name, TensorType type, Where where = Where::current());
   Node buffer(std::string name, TensorType type, Where where = Where::current());
@@ -56,14 +56,17 @@ class PLEXAURA_API Graph {
   Node step_scalar(StepScalar scalar, DType dtype, Where where = Where::current());
   Node arena_slice(ArenaSlice slice, DType dtype, Where where = Where::current());
 
-  // `next` has the buffer's type. One update per buffer or arena slice.
+  // Declares the value of a buffer or arena slice after a run. `next` has the buffer's type. There may be one
+  // update for each buffer or arena slice.
   void update(Node buffer, Node next, Where where = Where::current());
 
-  // The one door through which ops enter. The origin is the override, if one is set, else `where`.
+  // Appends an op. All ops enter the graph through this function. The origin is that of the living
+  // WithOrigin, if there is one, and otherwise `where`. Throws UserError if the op's shape rule refuses the
+  // inputs.
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
-  // The place of a node made now: the override, if one is set, else `where`, with the place that Called names; under
-  // the current scope.
+  // Returns the origin of a node that is made now: that of the living WithOrigin, if there is one, and
+  // otherwise `where`, with the line of the living Called. The scope is the current one.
   Origin origin_of(Where where) const;
 
   Mode mode() const { return mode_; }
@@ -73,13 +76,13 @@ class PLEXAURA_API Graph {
   const TensorType& type(Value value) const { return records_[value.node].types[value.output]; }
   std::span<const Update> updates() const { return updates_; }
 
-  // A number that names the next random op: from the scope path and its ordinal there, so that it is the same
-  // whatever the batch size and whatever passes do.
+  // Returns a number that identifies the next random op. It is computed from the scope path and the op's
+  // ordinal there, so that it depends neither on the batch size nor on passes.
   std::int64_t next_stream();
 
-  // While it lives, nodes are made under a longer scope path: the current one and `name`; or, Absolute, under
-  // `path` alone, which is a module's own and holds wherever it is called from (an empty one changes
-  // nothing).
+  // While it lives, nodes get a longer scope path: the current one and `name`. With Absolute they get `path`
+  // itself, the path of a module, which is the same wherever the module is called. An empty `path` changes
+  // nothing.
   class PLEXAURA_API Scope {
    public:
     struct Absolute {};
@@ -94,8 +97,8 @@ class PLEXAURA_API Graph {
     std::string outer_;
   };
 
-  // While it lives, nodes have this place instead of the line that made them: a YAML position, or what a
-  // gradient belongs to. An empty scope in it stands for the current one.
+  // While it lives, nodes get this origin instead of the line that makes them: a position in YAML, or the
+  // origin of the node that a gradient belongs to. If its scope is empty, the current scope is used.
   class PLEXAURA_API WithOrigin {
    public:
     WithOrigin(Graph& graph, Origin origin);
@@ -107,9 +110,10 @@ class PLEXAURA_API Graph {
     Graph& graph_;
     std::optional<Origin> outer_;
   };
-  bool has_origin() const { return origin_.has_value(); }  // whether a WithOrigin is alive
+  bool has_origin() const { return origin_.has_value(); }  // true while a WithOrigin lives
 
-  // While it lives, the place of a node also names the line `where` that called the model; the outermost one counts.
+  // While it lives, the origin of a node also names the line `where` that called the model. If several live,
+  // the outermost counts.
   class PLEXAURA_API Called {
    public:
     Called(Graph& graph, Where where);

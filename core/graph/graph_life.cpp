@@ -8,11 +8,12 @@ namespace plexaura {
 
 namespace {
 
-// Those that belong to no graph now. Never destroyed: a Node may outlive whatever is destroyed at the end of a process.
+// The objects that belong to no graph now. This is never destroyed, since a Node may outlive everything that
+// is destroyed at the end of a process.
 struct IdleLives {
   std::mutex mutex;
-  std::vector<GraphLife*> lives;  // with room for all
-  std::size_t all = 0;            // of them and of those in use
+  std::vector<GraphLife*> lives;  // has capacity for all
+  std::size_t all = 0;            // number of these and of those in use
 };
 
 IdleLives& idle_lives() {
@@ -26,7 +27,7 @@ GraphLife& GraphLife::begin(Graph& graph) {
   IdleLives& idle = idle_lives();
   const std::lock_guard lock(idle.mutex);
   if (idle.lives.empty()) {
-    if (idle.lives.capacity() <= idle.all) idle.lives.reserve(2 * idle.all + 8);  // end() may not throw
+    if (idle.lives.capacity() <= idle.all) idle.lives.reserve(2 * idle.all + 8);  // end() must not throw
     idle.lives.push_back(new GraphLife);
     ++idle.all;
   }

@@ -9,16 +9,16 @@ namespace plexaura {
 
 class Graph;
 
-// Tells nodes whether their graph still lives. It belongs to one graph at a time, each with a generation of its own, and
-// is never destroyed.
+// Lets nodes find out whether their graph still lives. An object belongs to one graph at a time, and has a
+// new generation for each. It is never destroyed.
 class PLEXAURA_API GraphLife {
  public:
-  // One that belongs to `graph` until end().
+  // Returns an object that belongs to `graph` until end().
   static GraphLife& begin(Graph& graph);
   void end();
 
   std::uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
-  // Null where the graph of this generation is gone.
+  // Returns null if the graph of this generation was destroyed.
   Graph* graph_of(std::uint32_t generation) const {
     return generation == this->generation() ? graph_ : nullptr;
   }

@@ -11,24 +11,25 @@ namespace plexaura {
 
 enum class LeafKind : std::uint8_t { input, parameter, buffer, constant, step_scalar, arena_slice };
 
-// The numbers that change from step to step. They are copied to the device in one block before each run, and
-// kernels read them there, so that a recorded program stays right when they change.
+// The numbers that change from step to step. They are copied to the device in one block before each run.
+// Kernels read them there, so that a recorded program uses their new values.
 enum class StepScalar : std::uint8_t {
-  gradient_seed,  // share x loss scale: the cotangent of the loss
-  share,          // samples of this micro-batch / samples of the whole step over ranks and micro-batches
+  gradient_seed,  // share x loss scale: the gradient of the loss with which backward begins
+  share,          // samples of this micro-batch / samples of the whole step, over all ranks and micro-batches
   samples,        // samples of this micro-batch
   learning_rate,
   step,        // number of this update, from 1
-  stop,        // 1 when this rank was asked to stop
-  failed,      // 1 when this rank's own work failed
-  loss_scale,  // that of gradient_seed, for the update to divide out
+  stop,        // 1 if this rank was asked to stop
+  failed,      // 1 if this rank's own work failed
+  loss_scale,  // the scale within gradient_seed, by which the update divides
   random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
 enum class ArenaKind : std::uint8_t { value, gradient, state, shadow, addend, scaling };
 
-// `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the optimizer's
-// arenas. Addends lie as gradients do; scaling holds a LossScale.
+// A slice of an arena of the parameter store: `count` physical elements from `offset` on. `state` is the
+// index of the optimizer's state arena. Addends have the same order as gradients; the arena `scaling` holds a
+// LossScale.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;
   std::int64_t state = 0;
@@ -37,7 +38,8 @@ struct ArenaSlice {
   bool operator==(const ArenaSlice&) const = default;
 };
 
-// A node without inputs: what a program is given. `label` is the name of an input, parameter or buffer.
+// A node without inputs: a value that a program gets from outside, or a constant. `label` is the name of an
+// input, parameter or buffer.
 class PLEXAURA_API Leaf final : public Op {
  public:
   Leaf(LeafKind kind, std::string label, TensorType type)
@@ -49,7 +51,7 @@ class PLEXAURA_API Leaf final : public Op {
   LeafKind kind() const { return kind_; }
   const std::string& label() const { return label_; }
   const TensorType& type() const { return type_; }
-  const std::shared_ptr<const Tensor>& value() const { return value_; }  // of a constant
+  const std::shared_ptr<const Tensor>& value() const { return value_; }  // only of a constant
   StepScalar scalar() const { return scalar_; }
   const ArenaSlice& slice() const { return slice_; }
 
@@ -67,7 +69,7 @@ class PLEXAURA_API Leaf final : public Op {
   ArenaSlice slice_;
 };
 
-// The op as a leaf, or null.
+// Returns the op as a leaf, or null if it is none.
 PLEXAURA_API const Leaf* as_leaf(const Op& op);
 PLEXAURA_API std::string_view name_of(StepScalar scalar);
 

@@ -28,9 +28,9 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
-// The user's handle of a value in a graph: small, copied freely, valid as long as its graph. An empty Node
-// belongs to no graph; using one where a value is needed throws UserError, and so does using a Node whose graph was
-// destroyed.
+// The user's handle of a value in a graph: small, cheap to copy, and valid as long as its graph. An empty
+// Node belongs to no graph. Using an empty Node as a value, or a Node whose graph was destroyed, throws
+// UserError.
 class PLEXAURA_API Node {
  public:
   Node() = default;
@@ -44,28 +44,29 @@ class PLEXAURA_API Node {
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
 
-  // Two values are compared element by element with eq() and ne() of core/ops/binary.h, which make a node of bool.
+  // Deleted to prevent mistakes: eq() and ne() of core/ops/binary.h compare two values element by element,
+  // and make a node of bool.
   bool operator==(const Node&) const = delete;
   bool operator!=(const Node&) const = delete;
-  // Whether both are handles of one value, or both empty.
+  // True if both are handles of the same value, or both are empty.
   friend bool same_value(const Node& a, const Node& b) {
     return a.life_ == b.life_ && a.generation_ == b.generation_ && a.value_ == b.value_;
   }
 
  private:
   const GraphLife* life_ = nullptr;
-  std::uint32_t generation_ = 0;  // of the graph
+  std::uint32_t generation_ = 0;  // generation of the graph
   Value value_;
 };
 
-// A number that stands in an expression. A bool is none.
+// A number that is written in an expression. bool does not count as one.
 template <class T>
 concept WrittenNumber = !std::same_as<T, bool> && (std::integral<T> || std::floating_point<T>);
 
-// What operators and builder functions take: a node or a number, and the line that it was written on. Made
-// implicitly, by value, at the call: that is how an error can name the user's line. A number takes the dtype
-// of the other operand, which must hold it: beside an integer it is whole and below 2^53, where a double holds it
-// exactly, and beside a float it is no larger than the largest number of its dtype, or infinite.
+// An argument of operators and builder functions: a node or a number, together with its source line. It is
+// made implicitly, by value, at the call, so that an error can name the user's line. A number takes the dtype
+// of the other operand, which must be able to hold it: for an integer dtype it must be whole and below 2^53,
+// up to which a double is exact; for a floating dtype it must be infinite, or within the dtype's range.
 // Layers pass the Operand that they were given on to the builders, so that the line is that of their caller.
 class PLEXAURA_API Operand {
  public:
@@ -75,10 +76,10 @@ class PLEXAURA_API Operand {
   Operand(Number number, std::source_location where = std::source_location::current())
       : content_(static_cast<double>(number)), where_(where) {}
 
-  // The node, or for a number a constant scalar of the dtype of `like`; throws UserError where that cannot hold the
-  // number.
+  // Returns the node or, for a number, a constant scalar of the dtype of `like`. Throws UserError if that
+  // dtype cannot hold the number.
   Node node_like(const Node& like) const;
-  // The node; throws UserError for a number.
+  // Returns the node. Throws UserError for a number.
   Node node() const;
   bool is_number() const { return std::holds_alternative<double>(content_); }
   std::source_location where() const { return where_; }
@@ -88,8 +89,8 @@ class PLEXAURA_API Operand {
   std::source_location where_;
 };
 
-// Appends an op to the graph of its operands and returns its first output. Throws UserError where the shape
-// rule is broken, with the user's line, the op, every shape, the rule and what to do.
+// Appends an op to the graph of its operands and returns its first output. If the shape rule is broken,
+// throws UserError with the user's line, the op, every shape, the rule and what to do.
 PLEXAURA_API Node apply(std::shared_ptr<const Op> op, std::initializer_list<Operand> operands);
 PLEXAURA_API std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands);
 

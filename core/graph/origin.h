@@ -9,20 +9,20 @@
 
 namespace plexaura {
 
-// Where the user wrote a node: a line of C++ or a line and column of YAML, the path of the modules around it, and the
-// line that called the outermost of them.
+// The place where the user wrote a node: a line of C++, or a line and column of YAML; the path of the modules
+// around it; and the line that called the outermost module.
 struct PLEXAURA_API Origin {
   std::string file;
-  std::uint32_t line = 0;    // 0 where the file alone names the place
-  std::uint32_t column = 0;  // 0 where the place is a line of C++
-  std::string scope;         // "layer1.0.conv1"; empty at the top
-  bool is_gradient = false;  // made by the gradient walk for a node that was written there
-  std::optional<std::source_location> caller = {};  // where it is another line
+  std::uint32_t line = 0;                           // 0 if the file alone is the place
+  std::uint32_t column = 0;                         // 0 if the place is a line of C++
+  std::string scope;                                // "layer1.0.conv1"; empty outside of modules
+  bool is_gradient = false;                         // true: built by gradients() for a node at this place
+  std::optional<std::source_location> caller = {};  // empty if it is the same line
 
   static Origin at(std::source_location where);
 };
 
-// "gradient of net.h:7 (hidden1), called from main.cpp:5"
+// Returns the text of an origin: "gradient of net.h:7 (hidden1), called from main.cpp:5".
 PLEXAURA_API std::string to_string(const Origin& origin);
 
 }  // namespace plexaura

@@ -57,7 +57,7 @@ std::string dot_edges(const Graph& graph, NodeId id) {
   return text;
 }
 
-// Scopes as a tree: a node is printed inside the cluster of each part of its path.
+// A tree of scopes. A node is printed inside the nested clusters of the parts of its path.
 struct Cluster {
   std::map<std::string, Cluster> inner;
   std::vector<NodeId> nodes;

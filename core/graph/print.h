@@ -7,14 +7,14 @@
 
 namespace plexaura {
 
-// One line a node: "%7 = matmul(%3, %5) {transpose_b=true} : float32[4,20]   # models/iris.yaml:9:5
-// (hidden1)".
+// Prints a graph with one line for each node: "%7 = matmul(%3, %5) {transpose_b=true} : float32[4,20]   #
+// models/iris.yaml:9:5 (hidden1)".
 PLEXAURA_API std::string to_text(const Graph& graph);
 
-// The same for graphviz: scopes are clusters, saved outputs are dashed, updates are dotted.
+// Prints a graph for graphviz: scopes are clusters, saved outputs are dashed, updates are dotted.
 PLEXAURA_API std::string to_dot(const Graph& graph);
 
-// "matmul %7 of models/iris.yaml:9:5": how messages name a node.
+// Returns the name of a node in messages: "matmul %7 of models/iris.yaml:9:5".
 PLEXAURA_API std::string name_of(const Graph& graph, NodeId id);
 
 }  // namespace plexaura

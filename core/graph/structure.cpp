@@ -10,7 +10,7 @@ namespace {
 
 std::string input_text(const Value& value) { return fmt::format("%{}.{} ", value.node, value.output); }
 
-// Their text shows no more of a tensor than its type.
+// Adds the contents of tensors to the hash, since the text of a description has only their types.
 std::uint64_t hash_of_tensors(const Description& description, std::uint64_t hash) {
   for (const auto& [key, value] : description.fields())
     if (const auto* tensor = std::get_if<std::shared_ptr<const Tensor>>(&value))

@@ -7,8 +7,9 @@
 
 namespace plexaura {
 
-// A hash of what a graph computes: ops with all their options, constants by their contents, types, what reads
-// what, and updates; not of where it was written. The same on every machine.
+// Returns a hash of what a graph computes: ops with all options, constants by their contents, types,
+// connections, and updates. The places where nodes were written do not count. The hash is the same on every
+// machine.
 PLEXAURA_API std::uint64_t structure_hash(const Graph& graph);
 
 }  // namespace plexaura

@@ -8,12 +8,12 @@
 
 namespace plexaura {
 
-// Which values of a graph are read by whom; built once per compile.
+// The readers of each value of a graph. Built once for each compile.
 class PLEXAURA_API Uses {
  public:
   explicit Uses(const Graph& graph, std::span<const Value> kept);
   const std::vector<NodeId>& readers(Value value) const;
-  bool kept(Value value) const;  // an output or update of the program: seen from outside whatever the readers
+  bool kept(Value value) const;  // true for outputs and updates of the program, visible from outside
   bool only_read_by(Value value, NodeId reader) const {
     return !kept(value) && readers(value) == std::vector{reader};
   }

@@ -11,7 +11,8 @@ namespace plexaura {
 
 enum class DType : std::uint8_t { float64, float32, bfloat16, float16, int64, int32, uint8, boolean };
 
-// The upper half of a float32: 8 bits of exponent, 7 of fraction. Rounds to nearest even.
+// A 16-bit float that is the upper half of a float32: 8 bits of exponent, 7 of fraction. Rounds to nearest
+// even.
 struct bfloat16 {
   std::uint16_t bits = 0;
 
@@ -58,7 +59,7 @@ PLEXAURA_DTYPE(std::uint8_t, uint8)
 PLEXAURA_DTYPE(bool, boolean)
 #undef PLEXAURA_DTYPE
 
-// The dtype that holds a C++ type.
+// The dtype whose elements have the C++ type T.
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::dtype;
 

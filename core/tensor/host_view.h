@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// A value for a reference kernel: host memory, row-major, no padding. The data of an output that nobody wants
-// is null, and so is that of an input that the kernel does not read.
+// A value that a reference kernel reads or writes: host memory, row-major, without padding. The data is null
+// for an output that no one reads, and for an input that the kernel does not read.
 struct HostView {
   std::byte* data = nullptr;
   const TensorType* type = nullptr;
@@ -29,7 +29,8 @@ struct HostCall {
   std::span<const HostView> outputs;  // uninitialised
 };
 
-// Copies the elements of a value to one of as many bytes, unless nobody wants that one or it is the same memory.
+// Copies the elements of a value to one of the same size in bytes. Does nothing if the target is null or the
+// same memory.
 inline void copy_bytes(const HostView& from, const HostView& to) {
   if (to.data == nullptr || to.data == from.data) return;
   std::memcpy(to.data, from.data, static_cast<std::size_t>(to.type->bytes()));

@@ -9,16 +9,16 @@
 
 namespace plexaura {
 
-// A copy of values of one type from one layout to another in host memory. Its tables are made once, so that a
-// run allocates nothing. Immutable: may run in several threads at a time.
+// Copies values of one type from one layout to another in host memory. The constructor makes its tables, so
+// that a run allocates nothing. Immutable: several threads may run it at once.
 class PLEXAURA_API ReorderPlan {
  public:
   ReorderPlan(const Layout& from, const Layout& to, const TensorType& type);
 
-  // The whole value; padding of the target becomes zero. `src` and `dst` do not overlap.
+  // Copies the whole value. Padding of the target becomes zero. `src` and `dst` must not overlap.
   void run(const std::byte* src, std::byte* dst) const;
 
-  // The same in parts, for several threads: first clear_padding(), then every piece once, in any order.
+  // The same copy in pieces, for several threads: first clear_padding(), then every piece once, in any order.
   void clear_padding(std::byte* dst) const;
   std::int64_t pieces() const { return pieces_; }
   void copy_pieces(const std::byte* src, std::byte* dst, std::int64_t begin, std::int64_t end) const;
@@ -31,9 +31,9 @@ class PLEXAURA_API ReorderPlan {
   std::size_t target_bytes_;
   bool same_layout_;
   bool pads_;
-  std::int64_t pieces_;  // runs along the last logical axis; of one layout: runs of bytes
+  std::int64_t pieces_;  // runs along the last logical axis; if both layouts are equal: runs of bytes
   std::vector<std::vector<std::int64_t>> read_;   // Layout::axis_offsets of the source
-  std::vector<std::vector<std::int64_t>> write_;  // ... and of the target; a scalar counts as one axis of 1
+  std::vector<std::vector<std::int64_t>> write_;  // the same of the target; a scalar counts as one axis of 1
 };
 
 }  // namespace plexaura

@@ -10,13 +10,13 @@
 
 namespace plexaura {
 
-// The extents of a tensor, outermost first. Rank 0 is a scalar; an extent of 0 makes an empty tensor. A
-// value; several threads may read it at once.
+// The extents of a tensor, outermost first. Rank 0 is a scalar; an extent of 0 makes an empty tensor. Several
+// threads may read a Shape at once.
 class PLEXAURA_API Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
-  // Throws UserError for a negative extent, and where its bytes or strides would be no 64-bit numbers.
+  // Throws UserError for a negative extent, and if the shape's bytes or strides do not fit into 64 bits.
   explicit Shape(std::vector<std::int64_t> extents);
 
   std::int64_t rank() const { return static_cast<std::int64_t>(extents_.size()); }
@@ -26,7 +26,7 @@ class PLEXAURA_API Shape {
   auto begin() const { return extents_.begin(); }
   auto end() const { return extents_.end(); }
 
-  // Elements to step over for one step along each axis, in row-major order.
+  // Returns for each axis the number of elements between two neighbours, in row-major order.
   std::vector<std::int64_t> strides() const;
 
   bool operator==(const Shape&) const = default;
@@ -37,15 +37,16 @@ class PLEXAURA_API Shape {
 
 PLEXAURA_API std::string to_string(const Shape& shape);  // "[2,3]"
 
-// numpy's rule: align at the last axis, an extent of 1 stretches. Throws std::invalid_argument (the bare
-// rule) otherwise.
+// Returns the broadcast shape by numpy's rule: shapes are aligned at the last axis, and an extent of 1 is
+// repeated. Throws std::invalid_argument, whose text is only the rule, if the shapes do not match.
 PLEXAURA_API Shape broadcast(const Shape& a, const Shape& b);
 
-// The axis counted from the front; `axis` may be negative. Throws std::invalid_argument (the bare rule) when
-// out of range.
+// Returns the axis counted from the front; a negative `axis` counts from the end. Throws
+// std::invalid_argument, whose text is only the rule, if it is out of range.
 PLEXAURA_API std::int64_t normalise_axis(std::int64_t axis, std::int64_t rank);
 
-// Element type and shape: all that a graph knows of a value. A value itself, as Shape is.
+// Element type and shape: all that a graph knows about a value. Several threads may read a TensorType at
+// once.
 struct TensorType {
   DType dtype = DType::float32;
   Shape shape;

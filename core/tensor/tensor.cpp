@@ -15,10 +15,12 @@ namespace {
 
 constexpr std::align_val_t alignment{64};
 
-// From this size on, to ask the system what it has (0.1 ms) takes a hundredth of the time that clearing new memory takes.
+// From this size on, querying the system's free memory (0.1 ms) takes at most a hundredth of the time that
+// clearing new memory takes.
 constexpr std::size_t large = std::size_t{16} << 20;
 
-// The system gives out memory that it lacks, and kills a process that writes there.
+// Throws UserError if the memory is not available. The system would allocate it anyway, and kill a process
+// that writes there.
 void require_room(const TensorType& type, std::size_t bytes) {
   if (bytes < large) return;
   if (const std::size_t available = available_memory(); bytes > available)

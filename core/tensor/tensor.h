@@ -13,10 +13,10 @@
 
 namespace plexaura {
 
-// A dense tensor in host memory, row-major, a value: copies are deep. Memory is aligned to 64 bytes and
-// starts as zeros; addresses and spans of it hold until the tensor is assigned to, moved from or destroyed.
-// Reading or copying one that was moved from throws UserError; its data() is null.
-// Several threads may read a tensor at once, or write different elements of it.
+// A dense row-major tensor in host memory. Copies are deep. Its memory is aligned to 64 bytes and starts as
+// zeros. Addresses and spans of it are valid until the tensor is assigned to, moved from or destroyed.
+// Reading or copying a moved-from tensor throws UserError; its data() is null. Several threads may read a
+// tensor at once, or write different elements of it.
 class PLEXAURA_API Tensor {
  public:
   Tensor() : Tensor(TensorType{}) {}
@@ -27,9 +27,10 @@ class PLEXAURA_API Tensor {
   Tensor& operator=(Tensor&&) noexcept = default;
   ~Tensor() = default;
 
-  // A tensor of uninitialised memory that the pointer keeps: aligned to 64 bytes, and as large as the type says.
+  // Makes a tensor in uninitialised memory that the pointer owns. The memory must be aligned to 64 bytes, and
+  // as large as the type requires.
   static Tensor in(std::shared_ptr<std::byte> memory, TensorType type);
-  // Throws UserError when the number of values is not the number of elements.
+  // Throws UserError if the number of values is not the number of elements.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values);
   template <class T>
@@ -43,10 +44,10 @@ class PLEXAURA_API Tensor {
 
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }
-  // Who holds this keeps the elements where they are, but not what they are.
+  // A holder of this pointer keeps the elements at their address, but does not prevent their change.
   const std::shared_ptr<std::byte>& memory() const { return memory_; }
 
-  // The elements as T; throws UserError when T does not belong to the dtype.
+  // Returns the elements as T. Throws UserError if T does not belong to the dtype.
   template <class T>
   std::span<T> as() {
     check_holds(dtype_of<T>);
@@ -58,14 +59,15 @@ class PLEXAURA_API Tensor {
     return {reinterpret_cast<const T*>(memory_.get()), static_cast<std::size_t>(elements())};
   }
 
-  // Every element converted, whatever the dtype; for reading results and for tests.
+  // Returns every element converted to double, whatever the dtype. For reading results and for tests.
   std::vector<double> to_doubles() const;
-  // A copy with every element converted to another dtype, as by the op cast: see convert() of core/tensor/convert.h.
+  // Returns a copy with every element converted to another dtype, as the op cast does: see convert() of
+  // core/tensor/convert.h.
   Tensor cast(DType target) const;
-  // A copy with another shape of as many elements.
+  // Returns a copy with another shape of the same number of elements.
   Tensor reshaped(Shape shape) const;
 
-  // Bit for bit: same type, same bytes (so NaN equals NaN, and 0 differs from -0).
+  // Compares bit for bit: same type, same bytes. So NaN equals NaN, and 0 differs from -0.
   bool operator==(const Tensor& other) const;
 
  private:
@@ -75,7 +77,7 @@ class PLEXAURA_API Tensor {
   static void check_count(const Shape& shape, std::size_t values);
 
   TensorType type_;
-  std::shared_ptr<std::byte> memory_;  // of this tensor alone, or a part of a larger piece
+  std::shared_ptr<std::byte> memory_;  // belongs to this tensor alone, or is a part of larger memory
 };
 
 template <class T>
