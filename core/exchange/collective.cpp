@@ -7,7 +7,7 @@
 namespace plexaura {
 namespace {
 
-// One letter for the kind, then the text; "" where there is no error.
+// Encodes an error as a letter for its kind and its text. Without an error the result is empty.
 std::string encode(const std::exception_ptr& error) {
   if (!error) return {};
   try {
@@ -30,7 +30,7 @@ std::vector<std::string> gather_errors(Collective& collective, const std::except
   try {
     return collective.gather_all(encode(mine), what);
   } catch (const std::exception&) {
-    // Often the error to agree on is that of the collective itself, which then refuses this call as well.
+    // The error to agree on is often that of the collective itself, which then refuses this call as well.
     if (mine) std::rethrow_exception(mine);
     throw;
   }

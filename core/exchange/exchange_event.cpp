@@ -10,7 +10,7 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__)
 using Clock =
-    std::chrono::system_clock;  // the thread sanitizer of g++ 12 does not know waits on the steady one
+    std::chrono::system_clock;  // the thread sanitizer of g++ 12 does not support waits on the steady clock
 #else
 using Clock = std::chrono::steady_clock;
 #endif

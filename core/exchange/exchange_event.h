@@ -11,8 +11,8 @@
 
 namespace plexaura {
 
-// An event of a strategy: it is passed when what the strategy does in a thread or a stream of its own is done, or
-// has failed. All of it from any thread.
+// An event of a strategy that does work in a thread or a stream of its own. It passes when that work is done,
+// or has failed. Any thread may call its functions.
 class PLEXAURA_API ExchangeEvent final : public Event {
  public:
   explicit ExchangeEvent(std::unique_ptr<Event> event) : event_(std::move(event)) {}
@@ -22,12 +22,13 @@ class PLEXAURA_API ExchangeEvent final : public Event {
   void reset() override;
   void hold(Stream stream) override { event_->hold(stream); }
   bool passed() const override { return event_->passed(); }
-  // Throws what it has failed with, until it starts anew.
+  // Throws the error with which the event has failed, until it is recorded or reset again.
   void wait() override;
 
-  // Passed now, as failed. Where it has passed already nothing changes.
+  // Lets the event pass as failed. Does nothing if it has passed already.
   void fail(std::exception_ptr failure) { settle(std::move(failure)); }
-  // Whether somebody has signalled, recorded or failed it, within so many seconds.
+  // Waits at most so many seconds until the event is signalled, recorded or failed. Returns false if it was
+  // none of these.
   bool settles_within(double seconds);
 
  private:

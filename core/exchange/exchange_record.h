@@ -6,16 +6,16 @@
 
 namespace plexaura {
 
-// What a rank has exchanged with the others over some steps. All figures are its own.
+// What a rank has exchanged with others over some steps. All figures are this rank's own.
 struct ExchangeRecord {
-  std::int64_t bytes = 0;                       // of the gradients or weights that it has brought
-  std::optional<std::int64_t> sent_bytes = {};  // in messages to other ranks; none where nobody counts them
-  double seconds = 0;                           // in which an exchange was under way
-  bool overlaps = false;                        // with what the rank computes
-  // Of these seconds those in which the thread that trains did nothing but wait; none where a device computes meanwhile.
+  std::int64_t bytes = 0;                       // bytes of the gradients or weights that it contributed
+  std::optional<std::int64_t> sent_bytes = {};  // in messages to other ranks; empty if not counted
+  double seconds = 0;                           // time during which an exchange was running
+  bool overlaps = false;                        // whether exchanges run while the rank computes
+  // Of these seconds, those in which the training thread only waited. Empty if a device computes meanwhile.
   std::optional<double> waited_seconds = {};
 
-  // The share of the exchange that was hidden behind what the rank computed.
+  // Returns the share of the exchange's time that was hidden behind computation.
   std::optional<double> overlap() const {
     if (!overlaps || !waited_seconds || seconds <= 0) return std::nullopt;
     return std::max(1 - *waited_seconds / seconds, 0.0);

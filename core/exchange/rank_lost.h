@@ -9,17 +9,19 @@
 
 namespace plexaura {
 
-// Ranks were lost: they died, stopped, or cannot be reached. Whatever was under way with them does not end.
+// The error after the loss of ranks: they died, stopped, or cannot be reached. Calls that include them never
+// complete.
 class PLEXAURA_API RankLost : public DeviceError {
  public:
   RankLost(const std::string& text, std::vector<int> ranks, std::string call, bool is_outlived = false);
   ~RankLost() override;
 
-  // As the ranks were counted at the start, ascending. All ranks that are left hear of the same.
+  // The lost ranks, in the numbering of the start, ascending. All remaining ranks get the same list.
   const std::vector<int>& ranks() const { return ranks_; }
-  // In which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
+  // The call in which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
   const std::string& call() const { return call_; }
-  // They have died, and the library outlives them: those that are left can go on together.
+  // True if the ranks have died and the library survives that, so that the remaining ranks can continue
+  // together.
   bool is_outlived() const { return is_outlived_; }
 
  private:

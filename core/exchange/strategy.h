@@ -13,54 +13,56 @@
 #include "core/exchange/exchange_record.h"
 #include "core/exchange/weights_immigration.h"
 
-// A Strategy says how ranks work together. It consists of parts, each an interface with one task. A run reads the parts once, when
-// it is set up. What a strategy does not have costs nothing.
+// A Strategy says how ranks work together. It consists of parts, each an interface with one task. A run reads
+// the parts once, when it is set up. Parts that a strategy does not have cost nothing.
 
 namespace plexaura {
 
-// Sums gradients over ranks, bucket by bucket. The engine announces each bucket when it is final, and asks for its sum before it
-// updates the bucket's parameters.
+// Sums gradients over ranks, bucket by bucket. The engine announces each bucket when it is final, and asks
+// for its sum before it updates the bucket's parameters.
 class PLEXAURA_API GradientSum {
  public:
   virtual ~GradientSum();
 
-  // Provides memory for the arena of gradients, such as a window that ranks share. Null: the engine allocates it. Called on all
-  // ranks at the same point, and only if the backend's memory is host memory. The store keeps the object, perhaps for longer than
-  // the strategy lives. May call all ranks.
+  // Provides memory for the arena of gradients, such as a window that ranks share. Null: the engine allocates
+  // it. Called on all ranks at the same point, and only if the backend's memory is host memory. The store
+  // keeps the object, perhaps for longer than the strategy lives. May call all ranks.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
-  // During backward, in the order of the placement: the bucket is final when the event has passed. Must not block. If the model
-  // itself calls all ranks in each step, this is called after backward.
+  // Called during backward for each bucket, in the order of the placement. The bucket is final when the event
+  // has passed. Must not block. If the model itself calls all ranks in each step, this is called after
+  // backward.
   virtual void gradients_ready(std::size_t bucket, Event& final) = 0;
 
-  // Before the update of each bucket, in the order of the placement unless StrategyParts::updates_late is declared. `skip` is legal
-  // for bucket 0 only: a sum that may answer it exchanges all buckets first. Some ranks may skip an update that others make. May
-  // call all ranks.
+  // Called before the update of each bucket, in the order of the placement unless StrategyParts::updates_late
+  // is declared. The answer `skip` is legal for bucket 0 only, and a sum that may give it exchanges all
+  // buckets first. Some ranks may skip an update that others make. May call all ranks.
   virtual UpdateAnswer before_update(std::size_t bucket) = 0;
 
-  // Once in a step, if StrategyParts::agrees is declared: before_update has answered for all buckets, their events have passed, and
-  // no weight has changed. An exception from here or from before leaves weights, buffers and the optimizer's state as they were
-  // after the last step. Later a step cannot be given up any more. May call all ranks.
+  // Called once in a step, if StrategyParts::agrees is declared: before_update has answered for all buckets,
+  // their events have passed, and no weight has changed. If this or an earlier call of the step throws,
+  // weights, buffers and the optimizer's state stay as they were after the last step. After this call a step
+  // cannot be given up any more. May call all ranks.
   virtual void agree() {}
 };
 
-// Exchanges weights over ranks after updates, or shows others than those that train. Its functions may call all ranks, but for
-// is_exchanging().
+// Exchanges weights over ranks after updates, or shows other weights than those that train. Its functions may
+// call all ranks, except is_exchanging().
 class PLEXAURA_API WeightExchange {
  public:
   virtual ~WeightExchange();
 
-  // After the update of all buckets: weights may be overwritten.
+  // Called after the update of all buckets. May overwrite weights.
   virtual void after_update() {}
 
-  // If StrategyParts::shows_weights is declared, before validation, a checkpoint or the end of the run: may overwrite the weights by
-  // those to be validated and saved.
+  // Called before validation, a checkpoint or the end of the run, if StrategyParts::shows_weights is
+  // declared. May replace the weights by those to be validated and saved.
   virtual void show_weights() {}
-  // After that, before the next step if there is one: puts back the weights that train.
+  // Called after show_weights(), before the next step if there is one. Restores the weights that train.
   virtual void take_weights_back() {}
 
-  // With local scope: whether an exchange goes on after the last step. The same on all ranks. The trainer delays its own sums
-  // meanwhile, up to a limit.
+  // With local scope: true if an exchange continues after the last step. The same on all ranks. The trainer
+  // delays its own sums meanwhile, up to a limit.
   virtual bool is_exchanging() const { return false; }
 };
 
@@ -68,25 +70,29 @@ class PLEXAURA_API WeightExchange {
 struct StrategyState {
   std::string name;  // see is_parameter_name()
   Tensor value;
-  bool of_rank = false;  // each rank has its own; else all ranks get that of rank 0
+  bool of_rank = false;  // true: each rank has its own; false: all ranks get that of rank 0
 };
 
-// State of a strategy that outlives it: in a checkpoint and, with local scope, on the ranks that are left when others were lost.
+// State of a strategy that outlives the strategy: it is kept in checkpoints and, with local scope, on the
+// ranks that remain when others are lost.
 class PLEXAURA_API KeptState {
  public:
   virtual ~KeptState();
 
-  // The tensors that a checkpoint keeps beside weights and the optimizer's state. Called on all ranks between steps and, with local
-  // scope, on the ranks that are left when others were lost in a step. Must not call all ranks, because some may fail in it.
+  // Returns the tensors that a checkpoint keeps beside weights and the optimizer's state. Called on all ranks
+  // between steps. With local scope it is also called on the remaining ranks after others were lost in a
+  // step. Must not call all ranks, because some may fail in it.
   virtual std::vector<StrategyState> state() const = 0;
 
-  // Gets the tensors of a checkpoint from which the run was resumed, between begin() and the first step. Tensors of ranks come back
-  // if the number of ranks is the same, or with local scope has grown, and otherwise not at all.
+  // Sets the tensors of the checkpoint from which the run was resumed. Called between begin() and the first
+  // step. Tensors of ranks are restored if the number of ranks is the same or, with local scope, larger, and
+  // otherwise dropped.
   virtual void take_state(std::vector<StrategyState> state) = 0;
 
-  // With local scope, after ranks were lost: called once, when the ranks that are left have called begin() and each has taken the
-  // whole state() of its former strategy. They may have reached different points of an exchange: here all of them complete it, or
-  // none. WeightsImmigration::place() is the last step that any of them has made. May call all ranks.
+  // With local scope, after ranks were lost: called once, after the remaining ranks have called begin() and
+  // each has restored the whole state() of its former strategy. They may be at different points of an
+  // exchange: here either all of them complete it, or none does. WeightsImmigration::place() is the last step
+  // that any of them has made. May call all ranks.
   virtual void settle() {}
 };
 
@@ -95,99 +101,107 @@ class PLEXAURA_API Server {
  public:
   virtual ~Server();
 
-  // The whole work of this rank, which has no share of the data and makes no step.
+  // Does the whole work of this rank, which has no share of the data and makes no step.
   virtual void serve(WeightsImmigration& border) = 0;
 };
 
 // Which mean the gradients, and changes of buffers, belong to.
 enum class GradientScope : std::uint8_t {
-  global,  // this rank's share of the mean over the whole batch of the step: the strategy sums all buckets, with the tail
+  // This rank's share of the mean over the whole batch of the step. The strategy sums all buckets, with the
+  // tail.
+  global,
   local  // the mean over this rank's own samples: the trainer sums the tails, those of several steps at once
 };
 
-// The parts of a strategy, which owns them, and what it declares about them. Null: the strategy does not have the part.
+// The parts of a strategy, which owns them, and its declarations about them. A null part is one that the
+// strategy does not have.
 struct StrategyParts {
   GradientSum* gradients = nullptr;
   WeightExchange* weights = nullptr;
 
-  // Null: the ranks make each step together. Else, with local scope, each rank makes its steps without the others, from the parts of
-  // batches that the dealer gives it, and no step is agreed on or summed. When nothing more is dealt, all ranks come to
-  // show_weights(), which brings them the same weights. The number of a step is its place in the run then, and a rank may make
-  // several steps with one number, or none.
+  // Null: the ranks make each step together. Otherwise, with local scope, each rank makes its own steps, from
+  // the parts of batches that the dealer hands out, and no step is agreed on or summed. When all parts are
+  // handed out, all ranks come to show_weights(), which brings them the same weights. Then the number of a
+  // step is its place in the run, and a rank may make several steps with the same number, or none.
   Dealer* dealer = nullptr;
 
-  // Null: each rank reads its own samples. Else rank 0 reads the samples of all ranks, each step in as many parts as ranks train,
-  // and the courier brings them to the other ranks, which need no data.
+  // Null: each rank reads its own samples. Otherwise rank 0 reads the samples of all ranks, each step in as
+  // many parts as ranks train, and the courier brings them to the other ranks, which need no data set.
   Courier* courier = nullptr;
 
   KeptState* state = nullptr;
 
-  // Null: this rank trains. Else it serves: it gets no data and no programs.
+  // Null: this rank trains. Otherwise it serves: it gets no data and no programs.
   Server* server = nullptr;
 
   // The same on all ranks.
   GradientScope scope = GradientScope::global;
 
-  // All ranks get the weights of one rank from time to time, so that they need not round alike.
+  // True if all ranks get the weights of one rank from time to time. Then the ranks need not round alike.
   bool realigns_weights = false;
 
-  // Validation and checkpoints use other weights than training: those of show_weights().
+  // True if validation and checkpoints use other weights than training: those of show_weights().
   bool shows_weights = false;
 
-  // GradientSum::agree() is called: no bucket is updated before all have been exchanged.
+  // True if GradientSum::agree() must be called, and no bucket is updated before all have been exchanged.
   bool agrees = false;
 
-  // If no answer skips the update: a bucket is updated as late as the next step needs it, while others are still exchanged.
-  // before_update is called for the last bucket at the end of the step. For each other bucket it is called at the first instruction
-  // of the next step that reads its weights or writes its gradients, or before the weights are validated, saved or shown. The order
-  // is not that of the placement, and not the same on all ranks.
+  // True if buckets may be updated as late as the next step needs them, while others are still exchanged.
+  // Only legal if no answer skips the update. before_update is called for the last bucket at the end of the
+  // step. For each other bucket it is called at the first instruction of the next step that reads its weights
+  // or writes its gradients, or before the weights are validated, saved or shown. The order is not that of
+  // the placement, and differs between ranks.
   bool updates_late = false;
 
-  // Buckets stay in device memory, where sum_on_device() of the border sums them: no copy is made, and only this rank learns of a
-  // failure of its device. Changes nothing if the backend's memory is host memory.
+  // True if buckets stay in device memory, where sum_on_device() of the border sums them: no copy is made,
+  // and only this rank learns of a failure of its device. Has no effect if the backend's memory is host
+  // memory.
   bool on_device = false;
 };
 
 // Throws UserError for a declaration about a part that is null, and for a dealer without local scope.
 PLEXAURA_API void check_strategy_parts(const StrategyParts& parts);
 
-// How ranks work together. Each rank has one object, which may itself be several of its parts. The thread that trains calls it and
-// its parts, never concurrently; only Overlapped calls before_update of the sum within it from a thread of its own.
+// How ranks work together. Each rank has one object, which may itself be several of its parts. The thread
+// that trains calls it and its parts, never concurrently; only Overlapped calls before_update of the sum
+// within it from a thread of its own.
 class PLEXAURA_API Strategy {
  public:
   virtual ~Strategy();
 
-  // The same at every call.
+  // Returns the same at every call.
   virtual StrategyParts parts() = 0;
 
-  // Once, before step one, when everything is placed. May call all ranks.
+  // Called once, before the first step, after everything is placed. May call all ranks.
   virtual void begin(WeightsImmigration&) {}
 
-  // A step has thrown, or a rank was lost, and this strategy makes no other step: when this returns, no thread of it uses the
-  // border or calls other ranks.
+  // Called after a step has thrown, or a rank was lost. This strategy makes no further step. When this
+  // returns, none of its threads uses the border or calls other ranks.
   virtual void give_up() noexcept {}
 
-  // Once, after the last step of a run that ends without an error. Must not change weights. A client tells its server here that it
-  // has ended. May call all ranks.
+  // Called once, after the last step of a run that ends without an error. Must not change weights. A client
+  // reports its end to its server here. May call all ranks.
   virtual void end() {}
 
-  // What this rank has exchanged since the last call. Called between steps. Empty if the strategy does not count it, or if nothing
-  // was exchanged.
+  // Returns what this rank has exchanged since the last call. Called between steps. Empty if the strategy
+  // does not count it, or if nothing was exchanged.
   virtual std::optional<ExchangeRecord> take_exchange_record() { return std::nullopt; }
 
-  // A summary of this rank's work for the end of a run, as lines of text. Empty: nothing is printed.
+  // Returns a summary of this rank's work for the end of a run, as lines of text. If it is empty, nothing is
+  // printed.
   virtual std::string account() const { return {}; }
 
-  // Before begin() of a strategy that was made after ranks were lost: continues the account of `former`, the strategy of the same
-  // kind that this rank had before. May call all ranks.
+  // Called before begin(), on a strategy that was made after ranks were lost: continues the account of
+  // `former`, this rank's previous strategy of the same kind. May call all ranks.
   virtual void go_on_from(const Strategy& /*former*/) {}
 };
 
-// The strategy itself. For null, which stands for a program that runs alone, a strategy without parts.
+// Returns the strategy itself or, for null, a strategy without parts, which stands for a program that runs
+// alone.
 PLEXAURA_API Strategy& strategy_or_none(Strategy* strategy);
 
-// A strategy with the parts of another one. A class that derives from it swaps some of them in parts(). All else goes on to the
-// other strategy.
+// A strategy with the parts of another one. A derived class replaces some of them in parts(). All other calls
+// are forwarded to the other strategy.
 class PLEXAURA_API StrategyDecorator : public Strategy {
  public:
   // `inner` must outlive it.

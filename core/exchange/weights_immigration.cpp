@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the
-// rank takes part in what all ranks do.
+// The event of the copy out of a bucket. If the device has failed, waits for it end with zeros in the copy,
+// so that this rank still takes part in the exchange of all ranks.
 class WeightsImmigration::StagedEvent final : public Event {
  public:
   StagedEvent(WeightsImmigration& border, std::size_t bucket, std::unique_ptr<Event> copied)
@@ -36,7 +36,7 @@ class WeightsImmigration::StagedEvent final : public Event {
 
 namespace {
 
-// Behind sums of devices.
+// An event that is recorded after sums of devices, and fails with them.
 class SumEvent final : public Event {
  public:
   SumEvent(std::unique_ptr<Event> event, const DeviceSums& sums) : event_(std::move(event)), sums_(sums) {}
@@ -80,7 +80,7 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
   returned_ = backend.make_event();
 }
 
-// Copies of the last step may still be under way, and wait for a strategy that has given up.
+// Copies of the last step may still be unfinished, and wait for a strategy that has given up.
 WeightsImmigration::~WeightsImmigration() {
   fail_answers(std::make_exception_ptr(DeviceError("the step was given up")));
   if (backend_.exists()) settle(backend_.get());
@@ -104,7 +104,7 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
 
 namespace {
 
-using StateArenas = std::vector<std::pair<Address, std::size_t>>;  // with their bytes
+using StateArenas = std::vector<std::pair<Address, std::size_t>>;  // addresses, and sizes in bytes
 
 StateArenas state_arenas_of(const ParameterStore& store) {
   StateArenas arenas;
@@ -264,7 +264,7 @@ void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer
 
 void WeightsImmigration::return_copy(std::size_t bucket) {
   const UpdateAnswer& answer = open_[bucket];
-  staged_[bucket]->hold(Stream::copy);  // a recording's copies do not stand in that stream
+  staged_[bucket]->hold(Stream::copy);  // in a recording, the copy out is on another stream
   if (answer.event != nullptr) answer.event->hold(Stream::copy);
   store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));
   returned_->record(Stream::copy);

@@ -16,9 +16,9 @@
 #include "core/exchange/exchange_event.h"
 #include "core/params/parameter_store.h"
 
-// The border between the engine and the code that aggregates over ranks, which is a Strategy (core/exchange/strategy.h). The engine
-// owns weights and gradients. It tells a strategy when gradients are final. The strategy says when they have been aggregated, and may
-// overwrite weights.
+// The border between the engine and the code that aggregates over ranks, which is a Strategy
+// (core/exchange/strategy.h). The engine owns weights and gradients. It notifies a strategy when gradients
+// are final. The strategy answers when they have been aggregated, and may overwrite weights.
 
 namespace plexaura {
 
@@ -26,27 +26,30 @@ class Profile;
 class StagedCopy;
 
 struct UpdateAnswer {
-  // Nothing is updated, because the weights arrive in after_update instead. The step counts.
+  // True: nothing is updated, because the weights arrive in after_update instead. The step counts.
   bool skip = false;
-  // The update of this bucket starts after this event. Null: it starts at once. The step fails if the event fails, and if it has
-  // not passed after `deadline_seconds`. On a device with its own memory the update may have begun by then.
+  // The update of this bucket starts after this event. Null: it starts at once. The step fails if the event
+  // fails, and if it has not passed after `deadline_seconds`. On a device with its own memory the update may
+  // have begun by then.
   ExchangeEvent* event = nullptr;
   double deadline_seconds = 60;
 };
 
-// The step under way, and this rank's part of it.
+// The current step, and this rank's part of it.
 struct StepPlace {
-  std::int64_t number = 0;  // from 1, resumed runs included; 0 before the first
+  std::int64_t number = 0;  // from 1, counting the steps before a resume; 0 before the first
   std::int64_t epoch = 0;
   bool ends_epoch = false;   // weights are validated and saved after it
-  std::int64_t samples = 0;  // of this rank, over its micro-batches
+  std::int64_t samples = 0;  // samples of this rank, over its micro-batches
 };
 
-// The engine's side of the border: what a strategy may read and write, and the buckets in which gradients travel.
+// The engine's side of the border: what a strategy may read and write, and the buckets in which gradients
+// travel.
 class PLEXAURA_API WeightsImmigration {
  public:
-  // The store must be placed. Buckets are slices of its gradient arena, buffers and tail the last one.
-  // A strategy may add the work of its threads to `profile`; null: there is no profile. `on_device`: see StrategyParts.
+  // The store must be placed. Buckets are slices of its gradient arena; the last one holds buffers and tail.
+  // A strategy may add the work of its threads to `profile`; null: there is no profile. `on_device`: see
+  // StrategyParts.
   WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile = nullptr,
                      bool on_device = false);
   ~WeightsImmigration();
@@ -56,35 +59,36 @@ class PLEXAURA_API WeightsImmigration {
   struct Entry {
     std::string name;
     TensorType type;
-    std::int64_t value_bytes;     // physical, padding included
+    std::int64_t value_bytes;     // stored bytes, padding included
     std::int64_t gradient_bytes;  // 0 for a frozen parameter
     ParameterRole role;
     std::optional<std::size_t> bucket;
   };
   std::vector<Entry> entries() const;
 
-  // Reads and writes one tensor in its logical layout, whatever its physical layout is. Legal before step one, and in
-  // after_update, show_weights and take_weights_back.
+  // Read and write one tensor in its logical layout, whatever its physical layout is. Legal before the first
+  // step, and in after_update, show_weights and take_weights_back.
   Tensor emigrate(std::string_view name) const { return store_.read(name); }
   void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
 
   const Placement& placement() const { return store_.placement(); }
 
-  // The whole value arena in memory of the host: the arena itself if the backend's memory is host memory, else a copy of its
-  // present contents, which is the same memory at each call. store_values() makes what was written there the weights. Legal
-  // where immigrate() is. Allocates at the first call only.
+  // Returns the whole value arena in host memory: the arena itself if the backend's memory is host memory,
+  // otherwise a copy of its current contents, which is at the same address in each call. store_values()
+  // copies changes back to the weights. Legal where immigrate() is. Only the first call allocates.
   std::span<std::byte> fetch_values();
   void store_values();
 
-  // The physical bytes that an update reads beside values and gradients: the optimizer's state, and the loss scale if there is
-  // one. Legal where immigrate() is. Throws UserError for bytes of a store with another placement.
+  // Read and write the bytes that an update reads beside values and gradients: the optimizer's state, and the
+  // loss scale if there is one. Legal where immigrate() is. Throws UserError for bytes of a store with
+  // another placement.
   std::vector<std::byte> emigrate_state() const;
   void immigrate_state(std::span<const std::byte> state, const Placement& placement);
 
   // Buckets in the order of the placement, in which every program announces them on every rank.
   std::span<const Bucket> buckets() const { return buckets_; }
-  // Makes an event for a strategy to answer with. Once passed it stays so until the strategy calls reset(), in before_update of
-  // each step that uses the event again.
+  // Makes an event for a strategy's answers. Once passed, it stays so until the strategy calls reset(), in
+  // before_update of each step that uses the event again.
   std::unique_ptr<ExchangeEvent> make_event() const {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
@@ -92,43 +96,47 @@ class PLEXAURA_API WeightsImmigration {
   // Makes an event that is recorded after sums, and fails if they fail. The sums must outlive it.
   std::unique_ptr<ExchangeEvent> make_event(const DeviceSums& sums) const;
 
-  // The present step. A strategy that acts every k steps counts by its number, so that a resumed run goes on as if it had never
-  // stopped.
+  // The current step. A strategy that acts every k steps uses its number, so that a resumed run continues as
+  // if it had not stopped.
   const StepPlace& place() const { return place_; }
-  // Its number, which messages name.
+  // The number of the current step, for messages.
   std::int64_t step() const { return place_.number; }
 
   Profile* profile() const { return profile_; }
 
-  // The elements of a bucket in memory of the host: the arena itself if the backend's memory is host memory, else a staged copy.
-  // The engine fills the copy before the event of gradients_ready passes, and takes it back after the answer to before_update. If
-  // the device has failed, which shows late, the copy holds zeros, and `failed` in the tail. With StrategyParts::on_device the host
-  // cannot read the gradients.
+  // The elements of a bucket in host memory: the arena itself if the backend's memory is host memory,
+  // otherwise a staged copy. The engine fills the copy before the event of gradients_ready passes, and copies
+  // it back after the answer to before_update. If the device has failed, which is noticed late, the copy
+  // holds zeros, and the tail has `failed` set. With StrategyParts::on_device the host cannot read the
+  // gradients.
   std::span<std::byte> gradients(std::size_t bucket) const;
-  // The same bucket of an earlier shard of this step, in order: see StepInputs::shards. The sum of these and gradients() is this
-  // rank's part.
+  // The same bucket of an earlier shard of this step: see StepInputs::shards. Shards are in order. The sum of
+  // all earlier shards and gradients() is this rank's part.
   std::span<std::byte> shard(std::size_t index, std::size_t bucket);
   std::size_t shards_before() const { return shards_before_; }
   // The same elements in device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
-  // With StrategyParts::on_device: enqueues the sum of a bucket over ranks, in device memory, after `final`, the event of
-  // gradients_ready. `done`, which was made for these sums, passes after it. Returns at once.
+  // With StrategyParts::on_device: enqueues the sum of a bucket over ranks, in device memory, after `final`,
+  // the event of gradients_ready. `done`, which was made for these sums, passes after it. Returns at once.
   void sum_on_device(std::size_t bucket, Event& final, DeviceSums& sums, ExchangeEvent& done);
 
-  // For the engine, when a step begins. `stop` is written to the tail if the rank's own tail is lost.
+  // For the engine, at the beginning of a step. `stop` is written to the tail if the rank's own tail is lost.
   void begin_step(const StepPlace& place, bool stop);
-  // For the engine: keeps the gradients in the arena as those of a shard, after which another one of this step follows.
+  // For the engine: saves the arena's gradients as those of one shard, before another shard of the same step
+  // overwrites them.
   void keep_shard();
-  // For the engine. The failure of this rank's device that a wait for a bucket of this step met. Null: none.
+  // For the engine: the failure of this rank's device that was found while waiting for a bucket of this step.
+  // Null: none.
   std::exception_ptr failure() const;
-  // For the engine. Enqueues the copy out of a bucket, or is captured in a recording that does.
+  // For the engine: enqueues the copy out of a bucket, or is captured in a recording that does.
   void stage_out(std::size_t bucket);
-  // For the engine, in each step after stage_out(), before a strategy gets the event. The event passes when the copy is final.
+  // For the engine: the event that a strategy gets for a bucket. Called in each step after stage_out(). The
+  // event passes when the copy is final.
   Event& staged(std::size_t bucket);
-  // For the engine. Enqueues the copy of a bucket back to the device, after the event of the answer.
+  // For the engine: enqueues the copy of a bucket back to the device, after the event of the answer.
   void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
-  // For the engine: waits for the event of an answer until its deadline, or for all events that stage_in() has left open. If one
-  // fails, the others are failed with it, so that the device waits for none of them.
+  // For the engine: wait for the event of an answer until its deadline, or for all events that stage_in() has
+  // not waited for. If one fails, the others are failed too, so that the device waits for none of them.
   void await(std::size_t bucket, const UpdateAnswer& answer) const;
   void await_answers();
 
@@ -146,16 +154,16 @@ class PLEXAURA_API WeightsImmigration {
   Profile* profile_;
   std::vector<Bucket> buckets_;
   StepPlace place_;
-  std::unique_ptr<Memory> staging_;  // null where the arena is host memory, or buckets stay on the device
-  bool on_device_;                   // they do
+  std::unique_ptr<Memory> staging_;  // null if the arena is host memory, or if buckets stay on the device
+  bool on_device_;                   // buckets stay on the device
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
   std::vector<UpdateAnswer> open_;  // per bucket: the answer whose event the device waits for
   std::unique_ptr<StagedCopy> values_copy_;
-  std::vector<std::vector<std::byte>> shards_;  // whole arenas, on the host
+  std::vector<std::vector<std::byte>> shards_;  // whole gradient arenas, on the host
   std::size_t shards_before_ = 0;
-  mutable std::mutex mutex_;  // of the members that follow: any thread may wait for events
+  mutable std::mutex mutex_;  // guards the members below, since any thread may wait for events
   std::exception_ptr failure_;
   bool stop_ = false;
   std::vector<bool> arrived_;  // per bucket: a thread has waited for it since it was staged

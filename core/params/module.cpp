@@ -39,7 +39,7 @@ Node Parameter::in(Graph& graph, std::source_location where) const {
                                         : graph.parameter(name_, std::move(type), where);
 }
 
-// The walk that composes paths.
+// Visits all members of a module and composes their paths.
 class Naming final : public MemberVisitor {
  public:
   Naming(DType dtype, std::string_view prefix) : path_(prefix), dtype_(dtype) {}
@@ -81,7 +81,7 @@ class Naming final : public MemberVisitor {
   std::vector<ParameterSpec> take() { return std::move(specs_); }
 
  private:
-  // The path of a member, while it lives.
+  // Extends the path by a member's name while it lives.
   class Longer {
    public:
     Longer(std::string& path, std::string_view name) : path_(path), outer_length_(path.size()) {

@@ -17,15 +17,15 @@ namespace plexaura {
 
 class MemberVisitor;
 
-// A weight or buffer that a module declares: shape, start and role. It owns no values; those lie in the
-// ParameterStore, under the name that this gets when the module at the root is named (specs_of). One object
-// is one entry of the store: to tie weights, share it by reference. It cannot be copied and must outlive the
-// naming and every call.
+// A weight or buffer that a module declares: shape, initial values and role. It has no values itself; they
+// are in the ParameterStore, under the name that the parameter gets when the root module is named (specs_of).
+// One Parameter is one entry of the store: to tie weights, share the object by reference. It cannot be
+// copied, and must outlive the naming and every call.
 class PLEXAURA_API Parameter {
  public:
   Parameter(Shape shape, Initialiser initialiser, ParameterRole role = ParameterRole::trainable)
       : shape_(std::move(shape)), initialiser_(initialiser), role_(role) {}
-  Parameter(const Parameter&) = delete;  // cannot be copied: to tie weights, share one object by reference
+  Parameter(const Parameter&) = delete;  // not copyable: to tie weights, share one object by reference
   Parameter& operator=(const Parameter&) = delete;
 
   const Shape& shape() const { return shape_; }
@@ -33,8 +33,8 @@ class PLEXAURA_API Parameter {
   ParameterRole role() const { return role_; }
   const std::string& name() const { return name_; }  // "layer1.0.conv1.weight"; empty until named
 
-  // This as a leaf of the graph: the same node however often it is asked for. Throws UserError, with the
-  // caller's line, where it has no name yet.
+  // Returns this parameter as a leaf of the graph, the same node in every call. Throws UserError, with the
+  // caller's line, if the parameter has no name yet.
   Node in(Graph& graph, std::source_location where = std::source_location::current()) const;
 
  private:
@@ -47,29 +47,30 @@ class PLEXAURA_API Parameter {
   DType dtype_ = DType::float32;
 };
 
-// What has parameters: a layer, a block of layers, a model. A module lists its members once, in members();
-// names of parameters and places in error messages come from there. It is called like a function: derived
-// classes have an operator() that extends the graph of the Node it is given. It cannot be copied; using one
-// object in two places shares its weights. An operator() may begin with `const auto call = enter(x);`: errors
-// and traces then name this module and the line that called the model, beside the line in here.
+// An object with parameters: a layer, a block of layers, or a model. A module lists its members once, in
+// members(), from which the names of parameters and the places in error messages are made. It is called like
+// a function: derived classes have an operator() that extends the graph of the Node that it gets. It cannot
+// be copied; using one object in two places shares its weights. An operator() may begin with `const auto call
+// = enter(x);`. Then errors and traces name, beside the line in the module, also the module and the line that
+// called the model.
 class PLEXAURA_API Module {
  public:
   Module() = default;
-  Module(const Module&) = delete;  // cannot be copied: share one object by reference, or construct another
+  Module(const Module&) = delete;  // not copyable: share one object by reference, or construct another
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
-  // Calls `visit` with each parameter, buffer and child module, and the name it has here.
+  // Calls `visit` with each parameter, buffer and child module, and its name in this module.
   virtual void members(MemberVisitor& visit);
 
   const std::string& path() const { return path_; }  // "layer1.0"; empty at the root, and until named
-  DType dtype() const { return dtype_; }             // of its parameters; float32 until named
+  DType dtype() const { return dtype_; }             // dtype of its parameters; float32 until named
 
  protected:
   enum class Lines : std::uint8_t { own, of_caller };
 
-  // One call of a module. While it lives, nodes are made under the module's path, and with their line goes that on
-  // which the outermost of the modules that are being called was given its operand.
+  // One call of a module. While it lives, nodes get the module's path. Beside their own line they also get
+  // the line that passed the operand to the outermost module being called.
   class PLEXAURA_API Call {
    public:
     Call(const Module& module, const Operand& x, Lines lines);
@@ -81,8 +82,8 @@ class PLEXAURA_API Module {
   };
 
   Call enter(const Operand& x) const { return {*this, x, Lines::own}; }
-  // For a layer whose source its user does not read: nodes have the line on which the layer was given its operand, in
-  // place of lines in here.
+  // For a layer whose source the user does not read: nodes get the line that passed the operand to the layer,
+  // instead of lines inside the layer.
   Call enter_unseen(const Operand& x) const { return {*this, x, Lines::of_caller}; }
 
  private:
@@ -92,7 +93,7 @@ class PLEXAURA_API Module {
   DType dtype_ = DType::float32;
 };
 
-// The name of a member, and the line that gave it.
+// The name of a member, and the line that gave it this name.
 struct MemberName {
   template <class Text>
   requires std::convertible_to<const Text&, std::string_view> MemberName(
@@ -103,7 +104,7 @@ struct MemberName {
   std::source_location where;
 };
 
-// What Module::members calls. Lists give their elements numbers: "layer1.0".
+// The argument of Module::members. Elements of lists get numbers: "layer1.0".
 class PLEXAURA_API MemberVisitor {
  public:
   virtual ~MemberVisitor();
@@ -111,7 +112,7 @@ class PLEXAURA_API MemberVisitor {
   virtual void operator()(MemberName name, Parameter& parameter) = 0;
   virtual void operator()(MemberName name, Module& module) = 0;
 
-  // Where there may be none.
+  // For optional members and lists. A null pointer is skipped.
   template <class T>
   void operator()(MemberName name, const std::unique_ptr<T>& member) {
     if (member) (*this)(name, *member);
@@ -123,19 +124,19 @@ class PLEXAURA_API MemberVisitor {
   }
 };
 
-// Names every parameter and module below `root` by its path, gives the parameters their dtype, and returns
-// what a ParameterStore is made from, in the order of members(). `prefix` is the path of `root` itself. A
-// parameter reached by several paths is one entry that is named by the first, with the others as aliases. May
-// be called again: with the same names, and perhaps another dtype, which is that of the model from then on.
-// Throws UserError for two members of one name, a parameter that has another name from another root, and a
-// module that contains itself.
+// Names every parameter and module below `root` by its path, sets the dtype of the parameters, and returns
+// the specs for a ParameterStore, in the order of members(). `prefix` is the path of `root` itself. A
+// parameter that is reached by several paths is one entry; the first path is its name, and the others are
+// aliases. May be called again with the same names, also with another dtype, which is then the model's new
+// dtype. Throws UserError for two members with the same name, for a parameter that has another name from
+// another root, and for a module that contains itself.
 PLEXAURA_API std::vector<ParameterSpec> specs_of(Module& root, DType dtype, std::string_view prefix = {});
 
-// The store of a model: named as above, with starting values from the seed.
+// Makes the store of a model: names it as above, with initial values from the seed.
 PLEXAURA_API ParameterStore make_store(Module& root, DType dtype, std::uint64_t seed = 0);
 
-// Marks as frozen the trainable parameters that is_named_like() the pattern: "layer1.*". Buffers stay as they are.
-// Throws UserError where nothing matches.
+// Freezes the trainable parameters whose names match the pattern by is_named_like(), for example "layer1.*".
+// Buffers do not change. Throws UserError if nothing matches.
 PLEXAURA_API void freeze(std::vector<ParameterSpec>& specs, std::string_view pattern);
 
 }  // namespace plexaura

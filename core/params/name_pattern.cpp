@@ -4,12 +4,12 @@
 
 namespace plexaura {
 
-// Where the name does not go on as the pattern does, the last star takes one letter more.
+// After a mismatch, the last star takes one letter more, and the comparison continues from there.
 bool is_named_like(std::string_view name, std::string_view pattern) {
   std::size_t letter = 0;
   std::size_t at = 0;
   std::size_t star = std::string_view::npos;
-  std::size_t behind_star = 0;  // the first letter that the star does not take
+  std::size_t behind_star = 0;  // index of the first letter that the star does not take
   while (letter < name.size()) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;

@@ -7,10 +7,10 @@
 
 namespace plexaura {
 
-// Whether all of the name fits the pattern, in which * stands for any letters, dots too, or none, ? for one, and
-// every other letter for itself: "layer1.*".
+// True if the whole name matches the pattern, for example "layer1.*". * matches any number of letters,
+// including dots and none at all; ? matches one letter; every other letter matches itself.
 PLEXAURA_API bool is_named_like(std::string_view name, std::string_view pattern);
-// By its name or an alias.
+// True if the name or an alias matches.
 PLEXAURA_API bool is_named_like(const ParameterSpec& spec, std::string_view pattern);
 
 }  // namespace plexaura

@@ -98,7 +98,8 @@ void ParameterStore::set_types(const ArenaTypes& types) {
   if (!placed()) state_->placement.types = types;
 }
 
-// The program that made the placement may have mentioned nothing.
+// If the program that made the placement used no parameters, the placement has no types either, so those of
+// the store are taken.
 Placement ParameterStore::complete(Placement placement) const {
   if (placement.entries.empty()) placement.types = state_->types;
   for (const ParameterSpec& spec : state_->specs)
@@ -123,7 +124,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
                                       ? "give both one shape"
                                       : "a model has the dtype of the last store that was made for it: make "
                                         "both of one dtype"));
-  const std::optional<BackendUse> before = state_->backend;  // until its memory is freed
+  const std::optional<BackendUse> before = state_->backend;  // held until its memory is freed
   std::vector<Tensor> values;
   for (const ParameterSpec& spec : state_->specs) values.push_back(read(spec.name));
   std::vector<std::map<std::string, Tensor>> states(state_->states.size());

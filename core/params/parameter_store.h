@@ -18,34 +18,35 @@
 
 namespace plexaura {
 
-// Whether a parameter may have this name: letters and digits of ASCII, '_', '-' and the dots of a path, at
-// least one. So a name is one word wherever it is written.
+// True for a valid name of a parameter: one or more ASCII letters and digits, '_', '-' and the dots of a
+// path. So a name is always a single word.
 PLEXAURA_API bool is_parameter_name(std::string_view name);
 
-// What a model says of one of its parameters.
+// A model's description of one of its parameters.
 struct ParameterSpec {
   std::string name;  // "layer1.0.conv1.weight"; see is_parameter_name()
   TensorType type;
   ParameterRole role = ParameterRole::trainable;
-  Initialiser initialiser;                // zeros unless another one is given
+  Initialiser initialiser;                // zeros by default
   std::vector<std::string> aliases = {};  // other names of a tied parameter
 };
 
-// Provides the memory of the gradient arena (a window that the ranks of a node share). Returns null where the backend is to
-// allocate it. The store fills it with zeros.
+// Provides the memory of the gradient arena, such as a window that the ranks of a node share. Returns null if
+// the backend shall allocate it. The store fills it with zeros.
 using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
 
-// The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
-// host memory, so that weights can be read and written before anything is compiled; then values, gradients
-// and optimizer state lie in the layout and order of the placement. Not thread-safe; reading and writing wait
-// for nothing: between steps only. What needs a placement throws UserError before there is one.
+// The named parameters and buffers of a model in flat arenas. Before it is placed, it holds logical tensors
+// in host memory, so that weights can be read and written before anything is compiled. After that, values,
+// gradients and optimizer state are in the layout and order of the placement. Not thread-safe. Reads and
+// writes do not wait for running programs, so they are allowed only between steps. Functions that need a
+// placement throw UserError if there is none.
 class PLEXAURA_API ParameterStore {
  public:
-  // Throws UserError for a name that cannot be one, two parameters of one name, a mix of dtypes, or a type
-  // that is not floating.
+  // Throws UserError for an invalid name, two parameters of one name, a mix of dtypes, or a type that is not
+  // floating.
   explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
-  ParameterStore(const ParameterStore&) = delete;  // share() is another handle of the same parameters
-  // A store that was moved from goes on as the same store, for those that refer to it.
+  ParameterStore(const ParameterStore&) = delete;  // share() makes another handle of the same parameters
+  // A moved-from store remains a handle of the same parameters, for objects that refer to it.
   ParameterStore(ParameterStore&& other) noexcept : state_(other.state_) {}
   ParameterStore& operator=(const ParameterStore&) = delete;
   ParameterStore& operator=(ParameterStore&& other) noexcept {
@@ -54,90 +55,93 @@ class PLEXAURA_API ParameterStore {
   }
   ~ParameterStore() = default;
 
-  // Another handle of the same parameters, which live as long as one of the handles. What a VM, a Predictor or an
-  // Optimizer does with the store it was given it does with a handle of its own.
+  // Returns another handle of the same parameters, which live as long as any handle. A VM, a Predictor or an
+  // Optimizer works on a handle of its own, which it makes from the store that it gets.
   ParameterStore share() const { return ParameterStore(state_); }
 
   const std::vector<ParameterSpec>& specs() const { return state_->specs; }
-  // By name or alias; UserError that names the nearest known name.
+  // Finds a parameter by name or alias. Throws UserError, which suggests the nearest known name.
   const ParameterSpec& spec(std::string_view name) const;
   bool contains(std::string_view name) const;
   DType dtype() const;
-  std::int64_t trainable_elements() const;  // logical: "25,557,032 parameters"
+  std::int64_t trainable_elements() const;  // without padding, as in "25,557,032 parameters"
 
-  // Reads out and overwrites in logical layout. write() throws UserError for another type, and raises the
-  // version.
+  // Read and overwrite a parameter in its logical layout. write() raises the version, and throws UserError
+  // for another type.
   Tensor read(std::string_view name) const;
   void write(std::string_view name, const Tensor& value);
 
-  // Freezes a trainable parameter or trains a frozen one again, by name or alias. Holds for what is compiled
-  // from then on; the store itself changes when it is placed as the next training program says. UserError for
-  // a buffer.
+  // Freezes a trainable parameter, or makes a frozen one trainable again, by name or alias. Programs compiled
+  // from then on use it; the store itself changes when it is placed for the next training program. Throws
+  // UserError for a buffer.
   void set_trainable(std::string_view name, bool trainable);
 
-  // The dtypes of the arenas: that of the parameters, until they are set. As with set_trainable(), they hold for
-  // what is compiled from then on, and the store changes when it is placed. UserError where values would not be
-  // of dtype(), or an arena not floating.
+  // The dtypes of the arenas: all are that of the parameters, until they are set. As with set_trainable(),
+  // programs compiled from then on use them, and the store changes when it is placed. Throws UserError if
+  // values would have another dtype than dtype(), or if an arena would not be floating.
   const ArenaTypes& types() const { return state_->types; }
   void set_types(const ArenaTypes& types);
 
-  // The placement with the parameters that it does not name behind, as frozen.
+  // Returns the placement with all parameters that it lacks, which are appended as frozen.
   Placement complete(Placement placement) const;
 
-  // Moves everything to arenas, as the complete placement says. May be called again with another placement (a changed
-  // frozen set): values and state are kept by name.
+  // Moves everything to arenas, according to the complete placement. May be called again with another
+  // placement (for example another set of frozen parameters): values and state are kept by name.
   void place(Placement placement, Backend& backend, const MemoryProvider& gradients = {});
   bool placed() const { return state_->backend.has_value(); }
   const Placement& placement() const { return state_->placement; }
 
-  // State arenas of the optimizer: zeros at first. Needs a placement.
+  // Makes at least `count` state arenas of the optimizer, initially zero. Needs a placement.
   void require_states(std::int64_t count);
   std::int64_t states() const { return static_cast<std::int64_t>(state_->states.size()); }
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
-  // For training that begins: zeros in all states, no updates, and the loss scale, where there is one, as at first.
+  // For the beginning of a training: sets all states to zero, the number of updates to 0, and the loss scale,
+  // if there is one, to its initial value.
   void reset_states();
 
-  // How many updates the states have seen: kept by an Optimizer, and set by load_checkpoint().
+  // The number of updates that the states have seen. An Optimizer counts it, and load_checkpoint() sets it.
   std::int64_t updates() const { return state_->updates; }
   void set_updates(std::int64_t updates) { state_->updates = updates; }
 
-  // UserError where the types scale no loss.
+  // Throw UserError if the types have no loss scale.
   LossScale read_loss_scale() const;
   void write_loss_scale(const LossScale& scale);
 
-  // The gradient as the last step left it; for a buffer what its update adds or, where it adds nothing to the old
-  // value, the next value: see replaced_buffers().
+  // Returns the gradient of the last step. For a buffer, returns what its update adds to it or, if the update
+  // replaces the value, the next value: see replaced_buffers().
   Tensor read_gradient(std::string_view name) const;
 
-  // Values as their shadow has them. UserError where the types have none.
+  // Returns the values of the shadow. Throws UserError if the types have none.
   Tensor read_shadow(std::string_view name) const;
 
-  // Addresses in device memory. Need a placement.
+  // Addresses in device memory. These need a placement.
   Address values() const;
   Address gradients() const;
   Address state(std::int64_t index) const;
-  Address shadow() const;   // UserError where the types have none
-  Address scaling() const;  // likewise where they scale no loss
-  // A second arena of gradients, for what is to be added to the first; made when it is first asked for.
+  Address shadow() const;   // UserError if the types have none
+  Address scaling() const;  // UserError if the types have no loss scale
+  // A second arena of gradients, whose contents are added to the first one. The first call allocates it.
   Address addends();
-  // Makes the shadow, where there is one, follow the values: for who writes values by their address.
+  // Copies the values to the shadow, if there is one. Must be called after values are written by their
+  // address.
   void update_shadow();
 
-  // How often place() was called: addresses hold from one time to the next.
+  // How often place() was called. Addresses are valid until the next placement.
   std::uint64_t placed_times() const { return state_->placed_times; }
 
-  // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed
-  // then.
+  // Increases whenever values change: by an update, a write, or a load. Values that are derived only from
+  // parameters are then computed again.
   std::uint64_t version() const { return state_->version; }
   void raise_version() { ++state_->version; }
 
-  // UserError where it is gone.
+  // Throws UserError if the backend was destroyed.
   Backend& backend() const;
 
  private:
   const Placement::Entry& entry(std::string_view name) const;
-  // `base` is the arena's address. Values have its dtype; what is written is cast to it.
+  // Read and write an arena that begins at the address `base`. The tensors that are read have the arena's
+  // dtype; those that are written are cast to it.
   Tensor read_from(ArenaKind arena, Address base, std::string_view name) const;
   void write_to(ArenaKind arena, Address base, std::string_view name, const Tensor& value);
   void write_value_of(std::string_view name, const Tensor& value);
@@ -145,16 +149,16 @@ class PLEXAURA_API ParameterStore {
 
   struct State {
     std::vector<ParameterSpec> specs;
-    std::map<std::string, std::size_t, std::less<>> by_name;  // aliases too
-    std::vector<Tensor> logical;                              // until placed
+    std::map<std::string, std::size_t, std::less<>> by_name;  // includes aliases
+    std::vector<Tensor> logical;                              // empty once placed
     std::optional<BackendUse> backend;
     ArenaTypes types;
     Placement placement;
     std::unique_ptr<Memory> values;
-    std::unique_ptr<Memory> shadow;   // null where there is none
-    std::unique_ptr<Memory> scaling;  // null where no loss is scaled
+    std::unique_ptr<Memory> shadow;   // null if there is none
+    std::unique_ptr<Memory> scaling;  // null if there is no loss scale
     std::unique_ptr<Memory> gradients;
-    std::unique_ptr<Memory> addends;  // null until it is asked for
+    std::unique_ptr<Memory> addends;  // null until first used
     std::vector<std::unique_ptr<Memory>> states;
     std::int64_t updates = 0;
     std::uint64_t version = 1;

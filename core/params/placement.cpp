@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t granule_bytes = 64;  // a cache line
 
-// The least number of elements that are whole granules in every arena, and at least `count`.
+// Returns the smallest number of elements that is at least `count` and fills whole granules in every arena.
 std::int64_t rounded(std::int64_t count, const ArenaTypes& types) {
   const std::size_t least = std::min({size_of(types.values), size_of(types.gradients), size_of(types.states),
                                       size_of(types.shadow.value_or(types.values))});

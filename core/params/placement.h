@@ -18,8 +18,8 @@ enum class ParameterRole : std::uint8_t {
   frozen      // read only
 };
 
-// What each step leaves behind the gradients, summed over ranks and micro-batches like them. The metrics of
-// the model follow the first one.
+// The first elements of the tail: numbers that each step stores after the gradients, and that are summed over
+// ranks and micro-batches as these are. The metrics of the model begin at first_metric.
 enum class TailSlot : std::uint8_t { loss, samples, stop, failed, first_metric };
 inline constexpr std::int64_t tail_count = 16;  // elements reserved
 inline constexpr std::size_t most_metrics = tail_count - static_cast<std::size_t>(TailSlot::first_metric);
@@ -28,20 +28,20 @@ constexpr TailSlot metric_slot(std::size_t index) {
   return static_cast<TailSlot>(static_cast<std::size_t>(TailSlot::first_metric) + index);
 }
 
-// By what the loss is multiplied so that gradients stay in the range of float16: a power of 2, which the update
-// chooses on the device. A step whose gradients are not finite changes nothing but this: the scale halves. After
-// `growth_steps` good steps in a row it doubles.
+// The factor of the loss that keeps gradients in the range of float16: a power of 2, which the update adjusts
+// on the device. If gradients are not finite, the step changes nothing but this: the scale is halved. After
+// `growth_steps` good steps in a row it is doubled.
 struct LossScale {
   static constexpr float least = 1;
   static constexpr float most = 1 << 24;
   static constexpr float growth_steps = 2000;
 
   float scale = 1 << 16;
-  float good_steps = 0;     // since the scale has changed
-  float skipped_steps = 0;  // in all
+  float good_steps = 0;     // since the last change of the scale
+  float skipped_steps = 0;  // total number
   bool operator==(const LossScale&) const = default;
 };
-// Its members as elements of ArenaKind::scaling.
+// The indices of its members in ArenaKind::scaling.
 enum class ScalingSlot : std::uint8_t { scale, good_steps, skipped_steps };
 inline constexpr std::int64_t scaling_count = 3;
 constexpr ArenaSlice slice_of(ScalingSlot slot) {
@@ -49,22 +49,23 @@ constexpr ArenaSlice slice_of(ScalingSlot slot) {
 }
 static_assert(sizeof(LossScale) == scaling_count * sizeof(float));
 
-// The dtypes of the store's arenas, all floating.
+// The dtypes of the store's arenas. All are floating.
 struct ArenaTypes {
-  DType values = DType::float32;     // also of the tail and of what buffers get, in the gradient arena
-  DType gradients = DType::float32;  // of trainables
+  DType values = DType::float32;     // also of the tail and of buffers in the gradient arena
+  DType gradients = DType::float32;  // dtype of trainables
   DType states = DType::float32;
-  std::optional<DType> shadow = {};  // of the copy of the values that each update writes; empty: no copy
+  std::optional<DType> shadow = {};  // dtype of the copy of values that each update writes; empty: no copy
 
   static ArenaTypes all(DType dtype) { return {dtype, dtype, dtype}; }
-  // Weights, gradients and state in float32, and a shadow for programs that compute in `narrow`, bfloat16 or float16.
-  // Gradients stay in float32: sums over ranks and micro-batches add them, and their bytes are few beside activations.
+  // Weights, gradients and state in float32, and a shadow for programs that compute in `narrow`, bfloat16 or
+  // float16. Gradients stay in float32, since they are added up over ranks and micro-batches; they need
+  // little memory compared with activations.
   static ArenaTypes mixed(DType narrow) { return {DType::float32, DType::float32, DType::float32, narrow}; }
 
-  // In which dtype a model computes what may have so few bits: see core/compile/mixed_precision.h.
+  // Returns the dtype in which a model computes its narrow ops: see core/compile/mixed_precision.h.
   DType precision() const { return shadow.value_or(values); }
   bool is_mixed() const { return size_of(precision()) < size_of(values); }
-  // Whether gradients leave the range of the precision, so that the loss has a LossScale.
+  // True if gradients may leave the range of the precision. Then the loss has a LossScale.
   bool scales_loss() const { return precision() == DType::float16; }
   bool operator==(const ArenaTypes&) const = default;
 };
@@ -72,11 +73,12 @@ struct ArenaTypes {
 PLEXAURA_API std::string to_text(
     const ArenaTypes& types);  // "float32", or "float32/bfloat16/float32/bfloat16"
 
-// Where each parameter lies in the store: a value, made by the first training program and an input of every
-// other compile. The value arena is trainables, buffers, frozen, and so is its shadow; the gradient arena is
-// trainables, buffers (see replaced_buffers()), tail; the optimizer's state arenas are trainables. Offsets and counts are
-// elements: one index means the same in all arenas, and bytes_before() says where it lies. Entries begin at
-// multiples of 64 bytes in every arena. Several threads may read it at once.
+// The place of each parameter in the store. The first training program makes it, and it is an input of every
+// other compile. The value arena and its shadow hold trainables, buffers and frozen parameters, in this
+// order. The gradient arena holds trainables, buffers (see replaced_buffers()) and the tail. The optimizer's
+// state arenas hold trainables. Offsets and counts are elements, and are the same in all arenas;
+// bytes_before() converts them to bytes. Entries begin at multiples of 64 bytes in every arena. Several
+// threads may read a Placement at once.
 struct PLEXAURA_API Placement {
   struct Entry {
     std::string name;
@@ -84,38 +86,42 @@ struct PLEXAURA_API Placement {
     ParameterRole role;
     Layout layout;
     std::int64_t offset;
-    std::int64_t count;  // physical elements with padding
+    std::int64_t count;  // physical elements, padding included
     bool operator==(const Entry&) const = default;
   };
 
   ArenaTypes types;
   std::vector<Entry>
-      entries;  // in arena order: trainables in the order in which backward finishes their gradients
+      entries;  // in arena order; trainables in the order in which backward finishes their gradients
 
-  // Appends an entry behind the last one; trainables first, then buffers, then frozen (InternalError
-  // otherwise).
+  // Appends an entry. Trainables come first, then buffers, then frozen parameters; throws InternalError for
+  // another order.
   void append(std::string name, TensorType type, ParameterRole role, Layout layout);
-  const Entry* find(std::string_view name) const;  // null where there is none; holds until entries change
+  const Entry* find(std::string_view name) const;  // null if there is none; valid until entries change
 
   std::int64_t count(ParameterRole role) const;
   std::int64_t value_count() const;
-  std::int64_t gradient_count() const;  // trainables, buffers, tail
-  std::int64_t tail_offset() const;     // in the gradient arena
+  std::int64_t gradient_count() const;  // elements of trainables, buffers and tail
+  std::int64_t tail_offset() const;     // offset in the gradient arena
 
-  // Where this element begins in the arena; of the number of all elements, the bytes of the arena.
+  // Returns the bytes of the arena before this element. For the number of all elements, this is the size of
+  // the arena.
   std::int64_t bytes_before(ArenaKind arena, std::int64_t element) const;
   std::size_t bytes(ArenaKind arena) const;
-  // Of what the arena holds of parameters of this role. InternalError for the shadow where there is none.
+  // Returns the dtype of the arena's elements for parameters of this role. Throws InternalError for the
+  // shadow if there is none.
   DType dtype(ArenaKind arena, ParameterRole role = ParameterRole::trainable) const;
 
   bool operator==(const Placement&) const = default;
 };
 
-// One line an entry; parse(to_text(p)) == p. Sent between ranks, hashed into the plan.
+// Returns one line for each entry; parse_placement(to_text(p)) == p. The text is sent between ranks, and is
+// part of the hash of the plan.
 PLEXAURA_API std::string to_text(const Placement& placement);
 PLEXAURA_API Placement parse_placement(std::string_view text);
 
-// A slice of the gradient arena that is announced and exchanged as one; buffers and tail are the last bucket.
+// A slice of the gradient arena that is announced and exchanged as one. The last bucket holds buffers and
+// tail.
 struct Bucket {
   std::int64_t offset = 0;
   std::int64_t count = 0;
