@@ -9,23 +9,24 @@
 
 namespace plexaura {
 
-// Part of an object that serves one thread at a time: see InUse.
+// Member of an object that only one thread may use at a time: see InUse.
 class BusyFlag {
  public:
   BusyFlag() = default;
-  BusyFlag(BusyFlag&&) noexcept {}  // who moves an object does not use it
+  BusyFlag(BusyFlag&&) noexcept {}  // a moved object is not in use
   BusyFlag& operator=(BusyFlag&&) noexcept { return *this; }
 
  private:
   friend class InUse;
-  std::atomic<std::thread::id> user_ = std::thread::id();  // that of no thread: nobody
+  std::atomic<std::thread::id> user_ = std::thread::id();  // default value: the object is not in use
 };
 
-// One use of such an object, by the thread that makes this, until this goes.
+// Marks such an object as used by the calling thread, until this is destroyed.
 class InUse {
  public:
-  // Throws UserError while another use lasts: with the text `rule` if it is another thread's. If it is this thread's own, the
-  // error says so of the object, which `name` calls "a VM".
+  // Throws UserError if the object is in use already: with the text `rule` if another thread uses it. If the
+  // calling thread itself uses it, the message says that the object, which `name` describes ("a VM"), was
+  // called from within itself.
   InUse(BusyFlag& flag, std::string_view name, std::string_view rule) : flag_(flag) {
     std::thread::id user;
     if (flag.user_.compare_exchange_strong(user, std::this_thread::get_id(), std::memory_order_acquire))

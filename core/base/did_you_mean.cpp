@@ -10,7 +10,8 @@ namespace plexaura {
 
 namespace {
 
-// Optimal string alignment distance, by rows of a table: row i holds the distances of a's first i letters.
+// Returns the optimal string alignment distance. It is computed by rows of a table, in which row i has the
+// distances of a's first i letters to all beginnings of b.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> above(b.size() + 1);
@@ -44,7 +45,7 @@ std::string nearest(std::string_view name, std::span<const std::string> known) {
   std::string best;
   std::size_t fewest = 0;
   for (const std::string& candidate : known) {
-    // Lengths that differ by more than this need more edits than are allowed.
+    // If the lengths differ by more than this, more edits are needed than are allowed.
     const std::size_t allowed = std::max<std::size_t>(candidate.size() / 3, 1);
     if (name.size() > candidate.size() + allowed || candidate.size() > name.size() + allowed) continue;
     const std::size_t edits = edits_between(name, candidate);

@@ -2,7 +2,7 @@
 
 namespace plexaura {
 
-// Out of line, so that the type information of each class exists once, here, for every shared object.
+// Defined here, so that the type information of each class exists once, for all shared objects.
 Error::~Error() = default;
 UserError::~UserError() = default;
 DeviceError::~DeviceError() = default;

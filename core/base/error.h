@@ -8,14 +8,14 @@
 
 namespace plexaura {
 
-// Every error of Plexaura says who can mend it: the user (a wrong shape, a wrong key, a missing file), the
-// device (out of memory, a failed kernel, a lost rank) or us (a broken invariant). The text of each is one
-// sentence that names the place, what was found, the rule, and what to do.
+// The base of all errors of Plexaura. The class says who can correct it: the user (a wrong shape, a wrong
+// key, a missing file), the device (out of memory, a failed kernel, a lost rank), or the developers (a broken
+// invariant). The text is one sentence that names the place, what is wrong, the rule, and what to do.
 class PLEXAURA_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   ~Error() override;
-  // What a program that ends with this error returns to the shell: 2 for the user's mistake, 1 otherwise.
+  // Returns the exit status of a program that ends with this error: 2 for an error of the user, otherwise 1.
   virtual int exit_status() const noexcept { return 1; }
 };
 
@@ -38,13 +38,13 @@ class PLEXAURA_API InternalError : public Error {
   ~InternalError() override;
 };
 
-// Mixed into the error of a device that has less memory than it was asked for, so that who knows what the memory was for
-// can say that instead of general advice.
+// Added to the error of a device that has less memory than was requested. A caller that knows what the memory
+// was for can replace the general advice by that.
 class PLEXAURA_API OutOfMemory {
  public:
   explicit OutOfMemory(std::string fact) : fact_(std::move(fact)) {}
   virtual ~OutOfMemory();
-  // The error's text without advice.
+  // Returns the error's text without advice.
   const std::string& fact() const noexcept { return fact_; }
 
  private:

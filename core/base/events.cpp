@@ -11,7 +11,7 @@ namespace {
 std::atomic<EventSink*> sink = nullptr;
 thread_local const EventSpan* innermost = nullptr;
 
-// The waits of a thread. One may contain another.
+// Measures how long a thread waits. Waits may be nested.
 struct Waits {
   int depth = 0;
   double began = 0;

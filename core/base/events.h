@@ -7,31 +7,32 @@
 
 namespace plexaura {
 
-// What a process tells about itself, for whoever asks from outside what it does, or did last. The numbers stand in
-// files: see training/files/event_file.h.
+// What a process is doing, for tools that observe it from outside. Files store the numbers: see
+// training/files/event_file.h. The comments name the event's number and text where it has them.
 enum class EventKind : std::uint32_t {
-  start = 1,  // of the process
-  ready = 2,  // all ranks have come together; the number of ranks
-  step = 3,   // begins; its number
-  data = 4,   // waits for samples
-  phase = 5,  // works alone, and other ranks may have to wait for it; what it does
-  wait = 6,   // is in a call of all ranks, or waits for another rank; its name. Counts into seconds_waited()
-  back = 7,   // one of the last three has ended; kind and text of the one around it
-  saved = 8,  // a checkpoint was saved; the updates so far
-  error = 9,  // ends with an error that this rank reports; exit status, sentence
-  echo = 10,  // ends with an error that another rank reports; exit status, sentence
-  lost = 11,  // ends because ranks were lost; the first of them, sentence
-  signal = 12,    // is asked to end; the signal
-  exit = 13,      // somebody has called exit(); its argument
+  start = 1,      // the process has started
+  ready = 2,      // all ranks are connected; the number of ranks
+  step = 3,       // a step begins; its number
+  data = 4,       // waits for samples
+  phase = 5,      // works alone, and other ranks may have to wait for it; text: the work
+  wait = 6,       // is in a call of all ranks, or waits for a rank; text: its name. See seconds_waited()
+  back = 7,       // data, phase or wait has ended; kind and text of the event around it
+  saved = 8,      // a checkpoint was saved; the number of updates so far
+  error = 9,      // ends with an error that this rank reports; exit status, sentence
+  echo = 10,      // ends with an error that another rank reports; exit status, sentence
+  lost = 11,      // ends because ranks were lost; the first of them, sentence
+  signal = 12,    // was asked to end by a signal; the signal's number
+  exit = 13,      // exit() was called; its argument
   end = 14,       // the work is done; exit status
-  paused = 15,    // the process has not run; for how many seconds
-  bucket = 16,    // of gradients: its number, the tensors in it
-  survived = 17,  // goes on although ranks have died; how many are left, with the spares; sentence
-  spare = 18,     // 1: waits outside the training for a rank to die; 0: has taken the place of one
-  serves = 19     // from now on keeps the weights or sums for the others, and makes no steps of its own
+  paused = 15,    // the process did not run for a while; for how many seconds
+  bucket = 16,    // of gradients; its number, and the tensors in it
+  survived = 17,  // continues although ranks have died; how many are left, spares included; sentence
+  spare = 18,     // 1: waits as a spare for a rank to die; 0: has taken a dead rank's place
+  serves = 19     // from now on stores weights or sums for other ranks, and makes no steps itself
 };
 
-// Where events go. May be called from any thread, and from a signal handler: neither locks nor allocates.
+// Receives events. Any thread may call event(), and so may a signal handler, so it neither locks nor
+// allocates.
 class PLEXAURA_API EventSink {
  public:
   virtual ~EventSink();
@@ -43,11 +44,11 @@ PLEXAURA_API void send_events_to(EventSink* sink) noexcept;
 
 PLEXAURA_API void tell_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;
 
-// How long this thread has been in spans of the kind `wait`, but those that still last: what records of epochs call
-// waited_share.
+// Returns the seconds that this thread has spent in completed spans of the kind `wait`. The records of epochs
+// report them as waited_share.
 PLEXAURA_API double seconds_waited() noexcept;
 
-// While one lives, spans of this thread that begin tell no events; waits are counted all the same.
+// While one lives, new spans of this thread send no events. Waits are counted as usual.
 class PLEXAURA_API EventSilence {
  public:
   EventSilence() noexcept;
@@ -59,7 +60,7 @@ class PLEXAURA_API EventSilence {
   bool outer_;
 };
 
-// While one lives, this thread does what it says. `text` has to live as long.
+// Says that this thread does what `kind` and `text` describe while the span lives. `text` must live as long.
 class PLEXAURA_API EventSpan {
  public:
   EventSpan(EventKind kind, std::string_view text) noexcept;

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// A descriptor of the operating system, of a file or a socket, closed with the object; below 0 where there is none. One
-// thread at a time moves or closes it.
+// Owns a file descriptor of the operating system, of a file or a socket, and closes it at its end; below 0 if
+// there is none. Only one thread at a time may move or close it.
 class PLEXAURA_API FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -16,7 +16,7 @@ class PLEXAURA_API FileDescriptor {
 
   int number() const { return number_; }
   bool is_there() const { return number_ >= 0; }
-  // Closes now; false (with errno set) where the system reports that earlier writes were lost.
+  // Closes it now. Returns false, with errno set, if the system reports that earlier writes were lost.
   bool close();
 
  private:

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-// What a group's files are called, and in memory.stat what it holds of files.
+// The names of a control group's files, and the entries of memory.stat that count pages of files.
 struct GroupFiles {
   const char* limit;
   const char* usage;
@@ -26,7 +26,7 @@ constexpr GroupFiles version_1{"memory.limit_in_bytes", "memory.usage_in_bytes",
                                "total_active_file"};
 constexpr GroupFiles version_2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
-// A file that is not there or holds a word sets no limit.
+// Returns nothing if the file does not exist or has a word instead of a number: then there is no limit.
 std::optional<std::size_t> number_in(const fs::path& file) {
   std::size_t number = 0;
   std::ifstream stream(file);
@@ -34,7 +34,7 @@ std::optional<std::size_t> number_in(const fs::path& file) {
   return std::nullopt;
 }
 
-// The sum of the numbers behind these words, which begin a line each.
+// Returns the sum of the numbers that follow these words at the beginnings of lines.
 std::size_t sum_of_lines(const fs::path& file, std::initializer_list<std::string_view> words) {
   std::ifstream stream(file);
   std::size_t sum = 0;
@@ -72,7 +72,8 @@ GroupMemory memory_of_own_groups() {
   return memory_of_groups(groups.str(), "/sys/fs/cgroup");
 }
 
-// The least of what a group says and what the system says, in kibibytes, of itself.
+// Returns the smaller of the control groups' number and the system's own, the sum of these lines of
+// /proc/meminfo, in KiB there.
 std::size_t least(std::optional<std::size_t> of_groups, std::initializer_list<std::string_view> words) {
   const std::size_t of_system = 1024 * sum_of_lines("/proc/meminfo", words);
   return std::min(of_groups.value_or(unlimited), of_system == 0 ? unlimited : of_system);

@@ -9,21 +9,23 @@
 
 namespace plexaura {
 
-// Bytes that all processes of this machine, or of the container that they run in, may have together: its memory, or
-// less where a control group limits them. The largest number where the system does not say.
+// Returns the bytes of memory that all processes of this machine, or of their container, may use together:
+// all of its memory, or less if a control group limits it. Returns the largest number if the system does not
+// report it.
 PLEXAURA_API std::size_t machine_memory();
 
-// Of these, what this process could still be given, swap included, without any process being killed for it.
+// Returns how many of these bytes this process can still get, swap included, before the system kills a
+// process.
 PLEXAURA_API std::size_t available_memory();
 
-// Of the control groups that hold a process, and of those that contain these.
+// The memory limits of the control groups of a process, and of the groups around these.
 struct GroupMemory {
-  std::optional<std::size_t> limit;      // the least limit; nothing where there is none
+  std::optional<std::size_t> limit;      // the smallest limit; empty if there is none
   std::optional<std::size_t> available;  // the least that a limit leaves; pages of files count as free
 };
 
-// `groups`: the process's /proc/PID/cgroup; `root`: where version 2 of the groups, or the folder `memory` of
-// version 1, is found.
+// `groups` is the text of the process's /proc/PID/cgroup. `root` is the folder of version 2 of the control
+// groups, or the folder `memory` of version 1.
 PLEXAURA_API GroupMemory memory_of_groups(const std::string& groups, const std::filesystem::path& root);
 
 }  // namespace plexaura

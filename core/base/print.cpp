@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-// In ASCII, or among the control characters behind it, which are C2 80 to C2 9F in UTF-8.
+// True for control characters of ASCII, and for those that follow ASCII in Unicode, C2 80 to C2 9F in UTF-8.
 bool is_control(std::string_view character) {
   const auto last = static_cast<unsigned char>(character.back());
   if (character.size() == 1) return last < 0x20 || last == 0x7f;
@@ -47,7 +47,7 @@ std::string printable(std::string_view text) {
 void print_error(std::string_view line) noexcept {
   try {
     write(stderr, printable(line) + "\n");
-  } catch (const std::exception&) {  // there is no memory for another text
+  } catch (const std::exception&) {  // no memory for another text
     write(stderr, line);
   }
 }

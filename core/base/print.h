@@ -7,16 +7,15 @@
 
 namespace plexaura {
 
-// The text with every control character, and every byte that is no UTF-8, in the notation \x1b, as a file's name
-// may hold them: a terminal shows it as it is, on one line.
+// Returns the text with all control characters, and all bytes that are not UTF-8, replaced by \x1b and the
+// like. A terminal shows the result as it is, on one line, even if it contains the name of a file.
 PLEXAURA_API std::string printable(std::string_view text);
 
-// Writes a line to the standard error output. Where that is closed or full nobody can be told: the line is
-// lost, and the program goes on.
+// Writes a line to standard error. If that is closed or full, the line is lost, and the program continues.
 PLEXAURA_API void print_error(std::string_view line) noexcept;
 
-// Writes a text to the standard output, and does not return before the system has it. Throws UserError where
-// it cannot be written.
+// Writes a text to standard output, and returns after the system has taken it. Throws UserError if it cannot
+// be written.
 PLEXAURA_API void print_output(std::string_view text);
 
 }  // namespace plexaura

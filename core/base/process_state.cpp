@@ -7,7 +7,8 @@
 
 namespace plexaura {
 
-// Behind the number of the process stands its name in brackets, which may hold spaces and brackets itself.
+// The process's number is followed by its name in brackets, and the name itself may contain spaces and
+// brackets.
 ProcessState process_state(int process) {
   std::string stat;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat, '\0');

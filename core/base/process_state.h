@@ -6,10 +6,12 @@
 
 namespace plexaura {
 
-// What Linux tells of a process of this machine (proc(5)).
+// Linux's data on a process of this machine, from proc(5).
 struct ProcessState {
-  char letter = '?';       // R, S, D, T, Z ...; '?' where there is no such process
-  std::int64_t start = 0;  // in ticks since the machine has started: the number of a process is used again
+  char letter = '?';  // R, S, D, T, Z ...; '?' if there is no such process
+  // The start of the process in clock ticks since the machine started. It distinguishes processes that had
+  // the same number.
+  std::int64_t start = 0;
 };
 
 PLEXAURA_API ProcessState process_state(int process);

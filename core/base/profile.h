@@ -14,19 +14,19 @@
 
 namespace plexaura {
 
-// Times of instructions, communication and data loading, written as a Chrome/Perfetto trace. Thread-safe.
-// Recording an event may allocate: a profiled run is not an allocation-free one.
+// Times of instructions, communication and data loading, for a Chrome or Perfetto trace. Thread-safe.
+// Recording an event may allocate memory.
 class PLEXAURA_API Profile {
  public:
-  // Microseconds since the profile was made.
+  // Returns the microseconds since the profile was made.
   double now() const;
-  // `detail` is shown beside the event: shapes, GFLOP/s, GB/s.
+  // The trace shows `detail` beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
-  // By how many microseconds this profile was made after another one, in whose times events() is to tell.
+  // Sets how many microseconds later this profile began than another one, to whose times events() converts.
   void begin_after(double microseconds) { later_ = microseconds; }
-  // All events as JSON, a line each, for a TraceFile. `rank`: where they happened.
+  // Returns all events as JSON, one on each line, for a TraceFile. `rank` is the rank where they happened.
   std::string events(int rank = 0) const;
-  // Counts an event for which there was no memory; events() then says how many there were.
+  // Counts an event that is lost for lack of memory. events() reports how many were lost.
   void miss() noexcept { ++missing_; }
 
  private:
@@ -45,24 +45,25 @@ class PLEXAURA_API Profile {
   std::atomic<std::int64_t> missing_ = 0;
 };
 
-// A trace, written from what Profile::events() gives on each rank.
+// A trace file, written from the events() of each rank's profile.
 class PLEXAURA_API TraceFile {
  public:
-  explicit TraceFile(std::string path);  // UserError where it cannot be created
-  // The events of the next rank, which may come in several pieces.
+  explicit TraceFile(std::string path);  // UserError if the file cannot be created
+  // Begins the events of the next rank. They may be written in several pieces.
   void begin_rank();
   void write(std::string_view piece);
-  void finish();  // UserError where anything could not be written
+  void finish();  // UserError if anything could not be written
 
  private:
   std::string path_;
   std::ofstream file_;
   bool has_ranks_ = false;
-  int error_ = 0;  // the first one of writing
+  int error_ = 0;  // the first errno of a failed write
 };
 
-// An event from its construction to its end, where there is memory for it. Does nothing, and allocates nothing,
-// without a profile. `name` and `category` must outlive it. `number`, of a bucket, say, and `bytes` are its detail.
+// Records an event that lasts from its construction to its destruction. Without a profile it does nothing and
+// allocates nothing; without memory the event is lost. `name` and `category` must outlive it. `number` (of a
+// bucket, for example) and `bytes` become the event's detail.
 class PLEXAURA_API ProfileSpan {
  public:
   ProfileSpan(Profile* profile, std::string_view name, std::string_view category,

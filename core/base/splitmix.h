@@ -4,11 +4,11 @@
 
 namespace plexaura {
 
-// What SplitMix64 adds for each number (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// The number that SplitMix64 adds in each step (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
 // Generators", 2014).
 constexpr std::uint64_t splitmix_step = 0x9e3779b97f4a7c15U;
 
-// And its finaliser: a bijection that scatters a counter.
+// The finaliser of SplitMix64, a bijection that scatters a counter.
 constexpr std::uint64_t splitmix_scatter(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;

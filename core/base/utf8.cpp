@@ -10,7 +10,7 @@ std::size_t utf8_length(std::string_view text) {
   if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Longer than it need be, half of a UTF-16 pair, or beyond the last character.
+  // Refuses encodings longer than necessary, halves of UTF-16 pairs, and codes beyond the last character.
   const bool is_none = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
                        (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90);
   return is_none ? 0 : length;

@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// A plan with the tables of its conversions.
+// A plan, and the tables for its conversions of layouts.
 struct Compiled {
   explicit Compiled(RegionPlan region) : plan(std::move(region)) {
     for (const auto& step : plan.before) before.emplace_back(step.from, step.to, step.type);

@@ -8,21 +8,23 @@
 
 namespace plexaura {
 
-// A family of CPU kernels: oneDNN, fused elementwise chains, ... The CPU backend asks its sources in order.
-// Their functions mean what those of Backend mean; kernels are cached by the backend, so Candidate::make may
-// take its time. Launches run on host addresses, are done when run() returns, and use the OpenMP threads.
+// A family of CPU kernels, such as those of oneDNN or our own elementwise loops. The CPU backend queries its
+// sources in order. The functions have the same meaning as those of Backend. The backend caches kernels, so
+// Candidate::make may be slow. Launches run on host addresses, are done when run() returns, and use the
+// OpenMP threads.
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
 
-  // Regions of more than one node that end at `last`, the preferred first.
+  // Returns the regions of more than one node that end at `last`, preferred ones first.
   virtual std::vector<Region> match(const Graph& /*graph*/, NodeId /*last*/, const Uses& /*uses*/) const {
     return {};
   }
 
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 
-  // What the calling thread does with denormals while a kernel runs. Kernels that multiply a lot of float32 may flush them.
+  // Says whether the calling thread keeps or flushes denormals while a kernel of this source runs. Kernels
+  // with many multiplications of float32 may flush them.
   virtual Denormals denormals() const { return Denormals::kept; }
 };
 

@@ -68,7 +68,8 @@ class Planner {
     }
   }
 
-  // Values made inside: straight to their output where that is plain row-major memory, else to the workspace.
+  // Places the results of nodes: in their output if that is read and row-major, otherwise in the workspace if
+  // any node or output needs them.
   void place_results() {
     for (const NodeId node : region_.nodes)
       for (std::uint32_t i = 0; i < query_.graph.record(node).types.size(); ++i) {
@@ -103,7 +104,7 @@ class Planner {
     plan_.calls.push_back(std::move(call));
   }
 
-  // From the row-major scratch of an output to the output itself.
+  // Adds the conversion of an output's row-major copy in the workspace to the output itself.
   void give_back(std::size_t output) {
     const Value value = region_.outputs[output];
     const TensorType& type = query_.type(value);
@@ -116,7 +117,7 @@ class Planner {
   const Region& region_;
   const std::vector<Layout>& input_layouts_;
   const std::vector<Layout>& output_layouts_;
-  std::map<Value, Spot> spots_;  // row-major
+  std::map<Value, Spot> spots_;  // places of row-major values
   RegionPlan plan_;
 };
 

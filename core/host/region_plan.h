@@ -8,13 +8,12 @@
 
 namespace plexaura {
 
-// How the host kernels of a region's nodes compute it one after another: what is converted to row-major
-// before, which kernel is called on what, what is converted back. A plan without addresses, the same for all
-// launches.
+// A plan for host kernels to compute a region's nodes one after another: the conversions to row-major, the
+// calls of kernels, and the conversions back. It has no addresses, so all launches share it.
 struct RegionPlan {
   enum class Space : std::uint8_t { nowhere, input, output, workspace };
 
-  // Where a value lies: the number of an input or output of the region, or an offset in the workspace.
+  // A place of a value: the index of an input or output of the region, or an offset in the workspace.
   struct Spot {
     Space space = Space::nowhere;
     std::size_t at = 0;
@@ -43,8 +42,8 @@ struct RegionPlan {
   std::size_t workspace = 0;  // bytes
 };
 
-// For regions of ops that have host kernels, and for a reorder. `inputs` and `outputs` are the layouts of the
-// boundary.
+// Makes a plan for a reorder, or for a region of ops that have host kernels. `inputs` and `outputs` are the
+// layouts of the region's inputs and outputs.
 RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
                        const std::vector<Layout>& outputs);
 

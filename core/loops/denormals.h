@@ -6,8 +6,8 @@
 
 namespace plexaura {
 
-// What the arithmetic of a thread does with denormal numbers: it keeps them, or takes and gives zero for them, since they
-// may cost a hundred times as much. A thread begins with what the thread that starts it does.
+// How the arithmetic of a thread treats denormal numbers: it keeps them, or replaces them by zero, since they
+// may take a hundred times as long. A new thread starts with the setting of the thread that started it.
 enum class Denormals { kept, flushed };
 
 #if defined(__SSE__)
@@ -17,7 +17,7 @@ inline Denormals denormals_here() {
   return (_mm_getcsr() & flushing_bits) == flushing_bits ? Denormals::flushed : Denormals::kept;
 }
 
-// Until the scope ends, this thread does with denormal numbers what is wanted. Then it does what it did before.
+// Sets how this thread treats denormals, and restores the earlier setting at its end.
 class DenormalScope {
  public:
   explicit DenormalScope(Denormals wanted) : before_(_mm_getcsr() & flushing_bits) {
@@ -45,8 +45,8 @@ class DenormalScope {
 };
 #endif
 
-// The OpenMP threads that the calling thread has or starts flush from now on, as a library's kernels expect. To be called
-// where the calling thread flushes. Costs next to nothing the second time.
+// Makes the OpenMP threads that the calling thread has or starts flush denormals from now on, as a library's
+// kernels expect. The calling thread must flush them already. A repeated call costs almost nothing.
 void flush_in_workers();
 
 }  // namespace plexaura

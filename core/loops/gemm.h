@@ -7,8 +7,8 @@
 
 namespace plexaura::portable {
 
-// One tile of a matrix product: the inner part of matmul and of the convolutions. It lies on the stack, takes
-// its operands through functions that load (and convert, and gather) a piece at a time, and adds up in the
+// One tile of a matrix product, which matmul and the convolutions use. It is allocated on the stack. It reads
+// its operands through functions that load, convert and gather a piece at a time, and adds terms up in the
 // order of k.
 template <class Sum>
 class GemmTile {
@@ -16,7 +16,7 @@ class GemmTile {
   static constexpr std::int64_t rows = 32;
   static constexpr std::int64_t columns = 32;
 
-  // The operands of `product`, as in gemm() below.
+  // The parameters have the same meaning as those of gemm() below.
   template <class LoadA, class LoadB, class Store>
   void run(std::int64_t product, std::int64_t row, std::int64_t height, std::int64_t column,
            std::int64_t width, std::int64_t inner, const LoadA& load_a, const LoadB& load_b,
@@ -39,7 +39,7 @@ class GemmTile {
  private:
   static constexpr std::int64_t depth = 64;
 
-  // Four products at a time for each element of a row of the tile.
+  // Adds four products at a time to each element of a row of the tile.
   void add_products(std::int64_t count, Sum* sum) const {
     std::int64_t k = 0;
     for (; k + 4 <= count; k += 4) {
@@ -59,7 +59,7 @@ class GemmTile {
   alignas(64) Sum a_[depth];
 };
 
-// `products` independent matrix products of rows x inner by inner x columns.
+// Computes `products` independent matrix products of rows x inner by inner x columns.
 //   load_a(product, row, k, count, dst): the elements (row, k), (row, k + 1), ... of the left operand
 //   load_b(product, k, column, count, dst): the elements (k, column), (k, column + 1), ... of the right one
 //   store(product, row, column, count, src): a piece of a row of the result

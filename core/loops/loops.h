@@ -11,9 +11,9 @@
 
 namespace plexaura::portable {
 
-// Calls body(i) for i in [0, count), which must be independent of each other, on several threads where that
-// pays: `cost` is about how many elementary operations one call takes. Results are the same for any number of
-// threads, which all do with denormals what the calling one does.
+// Calls body(i) for i in [0, count), on several threads if that is faster. The calls must not depend on each
+// other. `cost` is the approximate number of elementary operations of one call. Results are the same for any
+// number of threads. All threads treat denormals as the calling thread does.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t cost, const Body& body) {
 #ifdef _OPENMP
@@ -40,9 +40,9 @@ void parallel_pieces(std::int64_t count, std::int64_t cost, const Body& body) {
                [&](std::int64_t i) { body(i * piece, std::min(count, (i + 1) * piece)); });
 }
 
-// A walk over the elements of a row-major shape, together with several operands that lie behind it by a
-// stride per axis (0 where an operand is broadcast). Neighbouring axes are merged where all operands allow,
-// so that inner runs are long. Nothing is allocated.
+// A walk over the elements of a row-major shape and, in step with them, over several operands. Each operand
+// has a stride for each axis, 0 if it is broadcast along it. Neighbouring axes are merged if all operands
+// allow it, so that inner runs are long. Allocates nothing.
 template <std::size_t operands>
 class StridedWalk {
  public:
@@ -50,8 +50,8 @@ class StridedWalk {
 
   explicit StridedWalk(std::int64_t elements) : elements_(elements) {}
 
-  // Adds an axis behind the others; all extents together make up `elements`. `strides` has one entry per
-  // operand.
+  // Adds an axis after the others. The product of all extents must be `elements`. `strides` has one entry for
+  // each operand.
   void add_axis(std::int64_t extent, const Offsets& strides) {
     if (extent == 1) return;
     if (rank_ > 0 && merges(extent, strides)) {
@@ -67,11 +67,11 @@ class StridedWalk {
   }
 
   std::int64_t elements() const { return elements_; }
-  // Of each operand along a run.
+  // Returns the stride of each operand along a run.
   Offsets run_strides() const { return rank_ == 0 ? Offsets{} : strides_[rank_ - 1]; }
 
-  // Calls body(first, offsets, length) for runs along the innermost axis that make up the elements [begin,
-  // end).
+  // Calls body(first, offsets, length) for runs along the innermost axis, which together are the elements
+  // [begin, end).
   template <class Body>
   void runs(std::int64_t begin, std::int64_t end, const Body& body) const {
     if (begin >= end) return;
@@ -122,20 +122,20 @@ class StridedWalk {
   std::array<Offsets, max_rank> strides_{};
 };
 
-// Elements to step over in a row-major value of this shape for one step along the axis.
+// Returns the number of elements between two neighbours along the axis in a row-major value of this shape.
 inline std::int64_t stride_of(const Shape& shape, std::int64_t axis) {
   std::int64_t stride = 1;
   for (std::int64_t behind = axis + 1; behind < shape.rank(); ++behind) stride *= shape[behind];
   return stride;
 }
 
-// The stride of an operand along an axis of the shape that it is broadcast to.
+// Returns the stride of an operand along an axis of the shape that it is broadcast to.
 inline std::int64_t broadcast_stride(const Shape& operand, const Shape& result, std::int64_t axis) {
   const std::int64_t own = axis - (result.rank() - operand.rank());
   return own < 0 || operand[own] == 1 ? 0 : stride_of(operand, own);
 }
 
-// The walk over a result whose operands are broadcast to it.
+// Returns the walk over a result and operands that are broadcast to it.
 template <class... Shapes>
 StridedWalk<sizeof...(Shapes)> broadcast_walk(const Shape& result, const Shapes&... shapes) {
   StridedWalk<sizeof...(Shapes)> walk(result.elements());

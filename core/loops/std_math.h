@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// The functions that the functors of core/ops/functors.h ask for, from the standard library.
+// The functions that the functors of core/ops/functors.h call, from the standard library.
 struct StdMath {
   template <class T>
   static T abs(T x) {

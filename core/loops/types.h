@@ -13,15 +13,16 @@ namespace plexaura::portable {
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 
-// What an element is computed in: 16-bit floats in float, all others in their own type.
+// The type in which single elements are computed: float for 16-bit floats, and the element's own type for all
+// others.
 template <class T>
 using Compute = std::conditional_t<is_half<T>, float, T>;
 
-// What many products are added up in: 16-bit floats in float, wider floats in double.
+// The type in which many products are added up: float for 16-bit floats, and double for wider floats.
 template <class T>
 using Products = std::conditional_t<is_half<T>, float, double>;
 
-// What many elements are added up in: floats in double, integers modulo 2^64.
+// The type in which many elements are added up: double for floats. Integers are added up modulo 2^64.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
@@ -33,7 +34,8 @@ bool is_nan(T value) {
     return std::isnan(static_cast<Compute<T>>(value));
 }
 
-// Calls f(std::type_identity<T>{}) for a floating dtype. The shape rules have refused all others.
+// Calls f(std::type_identity<T>{}) for a floating dtype. Other dtypes do not occur, because the ops' shape
+// rules refuse them.
 template <class F>
 void dispatch_floating(DType dtype, F&& f) {
   dispatch(dtype, [&](auto type) {
