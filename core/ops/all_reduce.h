@@ -5,12 +5,12 @@
 
 namespace plexaura {
 
-// The sum of x over all ranks, on every rank. Every rank must run it equally often and in the same order.
-// float64, float32, int64. The loss of a distributed run is the sum of the ranks' losses, so its gradient is
-// the sum of the ranks' cotangents.
+// The sum of x over all ranks, on every rank. All ranks must run it equally often and in the same order.
+// float64, float32, int64. The loss of a distributed run is the sum of the ranks' losses, so the gradient of
+// x is the sum of the ranks' gradients of the result.
 //
-// It does not stand in ops.def, for it needs no kernel: the VM runs it at a host point through the Collective that
-// it was given. A backend whose library sums over ranks by itself may offer one.
+// The op is not in ops.def, since it needs no kernel: the VM runs it at a host point, with the Collective
+// that it was given. A backend whose library sums over ranks by itself may offer a kernel.
 PLEXAURA_API Node all_reduce_sum(Operand x);
 
 }  // namespace plexaura

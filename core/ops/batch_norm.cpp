@@ -31,7 +31,7 @@ void require_image(const TensorType& x) {
                                 x.shape.rank()));
 }
 
-// x and those of the inputs that have one element per channel.
+// Checks x, and the inputs that must have one element per channel.
 void require_channels(const TensorType& x, std::span<const TensorType> by_channel) {
   require_image(x);
   const TensorType expected = type_of_statistics(x);
@@ -58,10 +58,10 @@ Node sum_by_channel(const Node& x) {
 
 Node wide(const Node& x) { return x ? cast(x, dtype_of_statistics(x.dtype())) : Node(); }
 
-// a + b, where an empty node is 0.
+// a + b, where an empty node stands for 0.
 Node plus(const Node& a, const Node& b) { return a && b ? a + b : (a ? a : b); }
 
-// What second derivatives are made of: x in the statistics' dtype, less the mean.
+// x - mean in the dtype of the statistics, which the second derivatives use.
 Node centred(const Node& x, const Node& mean) { return wide(x) - by_channel(mean, x.shape()); }
 
 Node cube(const Node& x) { return x * square(x); }
@@ -99,10 +99,11 @@ class NormaliseGrad final : public OpOf<NormaliseGrad> {
     return {inputs[0], inputs[1], inputs[1], inputs[1], inputs[1]};
   }
 
-  // With c = x - mean, s = scale, r = inverse, g = grad_out, S = sum(g) and T = sum(g c) the outputs are g s r, r T,
-  // S, -s r S and s T. Against cotangents u, v, w, m and q of these, with k = v r + q s:
-  //   to g: u s r + k c + w - m s r;   to x: k g;   to mean: -k S;
-  //   to s: r sum(u g) - m r S + q T;   to r: s sum(u g) + v T - m s S.
+  // With c = x - mean, s = scale, r = inverse, g = grad_out, S = sum(g) and T = sum(g c), the outputs are g s
+  // r, r T, S, -s r S and s T. If u, v, w, m and q are their gradients, and k = v r + q s, the gradients of
+  // the inputs are
+  //   g: u s r + k c + w - m s r;   x: k g;   mean: -k S;
+  //   s: r sum(u g) - m r S + q T;   r: s sum(u g) + v T - m s S.
   std::vector<Node> vjp(const VjpRequest& request) const override {
     const Shape& shape = request.inputs[0].shape();
     const Node c = centred(request.inputs[0], request.inputs[2]);
@@ -144,7 +145,8 @@ class MomentsGrad final : public OpOf<MomentsGrad> {
     return {inputs[0]};
   }
 
-  // With c = x - mean, r = inverse, p = grad_mean, q = grad_inverse, the output (p - c r^3 q) / n and its cotangent u.
+  // c = x - mean, r = inverse, p = grad_mean, q = grad_inverse. The output is (p - c r^3 q) / n, and u is its
+  // gradient.
   std::vector<Node> vjp(const VjpRequest& request) const override {
     const Node& x = request.inputs[0];
     const Node c = centred(x, request.inputs[1]);
@@ -173,7 +175,7 @@ std::vector<TensorType> Moments::infer(std::span<const TensorType> inputs) const
   return std::vector<TensorType>(3, type_of_statistics(inputs[0]));
 }
 
-// The variance is inverse^-2 - epsilon: its cotangent is one of the inverse.
+// The variance is inverse^-2 - epsilon, so its gradient is converted to a gradient of the inverse.
 std::vector<Node> Moments::vjp(const VjpRequest& request) const {
   const Node& inverse = request.outputs[2];
   const auto or_zero = [&](const Node& grad) {
@@ -250,7 +252,7 @@ struct Channels {
 
   std::int64_t count() const { return samples * run; }
 
-  // Calls body(element) for all elements of a channel.
+  // Calls body(element) for the index of each element of a channel.
   template <class Body>
   void for_each(std::int64_t channel, const Body& body) const {
     for (std::int64_t n = 0; n < samples; ++n) {
@@ -264,7 +266,7 @@ struct Channels {
   std::int64_t run = 1;
 };
 
-// What has one element per channel.
+// The type of values with one element per channel.
 template <class T>
 using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -278,7 +280,7 @@ void store(const HostView& view, std::int64_t channel, double value) {
   if (view.data != nullptr) view.as<Statistic<T>>()[channel] = static_cast<Statistic<T>>(value);
 }
 
-// Mean and variance.
+// Returns mean and variance.
 template <class T>
 std::pair<double, double> moments_of(const Channels& of, const T* src, std::int64_t channel) {
   if (of.count() == 0) return {0, 0};

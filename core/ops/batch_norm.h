@@ -7,10 +7,11 @@
 
 namespace plexaura {
 
-// Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) in two ops: the moments of each channel of x
-// [N, C, ...] (two to four axes) over all other axes, and bringing x to mean 0 and variance 1 by moments that are
-// given. What stands between them says of whom the moments are: of this batch, of all ranks' or of a run.
-// Whatever has one element per channel is [C], of x's dtype, or float32 for a 16-bit x.
+// Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) as two ops. The first computes the moments of
+// each channel of x [N, C, ...] (two to four axes) over all other axes. The second brings x to mean 0 and
+// variance 1 with given moments. Ops between the two may change the moments, for example to those of all
+// ranks or of a whole run. Values with one element per channel are [C], of x's dtype, or float32 for a 16-bit
+// x.
 
 struct BatchNormOptions {
   double epsilon = 1e-5;  // above 0
@@ -23,10 +24,10 @@ struct MomentsResult {
   Node inverse;   // 1 / sqrt(variance + epsilon)
 };
 
-// All [C]. Over no elements at all mean and variance are 0.
+// The moments of x, all [C]. If there are no elements, mean and variance are 0.
 PLEXAURA_API MomentsResult moments(Operand x, BatchNormOptions options = {});
 
-// scale (x - mean) inverse + shift, of x's type; the others are [C].
+// scale (x - mean) inverse + shift, of x's type. All arguments but x are [C].
 PLEXAURA_API Node normalise(Operand x, Operand scale, Operand shift, Operand mean, Operand inverse);
 
 struct BatchNormResult {
@@ -35,16 +36,17 @@ struct BatchNormResult {
   Node variance;  // of the batch, biased, [C]
 };
 
-// Batch normalisation in training: normalise() by the batch's own moments.
+// Batch normalisation for training: normalise() with the batch's own moments.
 PLEXAURA_API BatchNormResult batch_norm(Operand x, Operand scale, Operand shift,
                                         BatchNormOptions options = {});
 
-// For a graph to train with: throws UserError for the first batch_norm() over one element per channel. That element is
-// its own mean, so that the output is the shift, whatever x is, and nothing before it would be trained. `remedy` ends
-// the sentence. Moments that are not normalised by as they are, as those that ranks join, are not looked at.
+// Checks a graph that is to be trained. Throws UserError for the first batch_norm() over one element per
+// channel: that element is its own mean, so the output is the shift, whatever x is, and nothing before it
+// would be trained. `remedy` is the end of the error's sentence. Moments that other ops change before
+// normalise(), such as sums over ranks, are not checked.
 PLEXAURA_API void check_batch_norms(const Graph& graph, std::string_view remedy);
 
-// The same formula with a mean and variance that are given (the running ones).
+// Batch normalisation with a given mean and variance, such as the running ones.
 PLEXAURA_API Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,
                                        Operand variance, BatchNormOptions options = {});
 
@@ -59,8 +61,8 @@ class PLEXAURA_API Moments final : public OpOf<Moments, BatchNormOptions> {
   OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
-// The gradient of moments(): (grad_mean - (x - mean) inverse^3 grad_inverse) / count, of x's type, with count
-// elements in a channel.
+// The gradient of moments() by x, of x's type: (grad_mean - (x - mean) inverse^3 grad_inverse) / count, where
+// count is the number of elements in a channel.
 PLEXAURA_API Node moments_grad(Operand x, Operand mean, Operand inverse, Operand grad_mean,
                                Operand grad_inverse);
 

@@ -12,8 +12,8 @@ namespace {
 
 using namespace portable;
 
-// dst[i] = function(a[i * step_a], b[i * step_b]); steps are mostly 0 or 1, and are then known to the
-// compiler.
+// dst[i] = function(a[i * step_a], b[i * step_b]). Steps are mostly 0 or 1; for these the compiler makes
+// loops with constant steps.
 template <class T, class Result, class Function>
 void run_of(const Function& function, const T* a, std::int64_t step_a, const T* b, std::int64_t step_b,
             Result* dst, std::int64_t length) {
@@ -88,7 +88,7 @@ struct Operands {
   const Node& y;
 };
 
-// y = f(a, b), one dtype, broadcast.
+// y = f(a, b), of one dtype, with broadcasting.
 class BinaryOp final : public FunctionOp {
  public:
   using Vjp = std::function<std::vector<Node>(const Operands& operands, const Node& grad)>;
@@ -118,7 +118,7 @@ class BinaryOp final : public FunctionOp {
  private:
   std::string_view name_;
   Vjp vjp_;
-  bool floating_;  // not for integers
+  bool floating_;  // not defined for integers
   Precision precision_;
 };
 
@@ -164,7 +164,7 @@ class Where final : public OpOf<Where> {
   void compute(const HostCall& call) const;
 };
 
-// The gradient of maximum and minimum for one operand. Operands that are equal share it.
+// The gradient of maximum and minimum for one operand. Equal operands get half of it each.
 Node share_of_chosen(const Node& chosen, const Operands& of, const Node& grad) {
   return where(eq(of.a, of.b), 0.5 * grad, where(chosen, grad, 0));
 }

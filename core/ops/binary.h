@@ -11,25 +11,26 @@ namespace plexaura {
 PLEXAURA_API Node add(Operand a, Operand b);
 PLEXAURA_API Node sub(Operand a, Operand b);
 PLEXAURA_API Node mul(Operand a, Operand b);
-PLEXAURA_API Node div(Operand a, Operand b);  // integers divide towards zero; by zero gives 0
+PLEXAURA_API Node div(Operand a, Operand b);  // integers: rounded towards zero, and 0 for a division by zero
 
 // weight_a * a + weight_b * b. Floating.
 PLEXAURA_API Node weighted_sum(Operand a, double weight_a, Operand b, double weight_b);
 
-// The larger and the smaller one; a NaN in either is the result. Where they are equal each takes half of the
-// gradient.
+// The larger and the smaller of two values. If one is NaN, the result is NaN. Equal operands get half of the
+// gradient each.
 PLEXAURA_API Node maximum(Operand a, Operand b);
 PLEXAURA_API Node minimum(Operand a, Operand b);
-// a to the power of b. Floating. The gradient by b is 0 where a is 0, and that by a where b is 0.
+// a to the power of b. Floating. The gradient by b is 0 where a is 0, and the gradient by a is 0 where b is
+// 0.
 PLEXAURA_API Node pow(Operand a, Operand b);
-// a^b (log a)^order, the derivative of a^b by b of that order, which is 0 wherever a^b is. Floating.
+// a^b (log a)^order: the derivative of a^b by b of this order. It is 0 wherever a^b is. Floating.
 PLEXAURA_API Node pow_log(Operand a, Operand b, int order);
 
 // a * b, but 0 where a is 0, even if b is infinite or NaN. Floating.
 PLEXAURA_API Node mul_no_nan(Operand a, Operand b);
 
-// The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, without
-// loss of digits for any logit. Floating.
+// The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, precise
+// for any logit. Floating.
 PLEXAURA_API Node sigmoid_cross_entropy(Operand logits, Operand targets);
 
 inline Node operator+(Operand a, Operand b) { return add(a, b); }
@@ -37,7 +38,7 @@ inline Node operator-(Operand a, Operand b) { return sub(a, b); }
 inline Node operator*(Operand a, Operand b) { return mul(a, b); }
 inline Node operator/(Operand a, Operand b) { return div(a, b); }
 
-// Comparisons: bool, no gradient.
+// Comparisons. The results are bool, and have no gradient.
 PLEXAURA_API Node eq(Operand a, Operand b);
 PLEXAURA_API Node ne(Operand a, Operand b);
 PLEXAURA_API Node lt(Operand a, Operand b);
@@ -45,10 +46,11 @@ PLEXAURA_API Node le(Operand a, Operand b);
 PLEXAURA_API Node gt(Operand a, Operand b);
 PLEXAURA_API Node ge(Operand a, Operand b);
 
-// a where `condition` (bool), else b; all three broadcast. The gradient is 0 for the one that is not chosen, and stays
-// so only where the ops before have a finite derivative: where(gt(x, 0), sqrt(x), x) has a NaN gradient for x < 0, since
-// 0 times the NaN of sqrt's derivative is NaN. Choose the operand of such an op instead: sqrt(where(gt(x, 0), x, 1)).
-// The losses of losses.h and cross_entropy.h need no such care.
+// a where `condition` (bool) is true, else b; all three broadcast. The operand that is not chosen gets the
+// gradient 0. This gradient remains 0 only if the ops before have a finite derivative: where(gt(x, 0),
+// sqrt(x), x) has a NaN gradient for x < 0, since 0 times the NaN of sqrt's derivative is NaN. To avoid it,
+// choose the operand of such an op instead: sqrt(where(gt(x, 0), x, 1)). The losses of losses.h and
+// cross_entropy.h are safe.
 PLEXAURA_API Node where(Operand condition, Operand a, Operand b);
 
 }  // namespace plexaura

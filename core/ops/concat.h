@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// The parts one behind the other along an axis (negative ones count from the back): concat({a, b}, 1). All of one
-// dtype and rank, and equal along every other axis; a part may be empty.
+// Joins the parts one after another along an axis (negative axes count from the end): concat({a, b}, 1). All
+// parts have the same dtype, rank and extents of all other axes. A part may be empty.
 PLEXAURA_API Node concat(std::vector<Operand> parts, std::int64_t axis);
 
 struct ConcatOptions {

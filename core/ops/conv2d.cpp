@@ -15,7 +15,7 @@ Window2d window_of(const Conv2dOptions& options, Size2d kernel) {
   return {kernel, options.stride, options.padding, options.dilation};
 }
 
-// What x and grad_out have in common with the weights, all of one floating dtype and rank 4.
+// Checks x and weights, or grad_out in place of one of them: both must have one floating dtype and rank 4.
 void require_operands(const TensorType& a, const TensorType& b, const Conv2dOptions& options) {
   require_floating(a);
   require_same_dtype(a, b);
@@ -91,7 +91,7 @@ std::vector<TensorType> Conv2dInputGrad::infer(std::span<const TensorType> input
            Shape{grad_out[0], input_channels(weights, options()), options().input.h, options().input.w}}};
 }
 
-// <u, input_grad(w, g)> = <conv(u, w), g>
+// Follows from <u, input_grad(w, g)> = <conv(u, w), g>.
 std::vector<Node> Conv2dInputGrad::vjp(const VjpRequest& request) const {
   const Node& weights = request.inputs[0];
   const Node& grad_out = request.inputs[1];
@@ -117,7 +117,7 @@ std::vector<TensorType> Conv2dWeightGrad::infer(std::span<const TensorType> inpu
       {inputs[0].dtype, Shape{grad_out[1], x[1] / options().groups, options().kernel.h, options().kernel.w}}};
 }
 
-// <u, weight_grad(x, g)> = <conv(x, u), g>
+// Follows from <u, weight_grad(x, g)> = <conv(x, u), g>.
 std::vector<Node> Conv2dWeightGrad::vjp(const VjpRequest& request) const {
   const Node& x = request.inputs[0];
   const Node& grad_out = request.inputs[1];
@@ -151,7 +151,8 @@ namespace {
 
 using namespace portable;
 
-// The sizes of a convolution, in channels per group, and the products of sizes that its offsets are made of.
+// The sizes of a convolution, in channels per group, and the products of sizes from which offsets are
+// computed.
 struct Sizes {
   Sizes(const Shape& x, const Shape& weights, const Shape& y, const Conv2dOptions& of)
       : options(of),
@@ -170,15 +171,15 @@ struct Sizes {
   std::int64_t pixels() const { return height * width; }
   std::int64_t places() const { return out_height * out_width; }
 
-  // Offsets of a channel's first element. A product of the convolutions is a sample's group: product = n *
-  // groups + g.
+  // Offsets of a channel's first element. `product` is the index of a matrix product, one for each sample and
+  // group: n * groups + g.
   std::int64_t x(std::int64_t product, std::int64_t c) const { return (product * channels + c) * pixels(); }
   std::int64_t y(std::int64_t product, std::int64_t o) const { return (product * outputs + o) * places(); }
   std::int64_t weights(std::int64_t g, std::int64_t o) const {
     return (g * outputs + o) * channels * kernel();
   }
 
-  // Where along H the kernel's row a looks from output row i; the same along W.
+  // Returns the input row that the kernel's row a reads for output row i. from_w() does the same for columns.
   std::int64_t from_h(std::int64_t i, std::int64_t a) const {
     return i * options.stride.h - options.padding.h + a * options.dilation.h;
   }
@@ -199,7 +200,7 @@ struct Sizes {
   std::int64_t kernel_w;
 };
 
-// dst[i] = src[first + i * step] where that lies in [0, extent), else 0.
+// dst[i] = src[first + i * step] if that index lies in [0, extent), else 0.
 template <class T, class Sum>
 void gather(const T* src, std::int64_t extent, std::int64_t first, std::int64_t step, std::int64_t count,
             Sum* dst) {
@@ -211,7 +212,8 @@ void gather(const T* src, std::int64_t extent, std::int64_t first, std::int64_t 
   std::fill(dst + end, dst + count, Sum(0));
 }
 
-// What the element (a, b) of the kernel sees of one channel from the output places [place, place + count).
+// Writes the elements of one channel that the element (a, b) of the kernel reads for the output places
+// [place, place + count).
 template <class T, class Sum>
 void seen_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_t b, std::int64_t place,
              std::int64_t count, Sum* dst) {
@@ -230,8 +232,8 @@ void seen_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_t b
   }
 }
 
-// The output element through which the element b of the kernel's axis sees an input position: its index, or
-// -1 for none.
+// Returns the index of the output element for which an element of the kernel, at this offset, reads an input
+// position; -1 if there is none.
 std::int64_t seen_from(std::int64_t position, std::int64_t offset, std::int64_t stride,
                        std::int64_t outputs) {
   const std::int64_t moved = position - offset;
@@ -239,8 +241,8 @@ std::int64_t seen_from(std::int64_t position, std::int64_t offset, std::int64_t 
   return moved / stride;
 }
 
-// The gradient of one output channel that the element (a, b) of the kernel brings to the pixels [pixel, pixel
-// + count).
+// Writes the gradients of one output channel that the element (a, b) of the kernel passes to the pixels
+// [pixel, pixel + count).
 template <class T, class Sum>
 void brought_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_t b, std::int64_t pixel,
                 std::int64_t count, Sum* dst) {
@@ -264,7 +266,7 @@ void brought_by(const Sizes& size, const T* channel, std::int64_t a, std::int64_
   }
 }
 
-// [O, C K] times the patches of x, [C K, OH OW], for each sample and group.
+// Multiplies the weights, [O, C K], by the patches of x, [C K, OH OW], for each sample and group.
 template <class T>
 void forward(const HostCall& call, const Sizes& size) {
   using Sum = Products<T>;
@@ -291,7 +293,8 @@ void forward(const HostCall& call, const Sizes& size) {
       });
 }
 
-// [C, O K] times the gradients that reach each pixel, [O K, H W], for each sample and group.
+// Multiplies the weights, [C, O K], by the gradients that reach each pixel, [O K, H W], for each sample and
+// group.
 template <class T>
 void input_grad(const HostCall& call, const Sizes& size) {
   using Sum = Products<T>;
@@ -318,8 +321,8 @@ void input_grad(const HostCall& call, const Sizes& size) {
       });
 }
 
-// The patches of x, [C K, N OH OW], times the gradient, [N OH OW, O], for each group: the weights' gradient
-// transposed.
+// Multiplies the patches of x, [C K, N OH OW], by the gradient, [N OH OW, O], for each group. The result is
+// the weights' gradient, transposed.
 template <class T>
 void weight_grad(const HostCall& call, const Sizes& size) {
   using Sum = Products<T>;

@@ -8,9 +8,9 @@ namespace plexaura {
 
 struct Conv2dOptions {
   Size2d stride = {};
-  Size2d padding{0, 0};  // zeros on both sides
-  Size2d dilation = {};  // steps between the kernel's elements
-  // Input and output channels are split into this many groups; each group is convolved separately.
+  Size2d padding{0, 0};  // zeros, on both sides
+  Size2d dilation = {};  // distance between neighbouring elements of the kernel
+  // Input and output channels are divided into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
 
   static void fields(auto& self, auto& visitor) {
@@ -21,22 +21,22 @@ struct Conv2dOptions {
   }
 };
 
-// Cross-correlation, which everyone calls convolution:
+// Convolution, more exactly cross-correlation:
 //   y[n, o, i, j] = bias[o] + sum over c, a, b of
-//       x[n, c, i stride - padding + a dilation, j stride - padding + b dilation] weights[o, c, a, b]
+//     x[n, c, i stride - padding + a dilation, j stride - padding + b dilation] weights[o, c, a, b]
 // x [N, C, H, W]; weights [O, C / groups, KH, KW]; bias [O] -> [N, O, OH, OW] with
 //   OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, rounded down. Floating, one dtype.
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Conv2dOptions options = {});
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options = {});
 
-// The adjoint with respect to x: [N, O, OH, OW] -> [N, C, H, W]; `input` is H and W. Also known as transposed
-// convolution.
+// The gradient of conv2d() by x, also known as transposed convolution: grad_out [N, O, OH, OW] -> [N, C, H,
+// W]; `input` is H and W.
 PLEXAURA_API Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOptions options);
 
-// The adjoint with respect to the weights: -> [O, C / groups, KH, KW]; `kernel` is KH and KW.
+// The gradient of conv2d() by the weights: -> [O, C / groups, KH, KW]; `kernel` is KH and KW.
 PLEXAURA_API Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options);
 
-// Inputs: x, weights and, if there is one, bias.
+// Inputs: x, weights and, optionally, bias.
 class PLEXAURA_API Conv2d final : public OpOf<Conv2d, Conv2dOptions> {
  public:
   using OpOf::OpOf;

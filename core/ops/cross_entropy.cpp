@@ -29,8 +29,8 @@ void require_no_mean_that_ignores(const CrossEntropyOptions& options) {
     throw RuleError("a mean that ignores a label has no op of its own; call softmax_cross_entropy()");
 }
 
-// The mean of losses [N] over the samples whose label is another than `ignored`; 0 where there are none. Added up in
-// float32 where the losses have 16 bits.
+// The mean of losses [N] over the samples whose label is not `ignored`; 0 if there are none. Losses of 16
+// bits are added up in float32.
 Node mean_of_others(const Operand& losses, const Node& labels, std::int64_t ignored) {
   const auto where = losses.where();
   const DType dtype = losses.node().dtype();
@@ -41,14 +41,14 @@ Node mean_of_others(const Operand& losses, const Node& labels, std::int64_t igno
   return cast({div({total, where}, count), where}, dtype);
 }
 
-// w g: [N, 1], or a scalar where all samples share one.
+// The gradient of each sample's loss: [N, 1], or a scalar if it is the same for all samples.
 Node weighted_cotangent(const Node& grad_out, std::int64_t samples, Reduction reduction) {
   if (reduction == Reduction::none) return reshape(grad_out, {samples, 1});
   return reduction == Reduction::mean ? divide_by_count(grad_out, std::max<std::int64_t>(samples, 1))
                                       : grad_out;
 }
 
-// Of values [N], one for each sample.
+// Reduces values [N], one for each sample.
 Node joined(const Node& x, Reduction reduction) {
   if (reduction == Reduction::none) return x;
   return reduction == Reduction::mean && x.shape()[0] > 0 ? mean(x) : sum(x);
@@ -93,15 +93,15 @@ std::vector<TensorType> SoftmaxCrossEntropyGrad::infer(std::span<const TensorTyp
   return {inputs[0]};
 }
 
-// With p = softmax(logits), w the weight of a sample and g its cotangent, 0 for an ignored one, this op is d = w g (p -
-// one_hot(labels)). Against a cotangent u of d: the derivative to the logits is w g p (u - sum(p u)), that to
-// g is w sum(u (p - one_hot)).
+// With p = softmax(logits), w the weight of a sample and g the gradient of its loss, 0 for an ignored sample,
+// this op is d = w g (p - one_hot(labels)). If u is the gradient of d, the gradient of the logits is w g p (u
+// - sum(p u)), and the gradient of g is w sum(u (p - one_hot)).
 std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const {
   const Node& logits = request.inputs[0];
   const Node& grad_out = request.inputs[3];
   const Shape& shape = logits.shape();
   Node u = request.grad_outputs[0];
-  Node counts;  // [N, 1]: the samples that are not ignored; empty: all
+  Node counts;  // [N, 1]: true for samples that are not ignored; empty if all count
   if (options().ignore) counts = reshape(ne(request.inputs[1], *options().ignore), {shape[0], 1});
   if (counts) u = where(counts, u, 0);
   const Node p = softmax(logits, 1);
@@ -134,7 +134,7 @@ using namespace portable;
 
 constexpr std::int64_t cost_of_exp = 20;
 
-// The loss of one sample; writes its probabilities where they are wanted.
+// Returns the loss of one sample. Writes its probabilities, unless `probabilities` is null.
 template <class T>
 double sample_loss(const T* logits, std::int64_t label, T* probabilities, std::int64_t classes) {
   double largest = -std::numeric_limits<double>::infinity();
@@ -158,7 +158,7 @@ void forward(const HostCall& call, const CrossEntropyOptions& options) {
   T* loss = call.outputs[0].as<T>();
   T* probabilities = call.outputs[1].as<T>();
   constexpr std::int64_t groups =
-      64;  // of samples whose losses are added up separately, whatever the threads
+      64;  // groups of samples whose losses are added up separately, for any number of threads
   std::array<double, groups> totals{};
   parallel_for(groups, (samples / groups + 1) * classes * cost_of_exp, [&](std::int64_t group) {
     for (std::int64_t n = samples * group / groups; n < samples * (group + 1) / groups; ++n) {

@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// How the losses of the samples become one number: `none` keeps them, one per sample. The mean of zero
-// samples is 0, so that a rank without samples adds nothing.
+// How the losses of samples are reduced to one number. `none` keeps them all, one for each sample. The mean
+// of zero samples is 0, so that a rank without samples adds nothing.
 enum class Reduction : std::uint8_t { mean, sum, none };
 PLEXAURA_API std::string_view name_of(Reduction reduction);
 
@@ -20,7 +20,8 @@ struct PLEXAURA_API FieldForm<Reduction> {
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  // Samples of this label have the loss 0 and the gradient 0, and a mean is over the others. It may be a class or not.
+  // Samples with this label have the loss 0 and the gradient 0, and do not count in a mean. The label need
+  // not be a class.
   std::optional<std::int64_t> ignore = {};
 
   static void fields(auto& self, auto& visitor) {
@@ -31,14 +32,14 @@ struct CrossEntropyOptions {
 
 // The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].
 //   logits [N, C], floating; labels int64 [N], each from 0 to C - 1, or the label to ignore.
-// The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. Any other label makes the loss and the
-// gradient of its sample NaN: whoever reads data checks labels before. Where the gradient of a sample's loss is 0, as
-// behind where(valid, losses, 0), that of its logits is 0, whatever its label and logits are.
-// A mean is over the samples of one rank and micro-batch that are not ignored; a step weighs these means by all of
-// their samples.
+// The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. Any other label makes the loss and
+// the gradient of its sample NaN, so readers of data must check labels. If the gradient of a sample's loss is
+// 0, as after where(valid, losses, 0), the gradient of its logits is 0, whatever its label and logits are.
+// A mean is over the samples of one rank and micro-batch that are not ignored. A training step weights these
+// means by the numbers of all samples, ignored ones included.
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
-// Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label is made of other ops, not of this one.
+// Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label is composed of other ops instead.
 class PLEXAURA_API SoftmaxCrossEntropy final : public OpOf<SoftmaxCrossEntropy, CrossEntropyOptions> {
  public:
   using OpOf::OpOf;
@@ -50,7 +51,7 @@ class PLEXAURA_API SoftmaxCrossEntropy final : public OpOf<SoftmaxCrossEntropy, 
 };
 
 // The gradient with respect to the logits. Inputs: logits, labels, the saved probabilities, grad_out. No
-// kernel reads the logits: they are named because the probabilities are a function of them, which second
+// kernel reads the logits. They are an input because the probabilities are a function of them, which second
 // derivatives need.
 class PLEXAURA_API SoftmaxCrossEntropyGrad final : public OpOf<SoftmaxCrossEntropyGrad, CrossEntropyOptions> {
  public:

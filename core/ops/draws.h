@@ -7,13 +7,13 @@
 
 namespace plexaura::portable {
 
-// The index of a value's first element in the global batch; 0 where axis 0 is no batch.
+// Returns the index of a value's first element in the global batch, or 0 if axis 0 is no batch.
 inline std::int64_t first_index(const Shape& shape, bool batch, std::int64_t first_sample) {
   return batch && shape.rank() > 0 ? first_sample * stride_of(shape, 0) : 0;
 }
 
-// Calls body(element, block, lane) for the elements [begin, end), of which element 0 has the index `first`: its random
-// bits are words[lane] of the block.
+// Calls body(element, block, lane) for the elements [begin, end). words[lane] of the block are the random
+// bits of the element. `first` is the index of element 0.
 template <class Body>
 void for_each_draw(const philox::Draws& draws, std::int64_t first, std::int64_t begin, std::int64_t end,
                    const Body& body) {

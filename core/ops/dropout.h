@@ -7,7 +7,7 @@ namespace plexaura {
 
 struct DropoutOptions {
   double p = 0.5;     // the probability that an element becomes 0; at least 0 and less than 1
-  bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
+  bool batch = true;  // axis 0 is the batch; false: all ranks draw the same
 
   static void fields(auto& self, auto& visitor) {
     visitor("p", self.p);
@@ -15,7 +15,7 @@ struct DropoutOptions {
   }
 };
 
-// With the number that tells its draws from those of the graph's other random ops.
+// Also has the number of the op's random stream, which differs for each random op of the graph.
 struct DropoutDraws : DropoutOptions {
   std::int64_t stream = 0;
 
@@ -31,17 +31,17 @@ struct DropoutGradOptions {
   static void fields(auto& self, auto& visitor) { visitor("p", self.p); }
 };
 
-// Sets elements of x to 0 with probability p and divides the others by 1 - p. In Mode::inference, or with p =
-// 0, x itself. Floating. What is drawn is a function of the run's seed, the step, this op's stream and the
-// element's place in the global batch, so that any number of ranks and micro-batches draws what one rank with
-// the whole batch draws. In a loop of one's own over a VM, each run draws anew, also without a StepBlock; with one, it
-// must name the step: vm.run(feeds, {.step = n, .seed = s}).
+// Sets elements of x to 0 with probability p, and divides the others by 1 - p. Returns x itself in
+// Mode::inference, or if p is 0. Floating. The random bits depend only on the run's seed, the step, this op's
+// stream and the element's place in the global batch, so that any number of ranks and micro-batches draws
+// what one rank with the whole batch draws. A VM that is run without a StepBlock draws new bits in each run.
+// With a StepBlock, the block must give the step: vm.run(feeds, {.step = n, .seed = s}).
 PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 
-// grad / (1 - p) where the mask is true, else 0. `p` is the dropout's.
+// grad / (1 - p) where the mask is true, else 0. `p` is that of the dropout.
 PLEXAURA_API Node dropout_grad(Operand grad_out, Operand mask, double p);
 
-// Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true where an element is kept.
+// Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true for elements that are kept.
 class PLEXAURA_API Dropout final : public OpOf<Dropout, DropoutDraws> {
  public:
   using OpOf::OpOf;

@@ -8,11 +8,12 @@
 
 namespace plexaura {
 
-// What the families of elementwise ops share. Not for users: they call the builders of unary.h and binary.h.
+// Classes and functions that all families of elementwise ops use. Users call the builders of unary.h and
+// binary.h instead.
 
-// The options of a function: numbers, in the order in which its functor takes them.
+// The options of a function: numbers, in the order in which its functor expects them.
 struct FunctionOptions {
-  std::vector<std::string_view> names = {};  // of static storage
+  std::vector<std::string_view> names = {};  // must have static storage
   std::vector<double> values = {};
 
   static void fields(auto& self, auto& visitor) {
@@ -20,20 +21,21 @@ struct FunctionOptions {
   }
 };
 
-// What every op with a functor is: its kernels read the options.
+// The class of every op with a functor. Its kernels read the options.
 using FunctionOp = OpWith<FunctionOptions>;
 
-// The reference kernel that is made of a function's line in ops.def.
+// The reference kernel that is generated from a function's line in ops.def.
 struct FunctionKernel {
   std::string_view name;
   HostKernel kernel;
 };
 
-// That of this name; null where there is none.
+// Returns the kernel of this name, or null if there is none.
 HostKernel kernel_of(std::string_view name, std::span<const FunctionKernel> kernels);
 
-// y = f(x), same type and shape; floating only. Named by its function, which is wide where its results, or the terms
-// of its gradient, leave the range of float16 or lose the digits that matter: powers, exponentials and logarithms.
+// y = f(x), of the same type and shape; floating only. The op has the name of its function. Its precision is
+// wide if its results, or the terms of its gradient, leave the range of float16 or lose important digits:
+// powers, exponentials and logarithms.
 class PLEXAURA_API UnaryOp : public FunctionOp {
  public:
   using Vjp = std::function<Node(const Node& x, const Node& y, const Node& grad)>;
@@ -48,7 +50,7 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:
-  std::string_view name_;  // of static storage
+  std::string_view name_;  // has static storage
   Vjp vjp_;
   Precision precision_;
 };
@@ -57,9 +59,9 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
 void require_inputs(std::span<const TensorType> inputs, std::size_t count);
 // Throws RuleError unless the dtype is floating.
 void require_floating(const TensorType& type);
-// Throws RuleError unless both have one dtype; names cast().
+// Throws RuleError, which suggests cast(), unless both have the same dtype.
 void require_same_dtype(const TensorType& a, const TensorType& b);
-// Both of one dtype; the broadcast shape.
+// Returns the common dtype with the broadcast shape. Throws RuleError if the dtypes differ.
 TensorType broadcast_types(const TensorType& a, const TensorType& b);
 
 }  // namespace plexaura

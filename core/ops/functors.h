@@ -1,13 +1,13 @@
 #pragma once
 
-// The formulas of the elementwise ops, once for every device. This header includes nothing, so that a
-// run-time compiler of device code takes it as it stands.
+// The formulas of the elementwise ops, the same for every device. This header includes nothing, so that a
+// run-time compiler of device code can read it.
 //
-// T is the type that is computed in: double, float or an integer (16-bit floats are widened to float by the
-// caller). Math is where exp, log and the like come from: a struct of static functions of T that the
-// including file provides, because a plain kernel, a vectorised one and a device want other ones:
+// T is the type of the computation: double, float or an integer. The caller converts 16-bit floats to float.
+// Math provides exp, log and the like as static functions of T. The including file defines it, because a
+// plain kernel, a vectorised one and a device need different ones:
 //   struct Math { static T exp(T); static T log(T); static T sqrt(T); static T tanh(T); ... };
-// Functors that need no Math take it as well, so that kernels are written once for all of them.
+// Functors that need no Math also take it, so that a kernel can be written once for all of them.
 
 #ifndef PLEXAURA_HD
 #define PLEXAURA_HD
@@ -46,7 +46,8 @@ PLEXAURA_WRAPPING(long, unsigned long)
 PLEXAURA_WRAPPING(long long, unsigned long long)
 #undef PLEXAURA_WRAPPING
 
-// Integers divide towards zero; by zero gives 0; the smallest by -1 wraps around.
+// Integer division rounds towards zero. Division by zero gives 0; the smallest integer divided by -1 wraps
+// around.
 template <class T>
 PLEXAURA_HD inline T divide(T a, T b) {
   if (b == T(0)) return T(0);
@@ -62,7 +63,7 @@ PLEXAURA_HD inline double divide<double>(double a, double b) {
   return a / b;
 }
 
-// A function is made from the options of its op, numbers in the order of its members; most have none.
+// A functor is constructed from the options of its op, numbers in the order of its members. Most have none.
 #define PLEXAURA_UNARY_FUNCTOR(Name, ...)               \
   template <class T, class Math>                        \
   struct Name {                                         \
@@ -77,13 +78,13 @@ PLEXAURA_UNARY_FUNCTOR(Log, return Math::log(x);)
 PLEXAURA_UNARY_FUNCTOR(Sqrt, return Math::sqrt(x);)
 PLEXAURA_UNARY_FUNCTOR(Square, return x * x;)
 PLEXAURA_UNARY_FUNCTOR(Tanh, return Math::tanh(x);)
-// The exponent is never positive, so nothing overflows.
+// The argument of exp is never positive, so it cannot overflow.
 PLEXAURA_UNARY_FUNCTOR(Sigmoid, const T e = Math::exp(-Math::abs(x)); const T part = T(1) / (T(1) + e);
                        return x < T(0) ? e * part : part;)
 // max(x, 0) + log(1 + e^-|x|)
 PLEXAURA_UNARY_FUNCTOR(Softplus, const T tail = Math::log1p(Math::exp(-Math::abs(x)));
                        return x < T(0) ? tail : x + tail;)
-// NaN stays NaN.
+// NaN remains NaN.
 PLEXAURA_UNARY_FUNCTOR(Relu, return x < T(0) ? T(0) : x;)
 PLEXAURA_UNARY_FUNCTOR(Erf, return Math::erf(x);)
 PLEXAURA_UNARY_FUNCTOR(Gelu, return T(0.5) * x * (T(1) + Math::erf(x * T(0.70710678118654752)));)
@@ -91,7 +92,7 @@ PLEXAURA_UNARY_FUNCTOR(GeluTanh, const T inner = x + T(0.044715) * (x * x * x);
                        return T(0.5) * x * (T(1) + Math::tanh(T(0.79788456080286536) * inner));)
 #undef PLEXAURA_UNARY_FUNCTOR
 
-// NaN stays NaN.
+// NaN remains NaN.
 template <class T, class Math>
 struct LeakyRelu {
   T slope;
@@ -120,7 +121,7 @@ PLEXAURA_BINARY_FUNCTOR(Sub, T, return wrapping_sub(a, b);)
 PLEXAURA_BINARY_FUNCTOR(Mul, T, return wrapping_mul(a, b);)
 PLEXAURA_BINARY_FUNCTOR(Div, T, return divide(a, b);)
 PLEXAURA_BINARY_FUNCTOR(MulNoNan, T, return a == T(0) ? a : a * b;)
-// A NaN in either operand is the result.
+// If either operand is NaN, the result is NaN.
 PLEXAURA_BINARY_FUNCTOR(Maximum, T, return a > b || a != a ? a : b;)
 PLEXAURA_BINARY_FUNCTOR(Minimum, T, return a < b || a != a ? a : b;)
 PLEXAURA_BINARY_FUNCTOR(Pow, T, return Math::pow(a, b);)

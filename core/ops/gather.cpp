@@ -19,7 +19,7 @@ void require_indices(const TensorType& indices) {
     throw RuleError(fmt::format("the indices must be int64, not {}; cast() them", name_of(indices.dtype)));
 }
 
-// `shape` with the axes [axis, axis + count) replaced by others.
+// Returns `shape` with the axes [axis, axis + count) replaced by `others`.
 Shape with_axes(const Shape& shape, std::int64_t axis, std::int64_t count,
                 const std::vector<std::int64_t>& others) {
   std::vector<std::int64_t> extents = shape.extents();
@@ -37,7 +37,7 @@ std::vector<TensorType> Gather::infer(std::span<const TensorType> inputs) const 
   return {{inputs[0].dtype, with_axes(inputs[0].shape, axis, 1, inputs[1].shape.extents())}};
 }
 
-// 16-bit floats are added up in float32.
+// Gradients of 16-bit floats are added up in float32.
 std::vector<Node> Gather::vjp(const VjpRequest& request) const {
   const Node& x = request.inputs[0];
   const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
@@ -97,8 +97,8 @@ namespace {
 
 using namespace portable;
 
-// How a value of [before, extent, behind] elements and one of [before, count, behind] lie beside `count` indices of
-// the axis between.
+// `count` indices of an axis of a value. The value is viewed as [before, extent, behind], and the gathered
+// value as [before, count, behind].
 struct Rows {
   const std::int64_t* indices;
   std::int64_t count;

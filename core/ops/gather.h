@@ -6,21 +6,23 @@
 namespace plexaura {
 
 struct GatherOptions {
-  std::int64_t axis = 0;  // of x; negative ones count from the back
+  std::int64_t axis = 0;  // of x; negative ones count from the end
   static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
 // The elements of x at indices of one axis, as numpy's take: x [A..., N, B...] and indices int64 [I...] ->
-// [A..., I..., B...]. Any dtype. An index is from 0 to N - 1; another one ends the run with a UserError that names it
-// (on a device with a stream of its own, a DeviceError when the stream is waited for).
+// [A..., I..., B...]. Any dtype. Indices are from 0 to N - 1. Any other index ends the run with a UserError
+// that names it (on a device with its own stream, with a DeviceError at the next wait for the stream).
 PLEXAURA_API Node gather(Operand x, Operand indices, GatherOptions options = {});
 
-// The adjoint of gather: grad_out [A..., I..., B...] -> [A..., extent, B...]. Elements that go to one place are
-// added in the order of the indices, in the dtype of grad_out: the result is the same in every run. Floating.
+// The gradient of gather() by x: grad_out [A..., I..., B...] -> [A..., extent, B...]. Elements with the same
+// index are added in the order of the indices, in the dtype of grad_out, so the result is the same in every
+// run. Floating.
 PLEXAURA_API Node gather_grad(Operand grad_out, Operand indices, std::int64_t extent,
                               GatherOptions options = {});
 
-// A row of weights [V, D] for each index, int64 [...] from 0 to V - 1 -> [..., D]: gather along axis 0.
+// The row of weights [V, D] for each index, int64 [...] from 0 to V - 1 -> [..., D]. It is a gather along
+// axis 0.
 PLEXAURA_API Node embedding(Operand weights, Operand indices);
 
 // Inputs: x, indices.

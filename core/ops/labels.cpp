@@ -53,7 +53,8 @@ namespace {
 
 using namespace portable;
 
-// Whether fewer than k classes come before the label: larger logits, NaNs, and equal logits of lower classes.
+// True if fewer than k classes come before the label. NaNs and larger logits come before it, and so do equal
+// logits of classes with a smaller index.
 template <class T>
 bool among_largest(const T* logits, std::int64_t classes, std::int64_t label, std::int64_t k) {
   if (label < 0 || label >= classes) return false;

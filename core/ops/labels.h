@@ -9,12 +9,12 @@ namespace plexaura {
 // gradient.
 PLEXAURA_API Node one_hot(Operand labels, std::int64_t classes, DType dtype);
 
-// How many samples have their label among the k largest logits, as a scalar of the logits' dtype. No
+// The number of samples whose label is among the k largest logits, as a scalar of the logits' dtype. No
 // gradient.
 //   logits [N, C], floating; labels int64 [N].
-// Among equal logits the lower class comes first, so that exactly k classes are "the k largest" and a network
-// that says the same of all classes scores k / C. A NaN is taken for the largest of all and is never a hit
-// itself; nor is a label out of range.
+// Of equal logits that of the lower class comes first, so that exactly k classes are among the k largest, and
+// a network with the same output for all classes scores k / C. NaN counts as larger than any number, but a
+// label with the logit NaN is never counted, nor is a label out of range.
 PLEXAURA_API Node top_k_correct(Operand logits, Operand labels, std::int64_t k = 1);
 
 struct OneHotOptions {

@@ -41,7 +41,7 @@ void require(const Operand& x, const Operand& scale, const Operand& shift, doubl
   if (!(epsilon > 0)) fail(x, scale, shift, fmt::format("epsilon must be above 0, not {}", epsilon));
 }
 
-// In the wide type.
+// Returns the standardised x in its wide type.
 Node standardised(const Operand& x, std::int64_t axes, double epsilon) {
   const auto at = x.where();
   ReduceOptions over{.axes = {}, .keepdims = true};

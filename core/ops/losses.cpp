@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// Broadcasting would hide a forgotten axis and change the loss.
+// Broadcasting is refused, since it would hide a forgotten axis and change the loss.
 void require_same_type(std::string_view loss, const Operand& a, const Operand& b) {
   if (a.node().type() == b.node().type() && a.node().shape().rank() > 0) return;
   throw UserError(fmt::format(
@@ -24,8 +24,8 @@ void require_same_type(std::string_view loss, const Operand& a, const Operand& b
       to_string(b.node().type())));
 }
 
-// The sum over `count`, or over 1 if that is 0. It is made in float32 where the sum of 16-bit elements may leave the
-// range of their dtype.
+// The sum divided by `count`, or by 1 if `count` is 0. 16-bit elements are summed in float32, since the sum
+// may leave the range of their dtype.
 Node sum_over(Operand elements, std::int64_t count) {
   const auto where = elements.where();
   const DType dtype = elements.node().dtype();

@@ -45,7 +45,7 @@ std::vector<TensorType> MatMul::infer(std::span<const TensorType> inputs) const 
   return {{inputs[0].dtype, Shape(std::move(extents))}};
 }
 
-// With A and B as they enter the product (after the options): grad A = G B^T, grad B = A^T G.
+// With A and B after their transposition: grad A = G B^T, grad B = A^T G.
 std::vector<Node> MatMul::vjp(const VjpRequest& request) const {
   const Node& a = request.inputs[0];
   const Node& b = request.inputs[1];
@@ -71,7 +71,7 @@ namespace {
 
 using namespace portable;
 
-// A stack of matrices as it enters the product: strides after the transpose option, batch axes broadcast.
+// An operand as a stack of matrices, with strides after the transpose option. Batch axes are broadcast.
 template <class T>
 struct Matrices {
   Matrices(const HostView& view, bool transpose, const Shape& result)
@@ -81,7 +81,7 @@ struct Matrices {
     column_step = transpose ? last : 1;
   }
 
-  // The matrix that enters the product of this index.
+  // Returns the matrix of the product with this index.
   const T* at(std::int64_t index) const {
     std::int64_t offset = 0;
     for (std::int64_t axis = product.rank() - 2; axis-- > 0;) {

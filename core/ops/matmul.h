@@ -15,8 +15,8 @@ struct MatMulOptions {
   }
 };
 
-// The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]; the axes in
-// front broadcast. Floating, one dtype.
+// The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]. All other axes
+// broadcast. Floating, one dtype.
 PLEXAURA_API Node matmul(Operand a, Operand b, MatMulOptions options = {});
 
 class PLEXAURA_API MatMul final : public OpOf<MatMul, MatMulOptions> {

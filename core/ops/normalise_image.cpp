@@ -13,14 +13,14 @@ namespace plexaura {
 
 namespace {
 
-// Of the numbers that a kernel computes with: float32, unless the result is float64.
+// The range of the numbers that a kernel computes with: float32, or float64 if the result is float64.
 struct Range {
   explicit Range(DType dtype)
       : least(dtype == DType::float64 ? std::numeric_limits<double>::min()
                                       : std::numeric_limits<float>::min()),
         most(dtype == DType::float64 ? std::numeric_limits<double>::max()
                                      : std::numeric_limits<float>::max()) {}
-  double least;  // above 0
+  double least;  // the smallest positive one
   double most;
 };
 

@@ -7,7 +7,8 @@
 
 namespace plexaura {
 
-// Of each channel, on a scale from 0 to 1; a single number holds for all channels.
+// Mean and standard deviation of each channel, for pixels from 0 to 1. A single number applies to all
+// channels.
 struct PixelScale {
   std::vector<double> mean = {0};
   std::vector<double> stddev = {1};  // above 0
@@ -15,7 +16,7 @@ struct PixelScale {
 
 struct NormaliseImageOptions {
   PixelScale scale = {};
-  DType dtype = DType::float32;  // of the result, floating
+  DType dtype = DType::float32;  // of the result; floating
 
   static void fields(auto& self, auto& visitor) {
     visitor("mean", self.scale.mean);
@@ -24,8 +25,8 @@ struct NormaliseImageOptions {
   }
 };
 
-// Images as bytes -> numbers around 0: (x / 255 - mean) / stddev of the channel. Each of the three steps is rounded to
-// the dtype of the result, and for 16-bit floats to float32. No gradient.
+// Converts images of bytes to floating numbers around 0: (x / 255 - mean) / stddev of the channel. Each of
+// the three steps is rounded to the dtype of the result, or to float32 for 16-bit floats. No gradient.
 //   x uint8 [N, C, ...] -> [N, C, ...]
 PLEXAURA_API Node normalise_image(Operand x, NormaliseImageOptions options = {});
 

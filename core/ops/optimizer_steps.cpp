@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// The first `count` inputs are slices of one type.
+// Checks that the first `count` inputs are slices of the same type.
 void require_slices(std::span<const TensorType> inputs, std::size_t count) {
   require_floating(inputs[0]);
   if (inputs[0].shape.rank() != 1)
@@ -28,7 +28,7 @@ void require_scalar(const TensorType& type, std::string_view what) {
     throw RuleError(fmt::format("the {} must be a scalar, float32 or float64", what));
 }
 
-// `count` inputs, and the loss scale if there is one more.
+// Checks that there are `count` inputs, or one more, the loss scale.
 void require_inputs_and_scale(std::span<const TensorType> inputs, std::size_t count) {
   require_inputs(inputs, inputs.size() == count + 1 ? count + 1 : count);
   if (inputs.size() > count) require_scalar(inputs[count], "loss scale");
@@ -127,13 +127,14 @@ double read_scalar(const HostView& view) {
   return view.dtype() == DType::float64 ? *view.as<double>() : static_cast<double>(*view.as<float>());
 }
 
-// By what the gradient is multiplied: input `at` is the loss scale, if there is one.
+// Returns the factor of the gradient: 1 / loss scale if there is an input `at`, which then is the loss scale;
+// otherwise 1.
 double gradient_factor(const HostCall& call, std::size_t at) {
   return call.inputs.size() > at ? 1 / read_scalar(call.inputs[at]) : 1;
 }
 
-// Whether the loss scale, input `at`, says that everything stays as it is; that is done then. An output may lie in the
-// memory of any input.
+// True if the loss scale, input `at`, says that this step is skipped. Then also copies the old values and
+// state to the outputs. An output may share the memory of any input.
 template <class T>
 bool stays(const HostCall& call, std::size_t at) {
   if (call.inputs.size() <= at || read_scalar(call.inputs[at]) != 0) return false;
@@ -147,7 +148,7 @@ bool stays(const HostCall& call, std::size_t at) {
   return true;
 }
 
-// Calls body(begin, end, decay) for pieces of the slice with one factor each.
+// Calls body(begin, end, decay) for pieces of the slice that each have a single decay factor.
 template <class Body>
 void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, std::int64_t cost,
                       const Body& body) {

@@ -8,10 +8,11 @@
 
 namespace plexaura {
 
-// The steps of the optimizers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
-// the same function of each element. Zero padding stays zero. They have no gradient. learning_rate, step and
-// loss_scale are scalars, float32 or float64; `grad` below is the gradient divided by loss_scale, where one is
-// given. A loss_scale of 0 says that the gradients are no good: values and state stay as they are, to the bit.
+// The steps of the optimizers, as ops on arena slices. All slices are 1-D, of the same dtype and length, and
+// a step is the same function of each element. Zero padding remains zero. The ops have no gradient.
+// learning_rate, step and loss_scale are scalars, float32 or float64. In the formulas below, `grad` is the
+// gradient divided by loss_scale, if there is one. A loss_scale of 0 says that the gradients are not usable:
+// values and state then keep all their bits.
 
 // Elements [offset, offset + count) of the slice decay with this factor.
 struct DecaySegment {
@@ -20,7 +21,8 @@ struct DecaySegment {
   double decay = 0;
 };
 
-// The segments of a slice as fields: their counts and their factors. They lie end to end, so counts say where they begin.
+// The segments of a slice as fields: their counts and their factors. The segments follow each other without
+// gaps, so the counts determine their offsets.
 class DecayFields {
  public:
   PLEXAURA_API explicit DecayFields(const std::vector<DecaySegment>& decay);
@@ -41,8 +43,8 @@ class DecayFields {
 
 struct SgdOptions {
   double momentum = 0;
-  bool nesterov = false;                 // needs momentum
-  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
+  bool nesterov = false;                 // requires momentum
+  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty: no decay
 
   static void fields(auto& self, auto& visitor) {
     visitor("momentum", self.momentum);
@@ -56,9 +58,9 @@ struct SgdResult {
   Node momentum;  // empty without momentum
 };
 
-// Stochastic gradient descent as PyTorch defines it (torch.optim.SGD, dampening 0): g = grad + decay * value;
-// m' = momentum * m + g; value' = value - learning_rate * (nesterov ? g + momentum * m' : m'). The momentum
-// state starts as zeros; pass an empty Node where momentum is 0.
+// Stochastic gradient descent as defined by PyTorch (torch.optim.SGD, dampening 0): g = grad + decay * value;
+// m' = momentum * m + g; value' = value - learning_rate * (nesterov ? g + momentum * m' : m'). The initial
+// momentum state is zero. If `momentum` is 0, pass an empty Node.
 PLEXAURA_API SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate,
                                 SgdOptions options = {}, Node loss_scale = {});
 
@@ -66,8 +68,8 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  bool decoupled = false;                // AdamW: decay acts on the value and not through the gradient
-  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
+  bool decoupled = false;                // AdamW: decay changes the value directly, not through the gradient
+  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty: no decay
 
   static void fields(auto& self, auto& visitor) {
     visitor("beta1", self.beta1);
@@ -84,16 +86,17 @@ struct AdamResult {
   Node square;
 };
 
-// Adam as PyTorch defines it (torch.optim.Adam and AdamW; Kingma and Ba, arXiv:1412.6980, and Loshchilov and
+// Adam as defined by PyTorch (torch.optim.Adam and AdamW; Kingma and Ba, arXiv:1412.6980, and Loshchilov and
 // Hutter, arXiv:1711.05101): g = grad + decay * value, or for AdamW value *= 1 - learning_rate * decay; mean'
 // = beta1 * mean + (1 - beta1) * g; square' = beta2 * square + (1 - beta2) * g^2; value' = value -
-// learning_rate / (1 - beta1^step) * mean' / (sqrt(square' / (1 - beta2^step)) + epsilon). The state starts
-// as zeros. The first step is 1.
+// learning_rate / (1 - beta1^step) * mean' / (sqrt(square' / (1 - beta2^step)) + epsilon). The initial state
+// is zero. The first step is 1.
 PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square,
                                   Operand learning_rate, Operand step, AdamOptions options = {},
                                   Node loss_scale = {});
 
-// Inputs: value, grad, the momentum if there is one, learning_rate, the loss_scale if there is one. Outputs: the new value and momentum.
+// Inputs: value, grad, optionally the momentum, learning_rate, optionally the loss_scale. Outputs: the new
+// value and momentum.
 class PLEXAURA_API SgdStep final : public OpOf<SgdStep, SgdOptions> {
  public:
   using OpOf::OpOf;
@@ -103,7 +106,8 @@ class PLEXAURA_API SgdStep final : public OpOf<SgdStep, SgdOptions> {
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 
-// Inputs: value, grad, mean, square, learning_rate, step, the loss_scale if there is one. Outputs: the new value, mean and square.
+// Inputs: value, grad, mean, square, learning_rate, step, optionally the loss_scale. Outputs: the new value,
+// mean and square.
 class PLEXAURA_API AdamStep final : public OpOf<AdamStep, AdamOptions> {
  public:
   using OpOf::OpOf;

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 // Random numbers as a function of a counter (Philox 4x32 with ten rounds: Salmon, Moraes, Dror and Shaw,
-// "Parallel random numbers: as easy as 1, 2, 3", SC 2011), in plain code for every device. Includes nothing
-// that a compiler of device code lacks.
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011), in plain code for every device. Includes only
+// headers that a compiler of device code has.
 
 #ifndef PLEXAURA_HD
 #define PLEXAURA_HD
@@ -35,7 +35,7 @@ PLEXAURA_HD inline Key next_key(Key key) {
   return {{key.words[0] + 0x9E3779B9U, key.words[1] + 0xBB67AE85U}};
 }
 
-// The 128 random bits that belong to a counter under a key.
+// Returns the 128 random bits of a counter under a key.
 PLEXAURA_HD inline Block philox4x32_10(Block counter, Key key) {
   for (int round = 0; round < rounds; ++round) {
     counter = one_round(counter, key);
@@ -44,14 +44,14 @@ PLEXAURA_HD inline Block philox4x32_10(Block counter, Key key) {
   return counter;
 }
 
-// Spreads a number over 64 bits, one to one.
+// Mixes the bits of a number; different numbers have different results.
 PLEXAURA_HD inline std::uint64_t spread(std::uint64_t bits) {
   bits = (bits ^ (bits >> 33)) * 0xFF51AFD7ED558CCDU;
   bits = (bits ^ (bits >> 33)) * 0xC4CEB9FE1A85EC53U;
   return bits ^ (bits >> 33);
 }
 
-// The draws of one op in one step: 32 random bits for each index. Seed and stream make the key, step and
+// The random bits of one op in one step: 32 bits for each index. Seed and stream determine the key, step and
 // index the counter.
 struct Draws {
   std::uint64_t key;
@@ -61,7 +61,7 @@ struct Draws {
       : key(spread(static_cast<std::uint64_t>(seed) ^ spread(static_cast<std::uint64_t>(stream)))),
         step(static_cast<std::uint64_t>(step_number)) {}
 
-  // Those of the indices 4 number .. 4 number + 3.
+  // Returns the bits of the indices 4 number .. 4 number + 3.
   PLEXAURA_HD Block block(std::int64_t number) const { return philox4x32_10(counter(number), first_key()); }
 
   PLEXAURA_HD Block counter(std::int64_t number) const {

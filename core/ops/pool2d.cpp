@@ -54,7 +54,6 @@ void require_index(const TensorType& index, const TensorType& pooled) {
 
 }  // namespace
 
-// Averages that leave the padding out are the only ones that say so.
 TensorType PoolOp::pooled(const TensorType& x) const {
   require_floating(x);
   require_nchw(x);
@@ -161,8 +160,8 @@ namespace {
 
 using namespace portable;
 
-// The part of a window along one axis that lies inside: kernel elements [begin, end), the first of them at
-// `from`.
+// The part of a window along one axis that lies inside the image: the elements [begin, end) of the kernel,
+// the first of them at position `from` of the image.
 struct Span {
   Span(std::int64_t place, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
        std::int64_t extent) {
@@ -178,7 +177,7 @@ struct Span {
   std::int64_t from;
 };
 
-// The places whose windows see a position along one axis: [begin, end).
+// The places [begin, end) whose windows contain a position along one axis.
 struct Viewers {
   Viewers(std::int64_t position, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
           std::int64_t places) {
@@ -191,7 +190,8 @@ struct Viewers {
   std::int64_t end;
 };
 
-// Calls body(plane, i, j, element) for each element of a value [N, C, H, W], planes on several threads.
+// Calls body(plane, i, j, element) for each element of a value [N, C, H, W]. Several threads share the
+// planes.
 template <class Body>
 void for_each_element(const Shape& shape, std::int64_t cost, const Body& body) {
   const std::int64_t height = shape[2];
@@ -211,7 +211,7 @@ struct Window {
   Span w;
 };
 
-// Calls body(place of the output element) for each window that sees the pixel.
+// Calls body(i, j) with the place of the output element, for each window that contains the pixel.
 template <class Body>
 void for_each_viewer(const Window2d& window, const Shape& y, std::int64_t i, std::int64_t j,
                      const Body& body) {

@@ -10,43 +10,44 @@ namespace plexaura {
 
 struct MaxPool2dOptions {
   Size2d kernel = {};
-  std::optional<Size2d> stride = {};  // the kernel's size where nothing is said
-  Size2d padding{0, 0};               // at most half the kernel; what lies outside is never the largest
+  std::optional<Size2d> stride = {};  // by default the kernel's size
+  Size2d padding{0, 0};               // at most half the kernel; padding is never the largest element
 };
 
-// The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2 padding - KH)
-// / stride + 1. The first of several largest receives the gradient; a NaN in the window is the result. Windows
-// have at most 255 elements. Floating.
+// The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2
+// padding - KH) / stride + 1. If several are largest, the first one gets the gradient. If the window has a
+// NaN, the result is NaN. Windows have at most 255 elements. Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
 
-// The adjoint of max_pool2d at fixed places: grad_out goes to the element that `index` names. -> [N, C, H,
-// W]; `input` is H and W.
+// The gradient of max_pool2d() by x: grad_out goes to the elements that `index` selects. -> [N, C, H, W];
+// `input` is H and W.
 PLEXAURA_API Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options);
 
-// The elements of x that `index` names: max_pool2d with its choices made already.
+// The elements of x that `index` selects: max_pool2d() with a selection made earlier.
 PLEXAURA_API Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options);
 
 struct AvgPool2dOptions {
   Size2d kernel = {};
-  std::optional<Size2d> stride = {};  // the kernel's size where nothing is said
+  std::optional<Size2d> stride = {};  // by default the kernel's size
   Size2d padding{0, 0};               // zeros, at most half the kernel
-  bool count_include_pad = true;  // divide by the size of the window, and not by how much of it lies inside
+  // Whether the sum is divided by the size of the window, or by the size of its part inside the image.
+  bool count_include_pad = true;
 };
 
-// The mean of each window. Shapes as for max_pool2d.
+// The mean of each window. Shapes as for max_pool2d().
 PLEXAURA_API Node avg_pool2d(Operand x, AvgPool2dOptions options);
 
-// The adjoint of avg_pool2d: -> [N, C, H, W]; `input` is H and W.
+// The gradient of avg_pool2d() by x: -> [N, C, H, W]; `input` is H and W.
 PLEXAURA_API Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options);
 
 // The mean over H and W: [N, C, H, W] -> [N, C].
 PLEXAURA_API Node global_avg_pool(Operand x);
 
-// What the pooling ops are made with.
+// The options of all pooling ops.
 struct PoolOptions {
   Window2d window = {};
-  Size2d input{0, 0};             // height and width of the input, for those that go back to it
-  bool count_include_pad = true;  // of averages
+  Size2d input{0, 0};             // height and width of the input, for gradients
+  bool count_include_pad = true;  // only for averages
 
   static void fields(auto& self, auto& visitor) {
     visitor("kernel", self.window.kernel);
@@ -57,7 +58,7 @@ struct PoolOptions {
   }
 };
 
-// What the pooling ops have in common.
+// The base of all pooling ops.
 class PLEXAURA_API PoolOp : public OpOf<PoolOp, PoolOptions> {
  public:
   PoolOp(std::string_view name, PoolOptions options) : OpOf(options), name_(name) {}
@@ -67,16 +68,17 @@ class PLEXAURA_API PoolOp : public OpOf<PoolOp, PoolOptions> {
   virtual void compute(const HostCall& call) const = 0;
 
  protected:
-  // Throws RuleError for a wrong window; the type of the pooled value.
+  // Returns the type of the pooled value. Throws RuleError for a wrong window or input.
   TensorType pooled(const TensorType& x) const;
-  // The type of the value that pools to `y`.
+  // Returns the type of the value that is pooled to `y`. Throws RuleError if there is none.
   TensorType unpooled(const TensorType& y) const;
 
  private:
-  std::string_view name_;  // of static storage
+  std::string_view name_;  // has static storage
 };
 
-// Outputs: y; saved: the place of the largest element in its window, row by row, as uint8 of y's shape.
+// Outputs: y; saved: the place of the largest element in its window, counted row by row, as uint8 of y's
+// shape.
 class PLEXAURA_API MaxPool2d final : public PoolOp {
  public:
   explicit MaxPool2d(PoolOptions options) : PoolOp("max_pool2d", options) {}

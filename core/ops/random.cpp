@@ -15,11 +15,11 @@ namespace plexaura {
 
 namespace {
 
-// Once it is rounded to the dtype.
+// Returns the number rounded to the dtype.
 double held(double number, DType dtype) { return Tensor::scalar(number).cast(dtype).to_doubles()[0]; }
 bool is_finite(double number, DType dtype) { return std::isfinite(held(number, dtype)); }
 
-// The next smaller number.
+// Returns the next smaller number of the dtype.
 double below(double number, DType dtype) {
   return dispatch(dtype, [&]<class T>(std::type_identity<T>) -> double {
     if constexpr (std::is_floating_point_v<T>) {
@@ -82,7 +82,7 @@ namespace {
 
 using namespace portable;
 
-// value(block, lane) of the draws, in double.
+// Sets each element to value(block, lane) of its draw, which is a double.
 template <class Value>
 void fill(const HostCall& call, const RandomDraws& of, const Value& value) {
   const HostView& result = call.outputs[0];
@@ -109,7 +109,8 @@ void draw_uniform(const HostCall& call, const RandomDraws& of) {
        });
 }
 
-// Box and Muller: two words make two values, the cosine for the even lane and the sine for the odd one.
+// Uses the method of Box and Muller: each pair of words makes two values, the cosine for the even lane and
+// the sine for the odd one.
 void draw_normal(const HostCall& call, const RandomDraws& of) {
   fill(call, of, [mean = of.first, deviation = of.second](const philox::Block& block, std::int64_t lane) {
     const std::int64_t even = lane & ~std::int64_t{1};

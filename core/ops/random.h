@@ -7,25 +7,27 @@
 namespace plexaura {
 
 struct RandomOptions {
-  bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
+  bool batch = true;  // axis 0 is the batch; false: all ranks draw the same
 
   static void fields(auto& self, auto& visitor) { visitor("batch", self.batch); }
 };
 
-// Random values of a floating type, in both modes. What is drawn is a function of the run's seed, the step, this op's
-// stream and the element's place in the global batch, so that any number of ranks and micro-batches draws what one
-// rank with the whole batch draws. Training draws anew in each step; validation draws the same for a sample each time,
-// and so does a Predictor. A VM that is given no StepBlock draws anew in each run: see VM::run.
+// Random values of a floating type, in both modes. They depend only on the run's seed, the step, this op's
+// stream and the element's place in the global batch, so that any number of ranks and micro-batches draws
+// what one rank with the whole batch draws. Training draws new values in each step. Validation draws the same
+// values for a sample each time, and so does a Predictor. A VM without a StepBlock draws new values in each
+// run: see VM::run.
 
-// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype, or where that
-// gives `high` the number below it. So `high` is never drawn, unless no number of the dtype lies between. Both finite
-// in the dtype, their distance in float64; low not above high.
+// Uniformly distributed values: low + (high - low) u, where u has 32 random bits and 0 <= u < 1, rounded to
+// the dtype. A result that is rounded to `high` is replaced by the next smaller number, so `high` is never
+// drawn unless `low` equals it in the dtype. Both bounds must be finite in the dtype, and their difference in
+// float64; `low` must not be above `high`.
 PLEXAURA_API Node uniform(Graph& graph, const TensorType& type, double low = 0, double high = 1,
                           RandomOptions options = {},
                           std::source_location where = std::source_location::current());
 
-// From the normal distribution; both finite in the dtype, deviation not negative.
-// None lies further out than 6.7 deviations.
+// Normally distributed values. Mean and deviation must be finite in the dtype, and the deviation not
+// negative. No value is further than 6.7 deviations from the mean.
 PLEXAURA_API Node normal(Graph& graph, const TensorType& type, double mean = 0, double deviation = 1,
                          RandomOptions options = {},
                          std::source_location where = std::source_location::current());
@@ -45,11 +47,11 @@ struct RandomDraws : RandomOptions {
     visitor("stream", self.stream);
   }
 
-  // The largest number of the dtype that uniform() draws.
+  // Returns the largest number of the dtype that uniform() draws.
   PLEXAURA_API double largest() const;
 };
 
-// The class behind both. Input: StepScalar::random.
+// The op of uniform() and normal(). Input: StepScalar::random.
 class PLEXAURA_API RandomValues final : public OpOf<RandomValues, RandomDraws> {
  public:
   enum class Kind { uniform, normal };

@@ -39,7 +39,7 @@ Node reduce(Reduce::Kind kind, Operand x, ReduceOptions options) {
     std::iota(options.axes.begin(), options.axes.end(), 0);
   }
   for (std::int64_t& axis : options.axes)
-    if (axis < 0) axis += rank;  // what is still out of range is refused by infer
+    if (axis < 0) axis += rank;  // infer() refuses axes that are still out of range
   std::ranges::sort(options.axes);
   return apply(std::make_shared<Reduce>(kind, std::move(options)), {x});
 }
@@ -51,7 +51,7 @@ void require_axes(const TensorType& x, const ReduceOptions& options) {
     throw RuleError("an axis is named twice; name each once");
 }
 
-// There must be something to choose from.
+// Checks that no reduced axis is empty, since an empty one has no largest or smallest element.
 void require_elements(const TensorType& x, const ReduceOptions& options) {
   for (const std::int64_t axis : options.axes)
     if (x.shape[axis] == 0)
@@ -130,7 +130,7 @@ namespace {
 
 using namespace portable;
 
-// Several running sums, so that additions do not wait for each other; the order is fixed.
+// Uses several running sums, so that additions do not wait for each other. Their order is fixed.
 template <class T>
 Total<T> sum_of_run(const T* src, std::int64_t step, std::int64_t length) {
   constexpr std::int64_t lanes = 8;
@@ -153,7 +153,7 @@ Total<T> sum_at(const T* src, const StridedWalk<1>& summed) {
   return total;
 }
 
-// Where neighbouring results come from neighbouring elements, sums a strip of results at a time, so that
+// Sums a strip of results at a time. Used if neighbouring results come from neighbouring elements, so that
 // memory is read in order.
 template <class T, class Finish>
 void sum_strip(const T* src, const StridedWalk<1>& summed, std::int64_t count, const Finish& finish) {
@@ -231,10 +231,10 @@ struct Smaller {
 template <class T>
 struct Found {
   T value;
-  std::int64_t place;  // among the elements that were looked at
+  std::int64_t place;  // index among the elements seen
 };
 
-// The first element that is before all others; the first NaN if there is one.
+// Finds the first element that is before all others or, if there is a NaN, the first NaN.
 template <class T, class Before>
 Found<T> find(const T* src, const StridedWalk<1>& walk, const Before& before) {
   const std::int64_t step = walk.run_strides()[0];

@@ -8,8 +8,8 @@
 namespace plexaura {
 
 struct ReduceOptions {
-  std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
-  bool keepdims = false;                // reduced axes stay, with extent 1
+  std::vector<std::int64_t> axes = {};  // negative ones count from the end; empty means all axes
+  bool keepdims = false;                // reduced axes remain, with extent 1
 
   static void fields(auto& self, auto& visitor) {
     visitor("axes", self.axes);
@@ -17,29 +17,30 @@ struct ReduceOptions {
   }
 };
 
-// The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type. The result has x's
-// dtype: a sum of integers that it does not hold wraps around, so cast() them to a wider dtype before.
+// The sum over axes. Numbers of any dtype but bool. Floats of 32 and 16 bits are added up in a wider type.
+// The result has x's dtype. A sum of integers that does not fit into it wraps around; cast() them to a wider
+// dtype before.
 PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
-// The mean over axes; NaN where there is nothing to average. Floating only.
+// The mean over axes; NaN if there are no elements. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
 
-// The largest and the smallest element along axes, which must not be empty. Numbers of any dtype but bool; a
-// NaN is the result. The gradient is split evenly between equal elements.
+// The largest and the smallest element along axes, which must not be empty. Numbers of any dtype but bool. If
+// there is a NaN, the result is NaN. Equal elements share the gradient evenly.
 PLEXAURA_API Node max(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
 
-// The index, int64, of the largest element along one axis; the first of equal ones, and the first NaN before
-// all. No gradient.
+// The index, int64, of the largest element along one axis. Of equal ones it is the first; if there are NaNs,
+// it is the first NaN. No gradient.
 PLEXAURA_API Node argmax(Operand x, std::int64_t axis, bool keepdims = false);
 
-// x / count, divided in float32 where x has 16 bits and its dtype does not hold the count. Floating.
+// x / count. Divides in float32 if x has 16 bits and its dtype cannot hold the count. Floating.
 Node divide_by_count(Operand x, std::int64_t count);
 
-// x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are
-// equal.
+// Sums x to a shape that broadcasts to x's shape: the gradient of broadcasting. Returns x itself if the
+// shapes are equal.
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 
-// The class behind sum, mean, max and min. Axes are normalised, sorted, and never empty but for rank 0.
+// The op of sum, mean, max and min. Its axes are normalised and sorted, and empty only for rank 0.
 class PLEXAURA_API Reduce final : public OpOf<Reduce, ReduceOptions> {
  public:
   enum class Kind { sum, mean, max, min };
@@ -54,7 +55,7 @@ class PLEXAURA_API Reduce final : public OpOf<Reduce, ReduceOptions> {
   Kind kind_;
 };
 
-// One axis.
+// Has exactly one axis.
 class PLEXAURA_API ArgMax final : public OpOf<ArgMax, ReduceOptions> {
  public:
   using OpOf::OpOf;

@@ -9,16 +9,16 @@ namespace plexaura {
 struct ReorderOptions {
   Layout to;
 
-  // Written only: no layout is made of a text.
+  // Only for writing: a layout cannot be parsed from text.
   static void fields(auto& self, auto& visitor) { visitor("to", to_string(self.to)); }
 };
 
-// The same value in another physical layout: put into a program by compile where the layouts of two kernels
-// differ, and where a value is copied to its home in the parameter store. Users never see one, so it
+// Converts a value to another physical layout. compile() adds it to a program where the layouts of two
+// kernels differ, and where a value is copied to its place in the parameter store. Users never see one, so it
 // has no builder, no gradient and no line in ops.def.
 //
-// A backend offers one candidate for it: inputs[0] is what RegionQuery::given says (the target where that is
-// open), outputs[0] is to().
+// A backend offers one candidate for it. Its inputs[0] is the layout in RegionQuery::given, or the target if
+// none is given. Its outputs[0] is to().
 class PLEXAURA_API Reorder final : public OpWith<ReorderOptions> {
  public:
   explicit Reorder(Layout to) : OpWith({std::move(to)}) {}

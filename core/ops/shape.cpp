@@ -96,7 +96,7 @@ namespace {
 
 using namespace portable;
 
-// Copies through a walk whose operand 0 is the source.
+// Copies elements along a walk whose operand 0 is the source.
 void copy(const HostCall& call, const StridedWalk<1>& walk) {
   const std::int64_t step = walk.run_strides()[0];
   dispatch(call.outputs[0].dtype(), [&]<class T>(std::type_identity<T>) {

@@ -7,19 +7,19 @@
 
 namespace plexaura {
 
-// Ops that move or rename elements and compute nothing. Any dtype.
+// Ops that move elements or change shapes, and compute nothing. Any dtype.
 
-// The same elements in row-major order under another shape; one extent may be -1 and is then what is left. No
-// copy where the layout allows.
+// The same elements, in row-major order, with another shape. One extent may be -1; it is computed from the
+// others. Makes no copy if the layout allows that.
 PLEXAURA_API Node reshape(Operand x, std::vector<std::int64_t> extents);
 
-// [N, ...] -> [N, product of the rest].
+// [N, ...] -> [N, product of the other extents].
 PLEXAURA_API Node flatten(Operand x);
 
-// Stretches extents of 1 and adds axes in front: numpy's broadcasting, as a value.
+// Repeats elements along axes of extent 1 and adds axes at the front: numpy's broadcasting, as a value.
 PLEXAURA_API Node broadcast_to(Operand x, Shape shape);
 
-// Axis i of the result is axis axes[i] of x; axes names each axis once, negative ones count from the back.
+// Axis i of the result is axis axes[i] of x. `axes` lists each axis once; negative ones count from the end.
 PLEXAURA_API Node permute(Operand x, std::vector<std::int64_t> axes);
 
 struct ReshapeOptions {

@@ -72,7 +72,7 @@ namespace {
 
 using namespace portable;
 
-// The walk over a slice beside the whole value, and the place of the slice's first element there.
+// The walk over a slice and the whole value, and the index of the slice's first element in the whole value.
 struct Part {
   StridedWalk<1> walk;
   std::int64_t first;
@@ -85,7 +85,7 @@ Part part_of(const Shape& whole, const Shape& slice, const SliceIndices& indices
   return part;
 }
 
-// Calls body(place in the slice, place in the whole, step there, count) for runs of elements.
+// Calls body(index in the slice, index in the whole, step in the whole, count) for runs of elements.
 template <class Body>
 void for_each_run(const Part& part, const Body& body) {
   const std::int64_t step = part.walk.run_strides()[0];

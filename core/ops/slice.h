@@ -7,10 +7,11 @@
 
 namespace plexaura {
 
-// Which indices of an axis: start, start + step, ... up to but without stop, as Python counts. Negative ones count
-// from the end, nothing means from the first or to the last, and what lies outside of the axis is left out.
+// Selects indices of an axis: start, start + step, ... up to but not including stop, as in Python. Negative
+// indices count from the end. By default, start is the first index and stop is after the last one. Indices
+// outside of the axis are left out.
 struct SliceOptions {
-  std::int64_t axis = 0;  // negative ones count from the back
+  std::int64_t axis = 0;  // negative ones count from the end
   std::optional<std::int64_t> start = {};
   std::optional<std::int64_t> stop = {};
   std::int64_t step = 1;  // at least 1
@@ -23,13 +24,14 @@ struct SliceOptions {
   }
 };
 
-// The elements of x at these indices of an axis, of any dtype; all of the other axes. May be empty.
+// The elements of x at these indices of one axis, and all elements along the other axes. Any dtype. May be
+// empty.
 PLEXAURA_API Node slice(Operand x, SliceOptions options);
 
-// The adjoint of slice: grad_out at these indices of an axis of `extent`, 0 at all others.
+// The gradient of slice() by x: grad_out at these indices of an axis of size `extent`, and 0 at all others.
 PLEXAURA_API Node slice_grad(Operand grad_out, std::int64_t extent, SliceOptions options);
 
-// SliceOptions for an axis whose extent is known.
+// The indices that SliceOptions select, for an axis of known extent.
 struct SliceIndices {
   std::int64_t axis = 0;  // from the front
   std::int64_t start = 0;
@@ -37,8 +39,8 @@ struct SliceIndices {
   std::int64_t count = 0;
 };
 
-// For an axis of `extent` in a value of this rank. Throws RuleError for a step below 1, and
-// std::invalid_argument for an axis that does not exist.
+// Returns the indices for an axis of size `extent` in a value of this rank. Throws RuleError for a step below
+// 1, and std::invalid_argument for an axis that does not exist.
 PLEXAURA_API SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent);
 
 class PLEXAURA_API SliceOp final : public OpOf<SliceOp, SliceOptions> {

@@ -15,7 +15,7 @@ namespace plexaura {
 namespace {
 
 Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
-  if (axis < 0) axis += x.node().shape().rank();  // what is still out of range is refused by infer
+  if (axis < 0) axis += x.node().shape().rank();  // infer() refuses axes that are still out of range
   return apply(std::make_shared<Softmax>(kind, SoftmaxOptions{axis}), {x});
 }
 
@@ -47,7 +47,7 @@ constexpr std::int64_t cost_of_exp = 20;
 
 struct Spread {
   double largest;
-  double total;  // of e^(x - largest)
+  double total;  // sum of e^(x - largest)
 };
 
 template <class T>

@@ -5,11 +5,11 @@
 
 namespace plexaura {
 
-// e^x divided by its sum along the axis (negative ones count from the back); the largest element is
-// subtracted first, so that nothing overflows. Same type and shape as x; floating only.
+// e^x divided by its sum along the axis (negative axes count from the end). The largest element is subtracted
+// first, so that nothing overflows. The result has x's type and shape; floating only.
 PLEXAURA_API Node softmax(Operand x, std::int64_t axis = -1);
 
-// log(softmax(x)), computed without taking the logarithm of a small number.
+// log(softmax(x)), computed without the logarithm of a small number.
 PLEXAURA_API Node log_softmax(Operand x, std::int64_t axis = -1);
 
 struct SoftmaxOptions {
@@ -17,7 +17,7 @@ struct SoftmaxOptions {
   static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
-// The class behind both.
+// The op of softmax and log_softmax.
 class PLEXAURA_API Softmax final : public OpOf<Softmax, SoftmaxOptions> {
  public:
   enum class Kind { softmax, log_softmax };

@@ -51,7 +51,7 @@ class LeakyRelu final : public UnaryOp {
   }
 };
 
-// The derivatives of both forms of gelu.
+// The derivatives of the two forms of gelu.
 Node gelu_slope(const Node& x) {
   const Node density = exp(-0.5 * square(x)) * (0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
   return 0.5 * (1 + erf(x * (0.5 * std::numbers::sqrt2))) + x * density;

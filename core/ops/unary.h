@@ -5,42 +5,42 @@
 
 namespace plexaura {
 
-// Elementwise functions of one value: any shape, floating types unless said otherwise; the result has the
-// operand's type.
+// Elementwise functions of one value of any shape, of floating types unless a comment says otherwise. The
+// result has the operand's type.
 
 PLEXAURA_API Node neg(Operand x);       // -x
-PLEXAURA_API Node abs(Operand x);       // |x|; its gradient at 0 is 0
+PLEXAURA_API Node abs(Operand x);       // x|; the gradient at 0 is 0
 PLEXAURA_API Node exp(Operand x);       // e^x
 PLEXAURA_API Node log(Operand x);       // natural logarithm
 PLEXAURA_API Node sqrt(Operand x);      // square root
 PLEXAURA_API Node square(Operand x);    // x^2
 PLEXAURA_API Node sigmoid(Operand x);   // 1 / (1 + e^-x), without overflow for any x
 PLEXAURA_API Node tanh(Operand x);      // hyperbolic tangent
-PLEXAURA_API Node relu(Operand x);      // max(x, 0); its gradient at 0 is 0
+PLEXAURA_API Node relu(Operand x);      // max(x, 0); the gradient at 0 is 0
 PLEXAURA_API Node softplus(Operand x);  // log(1 + e^x), without overflow for any x
 PLEXAURA_API Node erf(Operand x);       // 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x
 
 struct GeluOptions {
-  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) instead, which differs by up to 5e-4.
+  // Uses x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) instead, which differs by up to 5e-4.
   bool tanh = false;
 };
 
 // x P(X <= x) for a standard normal X: x / 2 (1 + erf(x / sqrt(2))) (Hendrycks and Gimpel, arXiv:1606.08415).
 PLEXAURA_API Node gelu(Operand x, GeluOptions options = {});
 
-// x where x > 0, else slope x; its gradient at 0 is the slope.
+// x where x > 0, else slope x. The gradient at 0 is the slope.
 PLEXAURA_API Node leaky_relu(Operand x, double slope = 0.01);
 
-// The nearest number from `low` to `high`; a NaN stays one. `low` must not be above `high`; either may be
+// The nearest number from `low` to `high`. NaN remains NaN. `low` must not be above `high`; either may be
 // infinite. The gradient passes where low <= x <= high.
 PLEXAURA_API Node clip(Operand x, double low, double high);
 
-// The same values as another dtype. Floats to integers truncate; what does not fit becomes the nearest value that does,
-// and NaN becomes 0. Integers to smaller ones wrap around. Anything but zero is true. Floats pass gradients on, cast
-// back.
+// Converts x to another dtype. Floats to integers truncate; values that do not fit become the nearest value
+// that does, and NaN becomes 0. Integers to smaller ones wrap around. Anything but zero is true. Between
+// floating dtypes the gradient passes, and is cast back.
 PLEXAURA_API Node cast(Operand x, DType dtype);
 
-// x itself, through which no gradient flows.
+// Returns x; no gradient passes through it.
 PLEXAURA_API Node stop_gradient(Operand x);
 
 inline Node operator-(Operand x) { return neg(x); }

@@ -22,7 +22,7 @@ std::int64_t outputs_along(char axis, std::int64_t input, std::int64_t kernel, s
   return (room - reach) / stride + 1;
 }
 
-// Products of two such numbers are 64-bit numbers.
+// The product of two numbers up to this fits into 64 bits.
 constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
 
 void require_within(Size2d size, std::int64_t smallest, const char* what) {

@@ -8,7 +8,8 @@
 
 namespace plexaura {
 
-// A pair of numbers along the axes H and W. One number stands for both: `.padding = 1` and `Size2d{3}` are square.
+// A pair of numbers along the axes H and W. A single number sets both: `.padding = 1` and `Size2d{3}` are
+// square.
 struct Size2d {
   std::int64_t h = 1;
   std::int64_t w = 1;
@@ -25,17 +26,16 @@ struct PLEXAURA_API FieldForm<Size2d> {
   static Size2d from(const std::vector<std::int64_t>& both);
 };
 
-// How a window moves over the axes H and W of a value [N, C, H, W]: what convolution and pooling have in
-// common.
+// How a window moves over the axes H and W of a value [N, C, H, W], in convolution and in pooling.
 struct Window2d {
   Size2d kernel = {};
   Size2d stride = {};
   Size2d padding{0, 0};
   Size2d dilation = {};
 
-  // Throws RuleError for numbers that make no sense, whatever the input.
+  // Throws RuleError for numbers that are wrong for any input.
   void check() const;
-  // How many places the window takes; throws RuleError where it does not fit once.
+  // Returns the number of places of the window along H and W. Throws RuleError if it does not fit even once.
   Size2d outputs(Size2d input) const;
 };
 
