@@ -35,6 +35,7 @@ class ThreadNetwork::Member final : public Transport {
 
   bool done(Request& request) override {
     if (request.handle == 0) return true;
+    if (network_.unread(self_) == 0) return false;
     Receipt& receipt = receipts_[request.handle - 1];
     const std::lock_guard lock(network_.mutex_);
     std::deque<Message>& queue = network_.messages_[{group_, member(receipt.from), self_, receipt.tag}];
@@ -42,6 +43,7 @@ class ThreadNetwork::Member final : public Transport {
     if (queue.front().size() > receipt.data.size()) throw DeviceError("a message is too long");
     std::ranges::copy(queue.front(), receipt.data.begin());
     queue.pop_front();
+    --network_.unread(self_);
     receipt.open = false;
     return true;
   }
@@ -52,6 +54,7 @@ class ThreadNetwork::Member final : public Transport {
   }
 
   std::optional<Envelope> waiting(int from, int tag) override {
+    if (network_.unread(self_) == 0) return std::nullopt;
     const std::lock_guard lock(network_.mutex_);
     for (int rank = 0; rank < size(); ++rank) {
       const std::deque<Message>& queue = network_.messages_[{group_, member(rank), self_, tag}];
@@ -144,6 +147,7 @@ class ThreadNetwork::Member final : public Transport {
       network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
       network_.bytes_sent_[{self_, member(to)}] += data.size();
       ++network_.messages_sent_[{self_, member(to)}];
+      ++network_.unread(member(to));
     }
     return {};
   }

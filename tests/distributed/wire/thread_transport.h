@@ -21,7 +21,7 @@ namespace plexaura::testing {
 // Messages between ranks that are threads of one process.
 class ThreadNetwork {
  public:
-  explicit ThreadNetwork(int size) : size_(size) {}
+  explicit ThreadNetwork(int size) : size_(size), unread_(static_cast<std::size_t>(size)) {}
 
   // Once for each rank; the network must outlive it.
   std::unique_ptr<Transport> transport(int rank);
@@ -45,6 +45,7 @@ class ThreadNetwork {
  private:
   class Member;
   std::map<int, int>& colours_of(const std::string& call);
+  std::atomic<int>& unread(int rank) { return unread_[static_cast<std::size_t>(rank)]; }
   struct Channel {
     std::string group;  // of transports that are duplicates of each other
     int from;
@@ -58,6 +59,8 @@ class ThreadNetwork {
   std::atomic<double> seconds_per_byte_ = 0;
   std::mutex mutex_;
   std::map<Channel, std::deque<Message>> messages_;
+  // Counts the messages that lie here for each rank. Ranks poll it, and lock only if there is a message.
+  std::vector<std::atomic<int>> unread_;
   std::set<int> cut_;
   std::set<int> dead_;
   std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
