@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view owed_change_prefix = "owed_change.";
 constexpr std::string_view left_change_prefix = "left_change.";
-// Gradients that ranks owe, or changes that are multiplied by samples: neither can be added to a part of a mean change.
+// State of other strategies: gradients that ranks owe, or changes multiplied by samples. Neither can be added
+// to a rank's part of a mean change.
 constexpr std::string_view owed_otherwise_prefix = "owed.";
 
 std::span<float> part_of(Tensor& memory, const Bucket& slice) {
@@ -45,7 +46,7 @@ void ChangeSum::sum(std::size_t slice, std::span<T> changes, std::string_view wh
   ranks_.sum(dtype_of<T>, reinterpret_cast<std::byte*>(changes.data()), std::ssize(changes), what);
 }
 
-// Returns of how many elements it has made the sums.
+// Returns the number of leading elements that it has summed.
 std::size_t ChangeSum::compress(std::size_t slice, std::span<float> changes, std::string_view what) {
   const std::span<const float> owed = part_of(owed_, slices_[slice]);
   const std::span<float> left = part_of(left_, slices_[slice]);

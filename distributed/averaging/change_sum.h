@@ -14,28 +14,31 @@
 
 namespace plexaura {
 
-// Sums the ranks' parts of the mean change of their weights: as they are, or with fewer bytes. What does not cross then is owed by the
-// rank, and added to what it brings the next time (see Compression), unless the change that it brings then contains it anyway.
-// A part is weighed before it comes here. So what is owed is a part of a mean, too, and has the same effect in any later
-// one, however many samples that has.
+// Sums the ranks' parts of the mean change of their weights, uncompressed or compressed. With a compression,
+// a rank owes the part of its change that is not transmitted, and adds it to its change of the next exchange
+// (see Compression). It owes nothing if `owes` is false, for callers whose next change contains that part
+// anyway. Callers weigh a part before they pass it here. So an owed part is a part of a mean too, and has the
+// same effect in any later mean, however many samples that one has.
 class ChangeSum {
  public:
-  // `ranks` must outlive it. Without a compression everything crosses as it is.
+  // `ranks` must outlive it. Without a compression, changes are summed uncompressed.
   ChangeSum(Collective& ranks, std::unique_ptr<Compression> compression, bool owes = true)
       : ranks_(ranks), compression_(std::move(compression)), owes_(owes) {}
 
-  // `slices`: what is summed at once, as slices of the trainables in the value arena. Throws UserError where it cannot
-  // compress.
+  // `slices`: the slices of the trainables in the value arena, each of which one call of sum() sums. Throws
+  // UserError for weights of a type that the compression does not support.
   void begin(const Placement& placement, std::span<const Bucket> slices);
-  // Collective, in place: the parts of a slice, and behind them what crosses as it is. T is that of the value arena.
+  // Collective, in place. `changes` holds this rank's part of a slice, followed by elements that are never
+  // compressed. T is the type of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
-  // See Compression.
+  // Returns the bytes that the compression has sent; 0 without one. See Compression.
   std::int64_t bytes_sent() const { return compression_ ? compression_->bytes_sent() : 0; }
-  // What the sum of a slice has left is what this rank owes of it. Until then it owes what it owed before.
+  // Called after a sum of the slice was used. From now on this rank owes what that sum did not transmit;
+  // before the call it owes what it owed before the sum.
   void settle(std::size_t slice);
 
-  // For a strategy's state. `is_settled`: every sum that was made.
+  // Adds the owed part to a strategy's state. `is_settled`: settle() was called for every sum that was made.
   void keep(bool is_settled, std::vector<StrategyState>& state) const;
   void take(const StrategyState& part);
 
@@ -45,12 +48,12 @@ class ChangeSum {
   Collective& ranks_;
   std::unique_ptr<Compression> compression_;
   bool owes_;
-  bool has_dropped_ = false;  // what a checkpoint holds in another form
+  bool has_dropped_ = false;  // take() has reported and dropped state that it cannot use
   const Placement* placement_ = nullptr;
   std::vector<Bucket> slices_;
-  // As trainables lie in the value arena; empty without a compression.
+  // Both lie as the trainables do in the value arena, and are empty without a compression.
   Tensor owed_;
-  Tensor left_;  // by sums that are not settled
+  Tensor left_;  // the part that the sums which are not settled yet did not transmit
 };
 
 }  // namespace plexaura

@@ -29,7 +29,8 @@ void Elastic::after_update() {
   });
 }
 
-// A rank that takes a mean late goes its share of the way as one of those that are left.
+// A rank that uses a mean late pulls with the number of ranks that are left, although the lost ranks took
+// part in the mean.
 void Elastic::settle() {
   with_elements(centre_.dtype(), [&]<class T>(T) {
     if (const auto missed = centre_.catch_up<T>()) pull(*missed);
@@ -62,7 +63,8 @@ void Elastic::take_weights_back() {
   border_->store_values();
 }
 
-// What is not in the store: there the centre stands while it is shown, as in a checkpoint, and else this rank's own.
+// Returns the weights that are not in the store. While the centre is shown, as in a checkpoint, these are
+// this rank's own weights; otherwise they are the centre.
 std::vector<StrategyState> Elastic::state() const {
   std::vector<StrategyState> state;
   centre_.keep_counts(state);

@@ -17,13 +17,14 @@ struct ElasticOptions {
   double elasticity = 0.9;  // above 0, at most 1
 };
 
-// The strategy `elastic` (elastic averaging SGD): each rank trains for itself, on its own share of the data, and is tied to
-// a centre. Every so many steps, and at the end of each epoch, the centre goes `elasticity` of the way to the mean of all
-// ranks, each weighed by its samples, and of N ranks each goes 1/N of that share of its own way to the centre. The
-// centre is what is validated and saved. Each rank holds it. Buffers are averaged; frozen parameters stay as they are.
+// The strategy `elastic` (elastic averaging SGD): each rank trains its own weights on its own share of the
+// data, and is tied to a centre, of which each rank has a copy. Every `every` steps, and at the end of each
+// epoch, the centre moves by `elasticity` of the distance to the mean of all ranks' weights, in which each
+// rank is weighed by its samples. Each of N ranks moves by `elasticity` / N of its distance to the centre.
+// Validation and checkpoints use the centre. Buffers are averaged. Frozen parameters do not change.
 class Elastic final : public Strategy, public WeightExchange, public KeptState {
  public:
-  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanOptions.
+  // `ranks`: the ranks that train; must outlive the strategy. `may_lose_ranks`: see MeanOptions.
   Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false,
           std::unique_ptr<Compression> compression = nullptr)
       : ranks_(ranks),
@@ -52,10 +53,10 @@ class Elastic final : public Strategy, public WeightExchange, public KeptState {
   void pull(const Mean<T>& mean);
 
   Collective& ranks_;
-  MeanChange centre_;  // its anchor
+  MeanChange centre_;  // the anchor is the centre
   ElasticOptions options_;
   WeightsImmigration* border_ = nullptr;
-  std::optional<Tensor> own_;  // the weights of this rank, while the centre is shown
+  std::optional<Tensor> own_;  // this rank's own weights while the centre is shown
 };
 
 }  // namespace plexaura

@@ -37,7 +37,7 @@ void Local::settle() {
   });
 }
 
-// What is due.
+// Uses all means that are due.
 template <class T>
 void Local::average() {
   while (const auto mean = change_.next<T>(every())) take(*mean);
@@ -52,8 +52,8 @@ void Local::take(const Mean<T>& mean) {
   if (mean.own.empty()) {
     std::ranges::copy(anchor, values.begin());
   } else {
-    // Buffers of a rank that has gone on stay its own until the next mean: with a mean and a change since then, a
-    // running variance could fall below 0.
+    // The rank has made steps since the exchange began. Its buffers stay its own until the next mean: the sum
+    // of a mean and a later change could make a running variance negative.
     const std::size_t trainables = std::max(change_.trainables(), mean.first) - mean.first;
     for (std::size_t i = 0; i < std::min(trainables, values.size()); ++i)
       values[i] += mean.changes[i] - mean.own[i];
@@ -61,7 +61,7 @@ void Local::take(const Mean<T>& mean) {
   border_->store_values();
 }
 
-// Puts the step of the outer optimizer in the place of the average change.
+// Replaces the mean change by the step of the outer optimizer.
 template <class T>
 void Local::take_outer_step(const Mean<T>& mean) {
   if (mean.first >= change_.trainables()) return;
@@ -85,7 +85,7 @@ std::vector<StrategyState> Local::state() const {
   change_.keep_counts(state);
   if (change_.has_moved())
     keep_arena(border_->placement(), change_.anchor(), anchor_prefix, false,
-               state);  // else it is where the weights are
+               state);  // without it, the anchor equals the weights
   return state;
 }
 

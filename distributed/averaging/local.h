@@ -13,25 +13,28 @@
 namespace plexaura {
 
 struct LocalOptions {
-  std::int64_t every = 16;        // steps between two averages
-  std::int64_t first_epochs = 0;  // in which every step is followed by a plain average
-  // How the weights follow their averages, after the first epochs: 1 and 0 take them as they are.
+  std::int64_t every = 16;  // steps between two averages
+  // Number of epochs at the start in which the weights are averaged plainly after every step.
+  std::int64_t first_epochs = 0;
+  // The outer optimizer, used after the first epochs. With learning rate 1 and momentum 0 the weights become
+  // the plain averages.
   double outer_learning_rate = 1;
-  double outer_momentum = 0;  // Nesterov's
+  double outer_momentum = 0;  // Nesterov's momentum
   // See MeanOptions.
   std::int64_t fragments = 1;
   std::int64_t delay = 0;
 };
 
-// The strategy `local`: each rank trains for itself, on its own share of the data and with an optimizer's state of its
-// own. Every so many steps, and at the end of each epoch, the weights of all ranks are averaged. Weights are averaged
-// as changes since the last average, each rank's weighed by the samples that it has had since then. An outer
-// optimizer may take the average change as its gradient: SGD with Nesterov's momentum. Buffers are averaged in the same
-// way, without it; frozen parameters stay as they are. Fragments of the weights may be averaged in turn, and steps go on
-// while an average is made: what a rank has learned meanwhile stays in its weights.
+// The strategy `local`: each rank trains its own weights on its own share of the data, with its own optimizer
+// state. Every `every` steps, and at the end of each epoch, the weights of all ranks are averaged. The
+// average is over the changes since the last average, and each rank is weighed by its samples since then. An
+// outer optimizer, SGD with Nesterov's momentum, may use the average change as its gradient. Buffers are
+// averaged too, without the outer optimizer. Frozen parameters do not change. Fragments of the weights may be
+// averaged in turn. Training may go on while an average is computed: the changes that a rank makes meanwhile
+// stay in its weights.
 class Local final : public Strategy, public WeightExchange, public KeptState {
  public:
-  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanOptions.
+  // `ranks`: the ranks that train; must outlive the strategy. `may_lose_ranks`: see MeanOptions.
   Local(Collective& ranks, const LocalOptions& options, bool may_lose_ranks = false,
         std::unique_ptr<Compression> compression = nullptr)
       : change_(ranks, {may_lose_ranks, options.fragments, options.delay}, std::move(compression)),
@@ -52,7 +55,7 @@ class Local final : public Strategy, public WeightExchange, public KeptState {
 
  private:
   bool has_velocity() const { return options_.outer_momentum > 0; }
-  bool is_first_epoch() const;  // one of the first, in which averages are plain
+  bool is_first_epoch() const;  // true in the first epochs, whose averages are plain
   std::int64_t every() const { return is_first_epoch() ? 1 : options_.every; }
   template <class T>
   void average();
@@ -61,11 +64,11 @@ class Local final : public Strategy, public WeightExchange, public KeptState {
   template <class T>
   void take_outer_step(const Mean<T>& mean);
 
-  MeanChange change_;  // since the last average
+  MeanChange change_;  // changes since the last average
   LocalOptions options_;
   WeightsImmigration* border_ = nullptr;
-  Tensor
-      velocity_;  // of the outer optimizer, for trainables, as they lie in the value arena; empty without momentum
+  // State of the outer optimizer for trainables, as they lie in the value arena. Empty without momentum.
+  Tensor velocity_;
 };
 
 }  // namespace plexaura

@@ -37,7 +37,7 @@ Tensor to_tensor(const std::vector<std::int64_t>& numbers) {
   return Tensor::of<std::int64_t>(Shape{std::ssize(numbers)}, numbers);
 }
 
-// How many numbers a part of the state with counts has at least; 0: it has no counts.
+// Returns the least number of counts in a part of the state; 0 if the part has no counts.
 std::size_t least_counts(std::string_view name) {
   if (name == exchange_name) return 4;
   if (name == brought_name) return 3;
@@ -97,13 +97,14 @@ void MeanChange::begin(WeightsImmigration& border) {
   exchange_.reset();
 }
 
-// Each parameter belongs to one, whatever its layout. A large one may leave no parameter for another fragment.
+// Each parameter belongs to one fragment, whatever its layout. If a large one leaves no parameter for another
+// fragment, there are fewer fragments.
 std::vector<MeanChange::Fragment> MeanChange::cut(const Placement& placement) const {
   const DType dtype = placement.dtype(ArenaKind::value);
   const std::int64_t all = std::max<std::int64_t>(trainable_elements(placement), 1);
   std::vector<Fragment> fragments;
   std::int64_t before = 0;
-  std::int64_t number = 0;  // of the fragment, of all that were asked for
+  std::int64_t number = 0;  // index of the current fragment among `options_.fragments`
   for (const Placement::Entry& entry : placement.entries) {
     if (entry.role == ParameterRole::frozen) break;
     const bool is_trainable = entry.role == ParameterRole::trainable;
@@ -137,7 +138,8 @@ bool MeanChange::has_moved() const {
   return std::ranges::any_of(fragments_, [](const Fragment& fragment) { return fragment.steps > 0; });
 }
 
-// The last one is due where a period ends.
+// Within a period of `every` steps the fragments are due one after another, the last one at the end of the
+// period.
 bool MeanChange::is_due(std::size_t fragment, std::int64_t every) const {
   if (fragments_[fragment].steps == 0) return false;
   const auto count = std::ssize(fragments_);
@@ -208,14 +210,15 @@ void MeanChange::exchange() {
   meter_.add_sent(sum_.bytes_sent() - sent_before);
 }
 
-// Collective: this rank's share of the samples of all ranks. They have none where each rank fails in its first step.
+// Collective. Returns this rank's share of the samples of all ranks; the sum is 0 if every rank fails in its
+// first step.
 double MeanChange::weight_of(std::int64_t samples, std::string_view what) {
   std::int64_t all = samples;
   ranks_.sum(DType::int64, reinterpret_cast<std::byte*>(&all), 1, fmt::format("the samples behind {}", what));
   return static_cast<double>(samples) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
-// Of the thread, if it makes one.
+// Waits for the exchange of the thread, if there is one.
 void MeanChange::await_exchange() const {
   if (!exchange_ || exchange_->is_made || !thread_) return;
   const ExchangeMeter::Wait wait(meter_);
@@ -309,12 +312,14 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
   keep_arena(border_->placement(), mean, mean_prefix, false, state);
-  // Ranks that go on with the weights of rank 0 have moved as it has.
+  // Rank 0's copy is not marked as its own: ranks that continue from the weights of rank 0 have moved as it
+  // has, and get this copy.
   keep_arena(border_->placement(), own_, moved_prefix, !is_first_, state);
 }
 
-// Null for one that does not fit, of a run with other fragments, or of one with a delay where this has none. What was
-// brought to it is then a part of the next one.
+// Returns the exchange to which a checkpoint's state belongs. Returns null if it does not fit this run, which
+// cuts the weights into another number of fragments or has no delay. The changes of that exchange are then
+// part of the next one.
 MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragments) {
   const bool fits = fragments == std::ssize(fragments_) && (until == 0 || options_.delay > 0);
   if (!fits) return nullptr;
@@ -322,7 +327,7 @@ MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragment
   return &*exchange_;
 }
 
-// Where there are other fragments now, each takes the counts of the first.
+// If this run has another number of fragments, each fragment gets the counts of the checkpoint's first one.
 void MeanChange::take_counts(const StrategyState& part) {
   sum_.take(part);
   take_arena(border_->placement(), changes_, mean_prefix, part);

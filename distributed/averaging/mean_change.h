@@ -19,94 +19,100 @@
 namespace plexaura {
 
 struct MeanOptions {
-  // Nobody takes a mean before all ranks have told each other that they hold it. So where a rank dies, either all that are
-  // left hold the mean or nobody has taken it. Not together with a delay.
+  // No rank uses a mean before all ranks have confirmed that they have it. So if a rank dies, either all
+  // ranks that are left have the mean or no rank has used it. Cannot be combined with a delay.
   bool may_lose_ranks = false;
-  // The parameters are cut into so many parts of about the same size, or fewer where one parameter is larger than that.
-  // Each has means of its own, in turn with those of the others.
+  // The parameters are cut into this number of fragments of about equal size, or fewer if one parameter is
+  // larger than that. The fragments are averaged in turn.
   std::int64_t fragments = 1;
-  // For how many steps a thread of its own makes an exchange, before its mean is taken; 0: the thread that trains makes
-  // it, and waits. Not at the end of an epoch, and not where the next exchange would come first.
+  // Number of steps for which a thread exchanges the changes before their mean is used. With 0, the training
+  // thread exchanges them and waits. It also does so at the end of an epoch, and if the next exchange would
+  // begin before this one ends.
   std::int64_t delay = 0;
-  // With a compression, what of a change does not cross is added to the next one. Not where ranks keep their own weights
-  // behind a mean: there the next change contains it.
+  // With a compression, the part of a change that is not transmitted is added to the next change. False for
+  // ranks that keep their own weights after a mean: their next change contains that part already.
   bool owes_what_stays = true;
 };
 
-// A mean over the ranks: how a fragment of the weights has moved away from the anchor.
+// A mean over the ranks: the change of a fragment of the weights since the anchor.
 template <class T>
 struct Mean {
-  std::size_t first = 0;   // of its elements, in the value arena
-  std::span<T> changes;    // in memory that the caller may write to
-  std::span<const T> own;  // of this rank, when the exchange began; empty: it has made no step since
+  std::size_t first = 0;   // index of the first element in the value arena
+  std::span<T> changes;    // the caller may overwrite them
+  std::span<const T> own;  // this rank's change when the exchange began; empty if it has made no step since
 };
 
-// How the weights and buffers of ranks that train for themselves have moved away from an anchor, which is the same on all
-// ranks: as means over the ranks, each weighed by the samples that it has had since the last one. What it holds
-// lies like the value arena, without the frozen parameters at its end; trainables come first.
+// Computes how the weights and buffers of ranks that train separately have changed since an anchor, which is
+// the same on all ranks. The result is a mean over the ranks, each weighed by its samples since the last
+// mean. The tensors lie like the value arena, without the frozen parameters at its end; trainables come
+// first.
 class MeanChange {
  public:
-  // `ranks`: those that train; it must outlive this. Without a compression changes cross as they are.
+  // `ranks`: the ranks that train; must outlive this. Without a compression, changes are exchanged
+  // uncompressed.
   MeanChange(Collective& ranks, const MeanOptions& options,
              std::unique_ptr<Compression> compression = nullptr);
   ~MeanChange() { give_up(); }
 
-  // Puts the anchor where the weights are. Throws UserError for weights of a type that ranks do not sum, or do not
+  // Sets the anchor to the current weights. Throws UserError for weights of a type that ranks cannot sum or
   // compress.
   void begin(WeightsImmigration& border);
   void count_step();
-  // Collective. The next mean that is to be taken behind the step, until there is none: every so many steps, and at the
-  // end of an epoch, each fragment has one. The caller takes it at once. T is that of dtype().
+  // Collective. Returns the next mean that is due after this step, or nothing if none is left. Each fragment
+  // has a mean every `every` steps and at the end of an epoch. The caller uses a mean before the next call. T
+  // is dtype().
   template <class T>
   std::optional<Mean<T>> next(std::int64_t every);
-  // Whether the thread makes one, as far as this rank's steps tell: the same on all ranks.
+  // True while an exchange is under way, judged by this rank's steps alone; so the same on all ranks.
   bool is_exchanging() const { return exchange_.has_value(); }
-  // Collective, among those that are left where ranks were lost: all count the same steps then. The same mean again where
-  // others have taken it and this rank has not; else nothing.
+  // Collective among the ranks that are left after ranks were lost. Makes the counts of steps equal on all of
+  // them. Returns the last mean again if other ranks have used it and this rank has not; otherwise nothing.
   template <class T>
   std::optional<Mean<T>> catch_up();
-  // No thread of this uses the border any more.
+  // After this no thread of this object uses the border.
   void give_up() noexcept;
 
   DType dtype() const { return anchor_.dtype(); }
   Tensor& anchor() { return anchor_; }
   const Tensor& anchor() const { return anchor_; }
-  // What the border shows of the weights.
+  // Returns the weights in the border's memory.
   template <class T>
   std::span<T> values() const;
   std::size_t trainables() const;
 
   std::optional<ExchangeRecord> take_exchange_record() { return meter_.take(options_.delay > 0); }
 
-  // Copies of what the border's weights are, and back. The second wants store_values() behind it.
+  // Copies the border's weights, and writes such a copy back. After write_values() the caller calls
+  // store_values() of the border.
   Tensor copy_values() const;
   void write_values(const Tensor& copy) const;
 
-  // Whether there was a step since the last mean, so that the weights may not be at the anchor.
+  // True if a step was made since the last mean, so that the weights may differ from the anchor.
   bool has_moved() const;
-  // For a strategy's state: what was counted, what is owed, and a mean that this rank holds and has not taken.
+  // Adds to a strategy's state the counts, the owed part, and a mean that this rank has received and not
+  // used.
   void keep_counts(std::vector<StrategyState>& state) const;
-  // The same back, where the part is one of these. Throws UserError for numbers that no run writes.
+  // Restores `part` if it is one that keep_counts() wrote. Throws UserError for counts that no run writes.
   void take_counts(const StrategyState& part);
 
  private:
   struct Fragment {
     Bucket slice;              // in the value arena; buffers belong to the last one
-    Bucket trainables;         // of it
-    std::int64_t bytes = 0;    // of its parameters
+    Bucket trainables;         // the trainable part of `slice`
+    std::int64_t bytes = 0;    // size of its parameters
     std::int64_t steps = 0;    // since its last mean
-    std::int64_t samples = 0;  // of this rank, likewise
+    std::int64_t samples = 0;  // of this rank, since the fragment's last mean
   };
-  // One that was begun, and whose mean was not taken.
+  // An exchange that has begun and whose mean was not used yet.
   struct Exchange {
     std::size_t fragment = 0;
-    std::int64_t steps = 0;  // of the fragment, when it began
+    std::int64_t steps = 0;  // of the fragment, when the exchange began
     std::int64_t samples = 0;
-    std::int64_t until = 0;  // see clock_
-    bool is_made = false;    // this rank holds the mean
+    std::int64_t until = 0;  // the mean is used when clock_ reaches this
+    bool is_made = false;    // true if this rank has the mean
     std::string what = {};
   };
-  // How many means a rank has taken, its clock, and the steps of each fragment.
+  // Number of means that a rank has used, its clock, and the steps of each fragment.
   using Progress = std::vector<std::int64_t>;
 
   std::vector<Fragment> cut(const Placement& placement) const;
@@ -129,15 +135,15 @@ class MeanChange {
   ChangeSum sum_;
   mutable ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  bool is_first_ = false;  // of the ranks, which may have gone when the state is kept
+  bool is_first_ = false;  // rank 0; stored because ranks_ may be gone when the state is kept
   std::vector<Fragment> fragments_;
   Tensor anchor_;
-  Tensor changes_;  // what is summed: this rank's part of the means
-  Tensor own_;      // what this rank has brought, where there is a delay
+  Tensor changes_;  // this rank's part of the means, then the sums
+  Tensor own_;      // this rank's changes when the exchange began; empty without a delay
   mutable std::optional<Exchange> exchange_;
-  std::int64_t taken_ = 0;  // means
+  std::int64_t taken_ = 0;  // number of means that were used
   std::int64_t clock_ = 0;  // steps since the last end of an epoch
-  // Null without a delay, and when this was given up. Goes first.
+  // Null without a delay and after give_up(). Last member, so that it is destroyed first.
   std::unique_ptr<ExchangeThread> thread_;
 };
 

@@ -5,14 +5,14 @@
 
 #include "core/exchange/strategy.h"
 
-// Memory that lies like the value arena, from its beginning on, as a part of a strategy's state: one tensor for each
-// parameter that it holds, in logical layout, so that a run with another layout can take it back.
+// Memory that lies like the value arena, or like the beginning of it, as part of a strategy's state. It is
+// kept as one row-major tensor for each parameter, so that a run with another layout can restore it.
 namespace plexaura {
 
-// A tensor is named by the prefix and its parameter.
+// The name of a tensor is the prefix followed by the name of its parameter. `of_rank`: see StrategyState.
 void keep_arena(const Placement& placement, const Tensor& memory, std::string_view prefix, bool of_rank,
                 std::vector<StrategyState>& state);
-// The same back, where the part is one of these.
+// Restores `part` if its name has the prefix and it fits a parameter; otherwise does nothing.
 void take_arena(const Placement& placement, Tensor& memory, std::string_view prefix,
                 const StrategyState& part);
 

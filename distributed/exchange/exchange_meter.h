@@ -11,14 +11,16 @@
 
 namespace plexaura {
 
-// Counts what a strategy exchanges, for Strategy::take_exchange_record(). One thread may exchange while another one waits.
+// Measures the exchanges of a strategy for Strategy::take_exchange_record(). One thread may exchange while
+// another one waits.
 class ExchangeMeter {
  public:
-  // `ranks`: with whom it exchanges; it must outlive this. `clock` gives seconds.
+  // `ranks`: the ranks that exchange; must outlive this. `clock` returns seconds.
   explicit ExchangeMeter(const Collective& ranks, double (*clock)() = seconds_now)
       : ranks_(ranks), clock_(clock) {}
 
-  // While one lives, an exchange is under way, to which this rank brings so many bytes. One at a time.
+  // While an object of this class lives, an exchange is under way, to which this rank contributes `bytes`.
+  // Only one may live at a time.
   class Exchange {
    public:
     Exchange(ExchangeMeter& meter, std::int64_t bytes);
@@ -32,11 +34,11 @@ class ExchangeMeter {
     std::int64_t sent_before_;
   };
 
-  // Beside what `ranks` has sent: bytes of the exchange that is under way.
+  // Adds bytes that the exchange under way has sent by other means than `ranks`.
   void add_sent(std::int64_t bytes);
 
-  // While one lives, the thread that trains waits for an exchange that another thread makes. What it waits before the
-  // exchange begins does not count.
+  // While an object of this class lives, the training thread waits for an exchange of another thread. Time
+  // before the exchange begins does not count.
   class Wait {
    public:
     explicit Wait(ExchangeMeter& meter) : meter_(meter), before_(meter.seconds_so_far()) {}
@@ -49,8 +51,9 @@ class ExchangeMeter {
     double before_;
   };
 
-  // Since the last call, while nothing is under way. Where it does not overlap, the thread that trains makes the exchange itself,
-  // and waits all the time. None where nothing was exchanged with other ranks.
+  // Returns the exchanges since the last call. Must be called while no exchange is under way. Without
+  // `overlaps` the training thread makes the exchanges itself, and their whole time counts as waiting.
+  // Returns nothing if nothing was exchanged with other ranks.
   std::optional<ExchangeRecord> take(bool overlaps);
 
  private:
@@ -59,19 +62,19 @@ class ExchangeMeter {
 
   const Collective& ranks_;
   double (*clock_)();
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::optional<double> began_;
-  bool has_exchanged_ = false;  // with others
+  bool has_exchanged_ = false;  // with other ranks
   std::int64_t bytes_ = 0;
   std::int64_t sent_bytes_ = 0;
   double seconds_ = 0;
   double waited_seconds_ = 0;
 };
 
-// Of each bucket what it holds of parameters: without padding, and without the tail.
+// Returns the size of the parameters in each bucket, without padding and without the tail.
 std::vector<std::int64_t> parameter_bytes(const WeightsImmigration& border);
 
-// The same of the weights and buffers that are exchanged in the place of gradients.
+// Returns the size of the weights and buffers, for strategies that exchange these instead of gradients.
 std::int64_t weight_bytes(const WeightsImmigration& border);
 
 }  // namespace plexaura

@@ -8,7 +8,7 @@ namespace plexaura {
 
 namespace {
 
-// Leaves a lock for a while.
+// Unlocks a lock for the time that it lives.
 class Unlocked {
  public:
   explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }

@@ -13,28 +13,30 @@
 
 namespace plexaura {
 
-// A thread that exchanges the buckets of a step, one after the other, as they are handed to it.
+// A thread that exchanges the buckets of a step one after the other, after they were passed to begin().
 class ExchangeThread {
  public:
-  // Which bucket comes at this place of the step; the thread waits for it where it is not among the `begun` first ones.
+  // Returns the bucket that is exchanged as number `place` in a step. If it is not among the first `begun`
+  // buckets, the thread waits for it.
   using Order = std::function<std::size_t(std::size_t place, std::size_t begun)>;
 
-  // Both are called on the thread, `exchange` with the number of a bucket.
+  // Both functions are called on the thread. `exchange` gets the number of a bucket.
   explicit ExchangeThread(
       std::function<void(std::size_t)> exchange,
       Order order = [](std::size_t place, std::size_t) { return place; });
-  // Waits for the exchange under way.
+  // Waits for the exchange that is under way.
   ~ExchangeThread();
   ExchangeThread(const ExchangeThread&) = delete;
   ExchangeThread& operator=(const ExchangeThread&) = delete;
 
-  // The buckets of a step come in order, from 0 on, when all those of the step before have been awaited.
+  // Buckets of a step are passed in order, beginning with 0, after all buckets of the step before were
+  // awaited.
   void begin(std::size_t bucket);
-  // Until the bucket has been exchanged. Throws what an exchange has thrown, in this step or before.
+  // Waits until the bucket was exchanged. Rethrows an error of an exchange, in this step or before.
   void await(std::size_t bucket);
-  // No other exchange begins.
+  // Prevents further exchanges.
   void stop();
-  // Nothing is under way, or to be begun.
+  // True if no exchange is under way or waits to begin.
   bool is_idle();
 
  private:
@@ -46,14 +48,15 @@ class ExchangeThread {
   Order order_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> is_done_;  // of this step: the buckets that have begun
-  std::size_t place_ = 0;      // how many of them are
+  std::vector<bool> is_done_;  // one element for each bucket of this step that was passed to begin()
+  std::size_t place_ = 0;      // number of them that were exchanged
   std::exception_ptr failure_;
   bool ends_ = false;
   std::thread thread_;
 };
 
-// Ends the thread, if there is one, without waiting for other ranks. `ranks`: on which it makes its calls.
+// Ends the thread, if there is one, without waiting for other ranks. `ranks`: the collective on which the
+// thread makes its calls.
 void give_up(std::unique_ptr<ExchangeThread>& thread, Collective& ranks) noexcept;
 
 }  // namespace plexaura

@@ -8,11 +8,12 @@
 
 namespace plexaura {
 
-// Another strategy, and every so many steps all ranks take the weights, the buffers and the optimizer's state of rank 0:
-// where ranks run on processors of several kinds, whose updates may round differently.
+// Another strategy with a broadcast: every `every` steps all ranks take the weights, the buffers and the
+// optimizer's state of rank 0. For ranks on different kinds of processors, whose updates may round
+// differently.
 class Rebroadcast final : public StrategyDecorator, public WeightExchange {
  public:
-  // Both must outlive it. `ranks`: those that train. `every`: steps, at least 1.
+  // Both must outlive it. `ranks`: the ranks that train. `every`: number of steps, at least 1.
   Rebroadcast(Strategy& inner, Collective& ranks, std::int64_t every);
 
   StrategyParts parts() override { return parts_; }
@@ -23,16 +24,16 @@ class Rebroadcast final : public StrategyDecorator, public WeightExchange {
   bool is_exchanging() const override { return weights_.is_exchanging(); }
 
  private:
-  WeightExchange nothing_;  // where the inner strategy exchanges no weights
+  WeightExchange nothing_;  // used if the inner strategy exchanges no weights
   StrategyParts parts_;
-  WeightExchange& weights_;  // of the inner strategy
+  WeightExchange& weights_;  // those of the inner strategy
   Collective& ranks_;
   std::int64_t every_;
   WeightsImmigration* border_ = nullptr;
 };
 
-// For ranks on unlike processors: puts a Rebroadcast of the strategy into `made`, unless the strategy realigns weights itself or
-// is null. Returns the strategy to train with.
+// For ranks on different kinds of processors. Puts a Rebroadcast of the strategy into `made`, unless the
+// strategy realigns weights itself or is null. Returns the strategy to train with.
 Strategy* realign(Strategy* strategy, Collective& ranks, std::int64_t every,
                   std::optional<Rebroadcast>& made);
 

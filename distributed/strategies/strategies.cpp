@@ -86,12 +86,12 @@ const Known* known_strategy(std::string_view name) {
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
-// An unknown one is told where it is made.
+// For an unknown name, make_compression() throws the error.
 bool is_compression(const std::string& name) {
   return std::ranges::find(compression_names(), name) != compression_names().end();
 }
 
-// Null where there is none.
+// Returns null if there is no mistake.
 std::exception_ptr mistake_in(const StrategyOptions& options) {
   if (known_strategy(options.name) == nullptr)
     return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
@@ -131,8 +131,8 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-// What powersgd keeps from one exchange to the next has to be the same on all ranks, which it is not where one is lost
-// within an exchange.
+// powersgd is left out for these strategies: its state between exchanges must be equal on all ranks, which it
+// is not if a rank is lost during an exchange.
 std::vector<std::string> compressions_of(std::string_view strategy) {
   if (strategy == "allreduce") return compression_names();
   if (keeps_own_weights(strategy)) return {"none", "fp16", "bf16", "top-k"};

@@ -24,7 +24,7 @@ std::unique_ptr<Memory> AllReduce::gradient_memory(std::size_t bytes) {
 
 void AllReduce::sum(std::size_t, DType dtype, std::span<std::byte> gradients, std::string_view what) {
   const auto count = static_cast<std::int64_t>(gradients.size() / size_of(dtype));
-  // Without a window the gradients are a staged copy of what lies in a device.
+  // Without a window, the gradients are a host copy of device memory.
   if (!window_) return communicator().sum(dtype, gradients.data(), count, what);
   const auto offset = static_cast<std::size_t>(gradients.data() - window_->data());
   communicator().sum_window(*window_, offset, dtype, count, what);

@@ -6,9 +6,9 @@
 
 namespace plexaura {
 
-// The strategy `allreduce`. Where the backend's memory is host memory the gradient arena is a window that the
-// ranks of a node share: each rank sums its part of a bucket right in the arenas of all, and nothing is
-// copied. Between nodes, and where ranks cannot share memory, sums travel in messages.
+// The strategy `allreduce`. If the backend's memory is host memory, the gradient arena is a window that the
+// ranks of a node share: each rank sums its part of a bucket directly in the arenas of all ranks, and nothing
+// is copied. Between nodes, and if ranks cannot share memory, messages carry the sums.
 class AllReduce final : public BucketSum {
  public:
   using BucketSum::BucketSum;
@@ -20,7 +20,7 @@ class AllReduce final : public BucketSum {
   void sum(std::size_t /*bucket*/, DType dtype, std::span<std::byte> gradients,
            std::string_view what) override;
 
-  std::shared_ptr<SharedWindow> window_;  // shared with the memory that the parameter store holds
+  std::shared_ptr<SharedWindow> window_;  // shared with the parameter store's memory
 };
 
 }  // namespace plexaura

@@ -34,7 +34,7 @@ UpdateAnswer BucketSum::before_update(std::size_t bucket) {
   return {};
 }
 
-// They are one block of the sum over all ranks.
+// Adds the shards of this rank, which together are one block of the sum over all ranks.
 void BucketSum::add_own_shards(std::size_t bucket) {
   if (shards_before_ == 0) return;
   const std::span<std::byte> last = border_->gradients(bucket);

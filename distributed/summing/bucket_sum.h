@@ -13,17 +13,19 @@
 
 namespace plexaura {
 
-// What the synchronous strategies share: gradients, changes of buffers and tail are summed over the ranks
-// bucket by bucket, each when its update is about to begin, or earlier where this is Overlapped. So an update runs while later buckets are still
-// to be exchanged, unless it limits the norm of all gradients; and where a device computes by itself the first
-// buckets are exchanged while it is still at work on the gradients of the others. The sum is plain, for gradients are
-// already each rank's share, and added in the order of sum_order.h where Communicator::keeps_order(). Every wait has
-// the communicator's deadline and names bucket and step.
+// Common base of the synchronous strategies: gradients, changes of buffers and the tail are summed over the
+// ranks bucket by bucket. A bucket is summed when its update is about to begin, or earlier with Overlapped.
+// So an update runs while later buckets are still to be exchanged, unless it limits the norm of all
+// gradients. If a device computes asynchronously, the first buckets are exchanged while it still computes the
+// gradients of later ones. Gradients are added without weights, because they are already each rank's share of
+// the mean, and in the order of sum_order.h if Communicator::keeps_order(). Every wait has the communicator's
+// deadline, and names bucket and step.
 class BucketSum : public Strategy, public GradientSum {
  public:
-  // When a bucket may be updated: as soon as it is summed, or when all ranks have told each other that all are.
-  // Then a rank whose call ends with the loss of another has the weights of one step, whole. Where a rank dies
-  // while it tells, some of those that are left may have made the step and others not.
+  // When a bucket may be updated. by_bucket: as soon as it is summed. by_step: after all ranks have confirmed
+  // that all buckets are summed; then a rank whose call fails because another rank is lost has the complete
+  // weights of one step. If a rank dies during the confirmation, some of the ranks that are left may have
+  // made the step and others not.
   enum class Update { by_bucket, by_step };
 
   // The communicator must outlive it.
@@ -31,16 +33,17 @@ class BucketSum : public Strategy, public GradientSum {
       : communicator_(communicator), update_(update), meter_(communicator) {}
 
   StrategyParts parts() override { return {.gradients = this, .agrees = update_ == Update::by_step}; }
-  // Throws UserError for gradients of a type that ranks do not sum.
+  // Throws UserError for gradients of a type that ranks cannot sum.
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
-  // For who makes the exchange overlap: also with the next step, for which the border stands then.
+  // For Overlapped, which may exchange during the next step, when the border already has the next step's
+  // number.
   ExchangeMeter& meter() { return meter_; }
-  std::int64_t step() const { return step_; }  // whose gradients are exchanged
-  // Of a bucket that was announced. From any thread.
+  std::int64_t step() const { return step_; }  // the step whose gradients are exchanged
+  // True if the gradients of a bucket that was announced are final. May be called from any thread.
   bool is_final(std::size_t bucket) const { return final_[bucket]->passed(); }
 
  protected:
@@ -50,7 +53,7 @@ class BucketSum : public Strategy, public GradientSum {
   // Sums a bucket over all ranks in place. `what` names bucket and step.
   virtual void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                    std::string_view what) = 0;
-  // Changes of buffers and the tail, which are no gradients.
+  // True for the bucket of the buffers' changes and the tail, which are no gradients.
   bool is_last(std::size_t bucket) const { return bucket + 1 == border_->buckets().size(); }
 
  private:
@@ -60,9 +63,10 @@ class BucketSum : public Strategy, public GradientSum {
   Update update_;
   ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<std::int64_t> bytes_;  // of the parameters in each bucket
+  std::vector<std::int64_t> bytes_;  // size of the parameters in each bucket
   std::vector<std::byte*> shards_;   // scratch
-  std::vector<Event*> final_;        // when a bucket's gradients are; noted during backward, as what follows
+  // Passes when a bucket's gradients are final; set during backward, as are the members below.
+  std::vector<Event*> final_;
   std::int64_t step_ = 0;
   std::size_t shards_before_ = 0;
 };

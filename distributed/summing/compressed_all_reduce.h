@@ -9,9 +9,9 @@
 
 namespace plexaura {
 
-// The strategy `allreduce` with `distributed.compression`: gradients of trainables cross in fewer bytes. What a rank owes
-// (see Compression) is added to its gradients before they are compressed. Changes of buffers and the tail, which are the
-// last bucket, are summed as they are.
+// The strategy `allreduce` with `distributed.compression`: the gradients of trainables are transmitted in
+// fewer bytes. What a rank owes (see Compression) is added to its gradients before they are compressed.
+// Changes of buffers and the tail, which form the last bucket, are not compressed.
 class CompressedAllReduce final : public BucketSum, public KeptState {
  public:
   // The communicator must outlive it.
@@ -28,7 +28,7 @@ class CompressedAllReduce final : public BucketSum, public KeptState {
   void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients, std::string_view what) override;
 
   std::unique_ptr<Compression> compression_;
-  Tensor owed_;  // of trainables, as they lie in the gradient arena
+  Tensor owed_;  // for trainables, as they lie in the gradient arena
 };
 
 }  // namespace plexaura

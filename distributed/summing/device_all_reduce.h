@@ -9,19 +9,20 @@
 
 namespace plexaura {
 
-// Sums that the devices of all ranks make, or why they do not.
+// The result of join_devices(): sums that the devices of all ranks compute, or the reason why they cannot.
 struct JoinedDevices {
-  std::unique_ptr<DeviceSums> sums;  // null: they do not
-  std::string library;               // of all ranks; empty where a rank has none
+  std::unique_ptr<DeviceSums> sums;  // null if they cannot
+  std::string library;               // of all ranks; empty if the ranks have no common one
   std::string why_not;
 };
 
-// Has the devices join, where each rank has one of its own and all have the same library. The same answer on all ranks. Collective.
+// Collective. Joins the devices if each rank has its own and all have the same library. Returns the same
+// answer on all ranks.
 JoinedDevices join_devices(Communicator& ranks, Backend& backend);
 
-// The strategy `allreduce` where devices sum: buckets are summed where they lie, each as soon as it is final, behind what the
-// device computes. A rank whose device fails ends the run without telling the others in the tail: they hear of it as of a rank
-// that has left.
+// The strategy `allreduce` with sums on devices: each bucket is summed in device memory as soon as it is
+// final, after the device's earlier work. If a rank's device fails, it ends the run without reporting that in
+// the tail: for the other ranks it is a rank that has left.
 class DeviceAllReduce final : public Strategy, public GradientSum {
  public:
   // The communicator must outlive it.
@@ -32,7 +33,7 @@ class DeviceAllReduce final : public Strategy, public GradientSum {
   void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   void give_up() noexcept override { sums_->give_up(); }
-  // No rank leaves while another one sums.
+  // The barrier keeps each rank from leaving while another one still sums.
   void end() override {
     ranks_.barrier("the end of the sums on devices");
     sums_->end();
@@ -42,7 +43,7 @@ class DeviceAllReduce final : public Strategy, public GradientSum {
   Communicator& ranks_;
   std::unique_ptr<DeviceSums> sums_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<std::unique_ptr<ExchangeEvent>> summed_;  // per bucket
+  std::vector<std::unique_ptr<ExchangeEvent>> summed_;  // for each bucket
 };
 
 }  // namespace plexaura

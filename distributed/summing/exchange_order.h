@@ -9,19 +9,21 @@
 
 namespace plexaura {
 
-// The order in which the next step gets its weights soonest: of the buckets that are final the last one is exchanged
-// first, for that is what the next step needs first. `ready`: how many were final at each place of the order.
+// Returns the order in which the next step gets its weights soonest. Of the buckets that are final, the last
+// one is exchanged first, because the next step needs it first. `ready`: for each place of the order, how
+// many buckets were final.
 std::vector<std::size_t> last_first(std::span<const std::int64_t> ready);
 
-// In which order the ranks exchange the buckets of a step. It is the same on all of them, and so cannot follow what a rank
-// sees of the step; now and then they agree on what all have seen of the last one. Called on one thread.
+// The order in which the ranks exchange the buckets of a step. It must be the same on all ranks, so it cannot
+// depend on what one rank observes during the step. From time to time the ranks agree on what all of them
+// have observed in the last step. Must be used on one thread.
 class ExchangeOrder {
  public:
-  // `ranks` make calls here, and must outlive this.
+  // Calls are made on `ranks`, which must outlive this.
   ExchangeOrder(Collective& ranks, std::size_t buckets);
 
-  // The bucket at this place of the order of this step; `ready`: how many are final now. `in_order`: this rank needs them as they
-  // become final.
+  // Returns the bucket at this place of the step's order. `ready`: how many buckets are final now.
+  // `in_order`: this rank needs the buckets in the order in which they become final.
   std::size_t bucket(std::size_t place, std::size_t ready, bool in_order, std::int64_t step);
 
  private:
@@ -29,8 +31,9 @@ class ExchangeOrder {
 
   Collective& ranks_;
   std::vector<std::size_t> order_;
-  std::vector<std::int64_t> ready_;  // of this rank by place, in the last step
-  std::vector<std::int64_t> all_;    // those of all ranks
+  // For each place: how many buckets were final on this rank in the last step.
+  std::vector<std::int64_t> ready_;
+  std::vector<std::int64_t> all_;  // the same for all ranks
   std::int64_t steps_ = 0;
 };
 

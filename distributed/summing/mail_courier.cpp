@@ -8,8 +8,8 @@ namespace plexaura {
 namespace {
 
 constexpr int reader = 0;  // the rank that sends
-// Enough for one step to travel while the one before it waits to be taken. Where all of it is read ahead of a rank that
-// falls behind, as in validation, the rest waits on rank 0, in what the mailbox holds.
+// Two parcels let one step arrive while the step before waits to be taken. If a rank falls behind and all its
+// data was read ahead, as in validation, the rest waits on rank 0 in the mailbox.
 constexpr std::int64_t most_arriving = 2;
 constexpr double seconds_between_looks = 0.1;
 
@@ -53,11 +53,12 @@ void MailCourier::close(Stream stream, bool in_error) noexcept {
     else
       drop_rest(stream);
   } catch (const std::exception&) {
-    // The run ends, and says why elsewhere.
+    // The run is ending with an error that is reported elsewhere.
   }
 }
 
-// Up to the letter that closes the stream. Whoever waits for rank 0 behind this says why it does not come.
+// Takes letters up to the one that closes the stream. If rank 0 does not send it, the next wait for rank 0
+// reports that.
 void MailCourier::drop_rest(Stream stream) {
   for (Wait wait(patience(stream)); !wait.expired() && !mailbox_->is_lost(reader);) {
     const auto letter = mailbox_->take(tag_of(stream), seconds_between_looks);
@@ -66,8 +67,9 @@ void MailCourier::drop_rest(Stream stream) {
   }
 }
 
-// A rank may take long over its share of a validation: see training/ranks/on_rank_0.h. As long as this one waits here, a thread
-// beside it tells the others that it is at work. That thread also finds out who is lost or hangs, which ends all waits.
+// In validation a rank may take long for its share: see training/ranks/on_rank_0.h. While this rank waits, a
+// thread of it informs the other ranks that it works. That thread also finds ranks that are lost or hang, and
+// this ends all waits.
 double MailCourier::patience(Stream stream) const {
   constexpr double years = 1e9;
   return stream == Stream::validation ? years : mailbox_->deadline_seconds();

@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// The courier over a mailbox: a parcel is a letter, and an empty letter closes a stream. A thread drives
-// the letters as long as the thread that trains computes.
+// The courier over a mailbox: a parcel is a letter, and an empty letter closes a stream. A thread drives the
+// letters while the training thread computes.
 class MailCourier final : public Courier {
  public:
   explicit MailCourier(std::unique_ptr<Mailbox> mailbox);
@@ -23,7 +23,7 @@ class MailCourier final : public Courier {
   double patience(Stream stream) const;
 
   std::unique_ptr<Mailbox> mailbox_;
-  std::set<int> gone_;  // ranks that take no more parcels
+  std::set<int> gone_;  // ranks that accept no more parcels
   MailDriver driver_;
 };
 

@@ -13,16 +13,16 @@
 
 namespace plexaura {
 
-// A strategy that sums buckets, each on a thread of its own as soon as it is final, so that buckets cross while the thread
-// that trains computes the others. That thread calls before_update of the inner sum, and the thread that trains calls
-// everything else. Its waits have the deadlines of the communicator.
+// A strategy that sums each bucket on a thread as soon as it is final, so that buckets are exchanged while
+// the training thread computes later ones. That thread calls before_update of the inner sum; the training
+// thread makes all other calls. Waits have the deadlines of the communicator.
 class Overlapped final : public StrategyDecorator, public GradientSum {
  public:
-  // With what exchanges overlap: with the backward pass, or with the forward pass of the next step, too.
+  // The passes that exchanges overlap with: the backward pass, or also the forward pass of the next step.
   enum class With { backward, both };
 
-  // `exchange`: what the inner strategy makes its calls on. It must outlive this, and nobody else uses it during a
-  // step; with the forward pass, nobody else at all.
+  // `exchange`: the communicator on which the inner strategy makes its calls. It must outlive this. With
+  // `backward`, nobody else may use it during a step; with `both`, nobody else may use it at all.
   Overlapped(std::unique_ptr<BucketSum> inner, Communicator& exchange, With with = With::backward);
   ~Overlapped() override { Overlapped::give_up(); }
 
@@ -45,11 +45,11 @@ class Overlapped final : public StrategyDecorator, public GradientSum {
   Communicator& exchange_;
   With with_;
   std::size_t buckets_ = 0;
-  std::optional<ExchangeOrder> order_;      // none: that in which they become final
-  std::size_t final_ = 0;                   // how many were seen to be final, by the thread that exchanges
-  bool is_first_ = true;                    // no bucket of the step was asked for yet
-  std::atomic<bool> in_order_ = true;       // buckets are asked for as they become final
-  std::unique_ptr<ExchangeThread> thread_;  // null when this was given up
+  std::optional<ExchangeOrder> order_;  // none: buckets are exchanged in the order in which they become final
+  std::size_t final_ = 0;               // how many buckets the exchange thread has seen to be final
+  bool is_first_ = true;                // true until a bucket of the step is asked for
+  std::atomic<bool> in_order_ = true;   // buckets are asked for in the order in which they become final
+  std::unique_ptr<ExchangeThread> thread_;  // null after give_up()
 };
 
 }  // namespace plexaura

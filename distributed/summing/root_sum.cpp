@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-// Calls `work` with one piece of the bytes after the other, the same pieces on all ranks.
+// Calls `work` with pieces of the bytes in sequence, the same pieces on all ranks.
 template <class Byte, class Work>
 void for_each_piece(std::span<Byte> bytes, Work&& work) {
   for (std::size_t first = 0; first < bytes.size(); first += piece_bytes)
@@ -32,7 +32,7 @@ void RootSum::sum(DType dtype, std::span<std::byte> values, std::string_view wha
 }
 
 void RootSum::gather(DType dtype, std::span<std::byte> values, std::string_view what) {
-  // A barrier knows all ranks that did not come; a message only the one at its other end.
+  // A barrier reports all ranks that did not come; a message reports only the rank at its other end.
   communicator_.barrier(what);
   if (communicator_.rank() == root_)
     add_from_all(dtype, values, what);

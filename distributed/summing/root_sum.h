@@ -10,16 +10,17 @@
 
 namespace plexaura {
 
-// A sum over ranks that one of them, the root, makes: all others send it what they have, and it adds that in the
-// order of sum_order.h and broadcasts the sums. The ranks that add are its shards. The root takes in everything, so that its link bounds the speed.
+// A sum over ranks that one rank, the root, computes: all others send it their values, and it adds them in
+// the order of sum_order.h and broadcasts the sums. The ranks whose values are added are the shards of that
+// order. All data passes the root's link, which limits the speed.
 class RootSum {
  public:
-  // `root_adds`: whether what the root has counts. The communicator must outlive it.
+  // `root_adds`: true if the values of the root are part of the sum. The communicator must outlive it.
   RootSum(Communicator& communicator, int root, bool root_adds);
 
-  // Collective, in place. `what` names it.
+  // Collective, in place. `what` names the call in errors.
   void sum(DType dtype, std::span<std::byte> values, std::string_view what);
-  // The same, but the root keeps the sums to itself, and the others keep what they have.
+  // The same, but only the root gets the sums. The values of the other ranks do not change.
   void gather(DType dtype, std::span<std::byte> values, std::string_view what);
 
  private:
@@ -29,7 +30,7 @@ class RootSum {
   Communicator& communicator_;
   int root_;
   bool root_adds_;
-  // On the root, a piece: of all other ranks, one after the other, and of all that add.
+  // On the root, for one piece: the data of all other ranks, one after the other, and the summands.
   std::vector<std::byte> received_;
   std::vector<Summand> summands_;
 };

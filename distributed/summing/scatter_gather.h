@@ -6,10 +6,10 @@
 
 namespace plexaura {
 
-// The strategy `scatter-gather`: rank 0 alone needs the data. It sends the other ranks their parts of each batch, trains
-// on its own, gathers all gradients, makes the update, and sends the weights. The others make no update, and keep no state
-// of an optimizer. Gradients are added in the order of sum_order.h, so that N ranks get the bits of N ranks of `allreduce`.
-// The link of rank 0 bounds the speed.
+// The strategy `scatter-gather`: only rank 0 needs the data. It sends the other ranks their parts of each
+// batch, trains on its own part, gathers all gradients, updates the weights, and sends them. The other ranks
+// make no update, and have no optimizer state. Gradients are added in the order of sum_order.h, so that N
+// ranks give the same bits as N ranks of `allreduce`. The link of rank 0 limits the speed.
 class ScatterGather final : public BucketSum, public WeightExchange {
  public:
   // Collective. The communicator must outlive it.
@@ -24,7 +24,7 @@ class ScatterGather final : public BucketSum, public WeightExchange {
   void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients, std::string_view what) override;
 
   RootSum sum_;
-  std::int64_t weight_bytes_ = 0;  // that this rank brings behind each update
+  std::int64_t weight_bytes_ = 0;  // bytes that this rank sends after each update
   MailCourier courier_;
 };
 

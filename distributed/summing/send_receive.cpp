@@ -8,7 +8,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t no_step = 0;
-// Validation and checkpoints come between two steps. Ranks that are lost are found before.
+// How long the server waits for the next step: validation and checkpoints may take place before it. A rank
+// that is lost meanwhile is found before this time.
 constexpr double patience_seconds = 86'400;
 
 int lowest_but(int server) { return server == 0 ? 1 : 0; }
@@ -24,7 +25,7 @@ StrategyParts SendReceive::parts() {
   return parts;
 }
 
-// The lowest rank that trains tells the server that another step comes, or that none does.
+// The lowest rank that trains sends the server the number of the next step, or `no_step` at the end.
 void SendReceive::announce(std::int64_t step) {
   if (communicator().rank() != lowest_but(server_)) return;
   communicator().send({.rank = server_, .tag = tag::steps_of_server}, std::as_bytes(std::span(&step, 1)),
@@ -38,8 +39,8 @@ std::int64_t SendReceive::hear_step() {
   return step;
 }
 
-// The server has patience until it hears of a step, and the deadline of the communicator behind that: the step is
-// announced when its first bucket is computed.
+// The server waits up to `patience_seconds` for a step, and then with the communicator's deadline for each
+// bucket. The step is announced when its first bucket is computed.
 void SendReceive::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                       std::string_view what) {
   if (bucket == 0) announce(border().step());

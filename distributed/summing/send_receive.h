@@ -7,12 +7,12 @@
 
 namespace plexaura {
 
-// The strategy `send-recv`: one rank is a synchronous server. It has no samples and trains nothing: the others send it
-// each bucket, and it adds these in the order of sum_order.h and sends the sums back. So N ranks and a server get the bits of N
-// ranks of `allreduce`. The server's link bounds the speed.
+// The strategy `send-recv`: one rank is a synchronous server. It has no samples and does not train. The other
+// ranks send it each bucket; it adds these in the order of sum_order.h, and sends the sums back. So N ranks
+// and a server give the same bits as N ranks of `allreduce`. The server's link limits the speed.
 class SendReceive final : public BucketSum, public Server {
  public:
-  // Of all ranks, the server among them.
+  // `communicator`: all ranks, including the server.
   explicit SendReceive(Communicator& communicator, int server = 0);
 
   StrategyParts parts() override;
