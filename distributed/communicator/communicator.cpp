@@ -14,7 +14,8 @@ namespace plexaura {
 namespace {
 
 #ifdef PLEXAURA_HAS_MPI
-// Else each would train by itself, on all data, and overwrite what the others save.
+// Throws if MPI connects fewer ranks than were started. Otherwise each would train alone on all data, and
+// overwrite the files of the others.
 void check_all_connected(const LaunchedRank& launched, int connected) {
   if (launched.ranks <= connected) return;
   throw UserError(fmt::format(

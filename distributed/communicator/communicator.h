@@ -14,41 +14,42 @@
 namespace plexaura {
 
 struct CommunicatorOptions {
-  // How long a rank waits for another before it gives up with a sentence.
+  // How long a rank waits for another one before it throws a DeviceError.
   double deadline_seconds = 60;
-  // Let the ranks of a node share memory where they can. Private where any rank wants it so.
+  // The ranks of a node share memory if they can. If one rank sets false, all ranks use private memory.
   bool shared_memory = true;
-  // Where the library outlives ranks that die: have every rank that waits throw a RankLost then, with which the others
-  // can go on (RankLost::is_outlived()). Otherwise the ranks agree on one sentence, and end.
+  // If the library survives the death of ranks, every rank that waits then throws a RankLost after which the
+  // other ranks can continue (RankLost::is_outlived()). If false, the ranks agree on one error, and end.
   bool outlive_ranks = false;
-  // How sums are made, see choose_algorithm().
+  // The algorithm of sums; see choose_algorithm().
   std::string algorithm = "auto";
 };
 
-// The other end of a message. Messages of one sender and tag arrive in order.
+// The other end of a message. Messages with one sender and one tag arrive in order.
 struct Peer {
   int rank = 0;
   int tag = 0;                  // 0 or more
-  double deadline_seconds = 0;  // 0: that of the communicator
+  double deadline_seconds = 0;  // 0: the deadline of the communicator
 };
 
-// Where a rank runs. A node is a machine: its ranks report the same host name, and the same start of the
-// system, for two machines may bear one name.
+// The place of a rank. Ranks are on one node (machine) if they report the same host name and the same start
+// time of the system, because two machines may have one name.
 struct NodePlace {
   std::string host;
   int rank = 0;   // among the ranks of the node
-  int size = 1;   // ranks of the node
-  int index = 0;  // of the node, counted by lowest rank
-  int count = 1;  // nodes
+  int size = 1;   // number of ranks on the node
+  int index = 0;  // index of the node; nodes are ordered by their lowest rank
+  int count = 1;  // number of nodes
 };
 
-// A group of ranks that work together: what `Collective` promises, plus messages, nodes and shared memory.
+// A group of ranks that work together: the calls of `Collective`, messages, nodes and shared memory.
 //
-// One thread at a time may use a communicator, and all its ranks make the same collective calls in the same
-// order; a second thread takes a duplicate(), whose calls are independent. Every collective call begins with
-// a call check (about a microsecond within a node), in which missing ranks and calls that do not match are
-// found before any data moves. After a DeviceError the ranks may be anywhere in their work: the communicator
-// refuses further calls, and closing it waits for nobody. UserError for arguments that can never work leaves
+// Only one thread at a time may use a communicator, and all ranks make the same collective calls in the same
+// order. A second thread takes a duplicate(), whose calls are independent. Every collective call begins with
+// a call check (about a microsecond within a node), which finds missing ranks and calls that do not match
+// before any data moves. After a DeviceError the ranks may be at different points of their work: the
+// communicator refuses further calls, and closing it waits for no rank. A UserError for invalid arguments
+// leaves it usable.
 // it usable.
 class Communicator : public Collective {
  public:
@@ -56,91 +57,99 @@ class Communicator : public Collective {
 
   virtual void barrier(std::string_view what) = 0;
 
-  // One message. send() may return before the other end has received. receive() waits for exactly data.size()
-  // bytes; a message of another size is a DeviceError that names both.
+  // Send and receive one message. send() may return before the other rank has received it. receive() waits
+  // for exactly data.size() bytes, and throws a DeviceError that names both sizes if the message has another
+  // one.
   virtual void send(const Peer& to, std::span<const std::byte> data, std::string_view what) = 0;
   virtual void receive(const Peer& from, std::span<std::byte> data, std::string_view what) = 0;
 
   virtual const NodePlace& place() const = 0;
 
-  // Collective. A communicator of the same ranks, or of those with the same colour (in the order of ranks).
-  // It may outlive its parent.
+  // Collective. duplicate() returns a communicator of the same ranks, split() one of the ranks with the same
+  // colour, in the order of ranks. Both may outlive this communicator.
   virtual std::unique_ptr<Communicator> duplicate(std::string_view what) = 0;
   virtual std::unique_ptr<Communicator> split(int colour, std::string_view what) = 0;
 
-  // Collective. Letters between the same ranks; the mailbox may outlive this.
+  // Collective. Returns a mailbox for letters between the same ranks. It may outlive this communicator.
   virtual std::unique_ptr<Mailbox> mailbox(std::string_view what) = 0;
 
-  // Whether the library outlives ranks that die ...
+  // True if the library survives the death of ranks.
   virtual bool could_outlive_ranks() const = 0;
-  // ... and outlive_ranks was asked for.
+  // True if it does, and CommunicatorOptions::outlive_ranks was set.
   virtual bool outlives_ranks() const = 0;
-  // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
-  // them anew. `lost` is what the error said, in the numbers at the start. Of the communicator of all ranks only. Where
-  // ranks are outlived, `lost` does not matter, and all that live call it again, on the same communicator, when more
-  // have died. `deadline_seconds`: how long the others may need to come; 0: that of the communicator.
+  // Called after a RankLost, on all ranks that are left, and only on the communicator of all ranks. Returns a
+  // communicator of the ranks that are left, in the order of ranks, with new numbers. `lost`: the ranks that
+  // the error named, as they were numbered at the start. If outlives_ranks(), `lost` is ignored, and if more
+  // ranks die, all that live call it again on the same communicator. `deadline_seconds`: how long to wait for
+  // the other ranks to call; 0: the deadline of the communicator.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost, double deadline_seconds = 0) = 0;
 
-  // Where ranks are outlived, on the communicator of all ranks: whether all that live bring `yes`. All of them call it
-  // together, also after deaths, before without(), and get the same answer whoever dies meanwhile.
+  // Only if outlives_ranks(), on the communicator of all ranks. Returns true if all ranks that live pass
+  // `yes`. They all call it together, also after deaths and before without(), and get the same answer
+  // whichever ranks die meanwhile.
   virtual bool agree(bool yes, double deadline_seconds = 0) = 0;
 
-  // Collective: sum() in two halves. Rank r takes the part of the array that part_of(count, dtype, r, size()) names.
-  // reduce_scatter() leaves the sums in this rank's part, and anything in the others; all_gather() copies each
-  // rank's part to all. One after the other they give the bits of sum(). all_gather() takes any type.
+  // Collective. The two halves of sum(). Rank r owns the part of the array that part_of(count, dtype, r,
+  // size()) names. reduce_scatter() leaves the sums in this rank's part, and unspecified values elsewhere.
+  // all_gather() copies each rank's part to all ranks, and accepts any type. Both calls in sequence give the
+  // same bits as sum().
   virtual void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
   virtual void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
 
-  // Collective: `blocks` holds one block of bytes for each rank, in the order of ranks, all of the same length; `received`
-  // gets the block that each rank has for this one, in the same order. UserError where the two differ in length, or are not
-  // a block for each rank.
+  // Collective. `blocks` contains one block of bytes for each rank, in the order of ranks, all of the same
+  // length. `received` gets the blocks that the ranks have sent to this one, in the same order. Throws
+  // UserError if the two spans differ in length, or if the length is no multiple of the number of ranks.
   virtual void all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
                           std::string_view what) = 0;
 
-  // Collective: from now on sums are made by this algorithm, in this communicator and in duplicates and parts made of it.
-  //   auto          window where all ranks share memory, otherwise hierarchical
-  //   window        on one host: each rank adds its part, in the memory of all
-  //   hierarchical  hosts exchange parts of what the ranks of each have added
-  //   ring          each rank sends to the next one alone
+  // Collective. From now on this communicator, and duplicates and parts made of it, sum by this algorithm.
+  //   auto          window if all ranks share memory, otherwise hierarchical
+  //   window        on one host: each rank adds its part, in memory that all share
+  //   hierarchical  the ranks of each host add up, then hosts exchange parts of these sums
+  //   ring          each rank sends only to the next one
   //   tree          up to rank 0 and down again, for many ranks and few elements
   //   mpi           MPI_Allreduce
-  // Throws UserError on all ranks for other names, and where the ranks cannot work so; then it is as before.
+  // Throws UserError on all ranks for other names, and if the ranks cannot use the algorithm. The algorithm
+  // of before then stays.
   virtual void choose_algorithm(std::string_view name) = 0;
-  // Collective: from now on sums are those of so many shards, at least one for each rank. Rank r brings the sum of the
-  // block divide_shards(shards, size())[r] of them. UserError for an algorithm that adds in another order or in a tree of
-  // ranks.
+  // Collective. From now on sums are sums of `shards` shards, at least one for each rank. Rank r passes to a
+  // call the sum of the shards in block divide_shards(shards, size())[r]. Throws UserError if the algorithm
+  // adds in another order than that of a tree of ranks.
   virtual void bring_shards(int shards) = 0;
-  // Whether sums have the bits that all algorithms but `ring` and `mpi` give, however data is cut into calls and
-  // wherever the ranks run.
+  // True if sums have the bits that all algorithms except `ring` and `mpi` give, however data is cut into
+  // calls and on whichever hosts the ranks run.
   virtual bool keeps_order() const = 0;
 
-  // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
-  // take private memory, and one of them says why, once. The window may be used with duplicates, too.
-  // DeviceError on all ranks where those of a node do not have so much together; the communicator goes on.
+  // Collective, with the same number of bytes on all ranks. If sharing is switched off or impossible, all
+  // ranks allocate private memory; if it is impossible, rank 0 prints the reason once. Duplicates may use the
+  // window too. Throws DeviceError on all ranks if those of a node do not have enough memory together; the
+  // communicator stays usable.
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
-  // Collective: sum() over `count` elements that lie `offset` bytes into the windows of all ranks, in place.
-  // With `window` and `hierarchical` every rank sums its part right in the windows of its node. Where keeps_order(), the
-  // same bits as sum(), however a window is cut into calls.
+  // Collective. Sums in place the `count` elements that begin at byte `offset` of each rank's window. With
+  // `window` and `hierarchical`, every rank adds its part directly in the windows of its node. If
+  // keeps_order(), the bits are those of sum(), however a window is cut into calls.
   virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                           std::string_view what) = 0;
 
-  // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
-  // closed without waiting. The destructor does it where this was not called, and then prints what goes
-  // wrong. `error_status`: 0, or the exit status of an error that this rank reports itself. It waits a second at
-  // most then: the others may have failed with it. Ranks that have not come by then end without a word, wherever
-  // they wait, and with the same status; and no rank closes the library then. Returns whether all ranks have come; DeviceError where they have not,
-  // unless this rank has failed. A duplicate or split waits for nobody and tells nobody: ranks that wait in it hear
-  // of an error from the communicator of all ranks.
+  // Collective. Ends this rank's work, and waits until all other ranks have called it, so that the library
+  // can be closed without waiting. The destructor calls it if nobody did, and prints its errors.
+  // `error_status`: 0, or the exit status of an error that this rank reports itself. With an error it waits
+  // one second at most, because the other ranks may have failed too. Ranks that do not come in that second
+  // end without a message and with the same status, wherever they wait, and no rank closes the library.
+  // Returns true if all ranks have come. Throws DeviceError if they have not, unless this rank has an error.
+  // On a duplicate or a split it does nothing: the communicator of all ranks reports errors to the ranks that
+  // wait in these.
   virtual bool leave(int error_status) = 0;
 };
 
-// The communicator of all ranks that mpirun or srun has started; of one rank where the program runs by
-// itself. Throws UserError when started by mpirun while built without MPI, DeviceError when MPI does not
-// work. MPI cannot be started twice in a process: make one, keep it, and let it go last.
+// Returns the communicator of all ranks that mpirun or srun has started; of one rank if the program was
+// started alone. Throws UserError if mpirun started a program that was built without MPI, and DeviceError if
+// MPI does not work. MPI can be started only once in a process: make one communicator, keep it, and destroy
+// it last.
 std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options = {});
 
-// What carries messages in this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
+// The message library of this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
 std::string message_passing_library();
 
 }  // namespace plexaura

@@ -17,15 +17,15 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t pieces_under_way = 8;  // of a broadcast, from one rank
+constexpr std::size_t pieces_under_way = 8;  // pieces of a broadcast that a rank has in flight at most
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
-// A rank that leaves in error waits that long for the others: those that fail with it come soon, and those
-// that wait for it elsewhere are to be told soon.
+// How long a rank that leaves with an error waits for the other ranks. Ranks that fail together with it
+// arrive soon, and ranks that wait for it in other calls have to learn of the error soon.
 constexpr double seconds_to_leave_in_error = 1.0;
 
-// In a part nobody knows yet which ranks of the whole run these are.
+// Returns places without hosts. In a part, the ranks do not know their numbers in the whole run yet.
 Topology unknown_topology(const Transport& transport, bool is_part) {
   std::vector<ProcessPlace> places;
   for (int rank = 0; rank < transport.size(); ++rank) {
@@ -78,7 +78,8 @@ void GroupCommunicator::find_topology(ProcessPlace own) {
             static_cast<int>(topology_.own_node_ranks().size()), topology_.own_node(), topology_.nodes()};
 }
 
-// One rank that does not want to share is enough: all have to take part in making shared memory.
+// One rank that wants private memory decides for all, because all ranks have to take part in making shared
+// memory.
 void GroupCommunicator::agree_to_share() {
   for (const std::string& wish :
        gather_all(options_.shared_memory ? "shared" : "private", "whether ranks share memory"))
@@ -100,7 +101,7 @@ void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double 
   while (!ready()) wait.pause();
 }
 
-// Nobody writes to the memory when this has thrown: messages arrive in memory of our own.
+// Messages arrive in `arriving_`, and not in `data`, so that nothing writes to `data` after this has thrown.
 void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, const Peer& from,
                              const CallSignature& at) {
   if (arriving_.size() < data.size()) arriving_.resize(data.size());
@@ -114,7 +115,7 @@ void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, co
   std::copy_n(arriving_.begin(), data.size(), data.begin());
 }
 
-// Until no more than so many messages are under way.
+// Waits until at most `down_to` messages of the outbox are under way.
 void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double deadline, std::size_t down_to) {
   wait_for([&] { return outbox.under_way() <= down_to; }, at, deadline);
 }
@@ -157,9 +158,9 @@ void GroupCommunicator::all_to_all(std::span<const std::byte> blocks, std::span<
   });
 }
 
-// Down a binomial tree, in pieces, so that all levels work at the same time.
+// Sends down a binomial tree, in pieces, so that all levels of the tree work at the same time.
 void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, const CallSignature& at) {
-  const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
+  const int place = (rank() - root + size()) % size();  // place in the tree; the root has 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
   constexpr auto longest = static_cast<std::size_t>(message_bytes);
@@ -195,7 +196,7 @@ std::vector<std::string> GroupCommunicator::collect(const std::string& mine, con
   return unpack(packed);
 }
 
-// All texts on rank 0, "" elsewhere.
+// Returns all texts, packed, on rank 0, and "" on other ranks.
 std::string GroupCommunicator::gather_at_root(const std::string& mine, const CallSignature& at) {
   if (rank() != 0) {
     outbox_.send(std::as_bytes(std::span(mine)), 0, tag::gather);
@@ -321,13 +322,14 @@ bool GroupCommunicator::leave(int error_status) {
     const EventSpan span(EventKind::wait, "the end of its work");
     const Call call = in_error ? Call::leave_in_error : Call::leave;
     call_check().meet(announce(call, "", DType::uint8, error_status), patience);
-    // All have announced that they leave, but some may have given up waiting and ended. Open MPI 4's mpirun may hang or
-    // crash if others wait for these in MPI_Finalize.
+    // All ranks have announced that they leave, but some may have given up waiting and ended. If ranks wait
+    // for these in MPI_Finalize, mpirun of Open MPI 4 may hang or crash.
     if (in_error) transport_->abandon();
     return true;
   } catch (const std::exception& error) {
     const auto* loss = dynamic_cast<const RankLost*>(&error);
-    if (loss != nullptr && loss->is_outlived()) return false;  // this rank has done its work
+    // This rank has finished its work, so the loss does not matter.
+    if (loss != nullptr && loss->is_outlived()) return false;
     transport_->abandon();
     if (in_error) return false;
     throw;

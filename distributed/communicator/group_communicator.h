@@ -22,11 +22,11 @@
 
 namespace plexaura {
 
-// The communicator over any transport.
+// A communicator over any transport.
 class GroupCommunicator final : public Communicator {
  public:
-  // Collective. `alarm`: that of the communicator of which this is a duplicate or split (a part). Null: the
-  // communicator of all ranks. `place`: where this rank runs.
+  // Collective. `alarm`: null for the communicator of all ranks; for a duplicate or split (a part), the alarm
+  // of its parent. `place`: where this rank runs.
   GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
                     std::shared_ptr<Alarm> alarm = nullptr, const ProcessPlace& place = this_place());
   ~GroupCommunicator() override;
@@ -65,7 +65,8 @@ class GroupCommunicator final : public Communicator {
   bool leave(int error_status) override;
 
  private:
-  // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
+  // Runs a call. If it fails in a way that leaves the ranks at different points, marks the communicator as
+  // broken.
   template <class F>
   auto attempt(std::string_view what, F&& work) {
     if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");
@@ -107,8 +108,8 @@ class GroupCommunicator final : public Communicator {
 
   CommunicatorOptions options_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Transport> messages_;  // the users' own
-  Outbox outbox_;                        // of transport_
+  std::unique_ptr<Transport> messages_;  // for send() and receive()
+  Outbox outbox_;                        // sends over transport_
   Outbox users_outbox_;
   bool is_part_;
   std::shared_ptr<Alarm> alarm_;
@@ -118,14 +119,16 @@ class GroupCommunicator final : public Communicator {
   Topology topology_;
   NodePlace place_;
   std::unique_ptr<CallCheck> message_call_check_;
-  std::optional<SharedWindow> control_;        // the rendezvous's seats, then the staging area of sums
-  std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
-  std::vector<std::byte*> arrays_;             // scratch of arrays_at()
-  std::vector<std::byte> arriving_;            // a message of take()
-  std::map<std::string, PaceChoice, std::less<>> paces_;  // of each algorithm that has been chosen
-  std::unique_ptr<SumAlgorithm> algorithm_;               // none where there is one rank
+  // Memory of the node's rendezvous, followed by the staging area of sums.
+  std::optional<SharedWindow> control_;
+  std::unique_ptr<ShmRendezvous> rendezvous_;  // null if the ranks of this node do not share memory
+  std::vector<std::byte*> arrays_;             // returned by arrays_at(); kept to avoid allocations
+  std::vector<std::byte> arriving_;            // buffer of take()
+  std::map<std::string, PaceChoice, std::less<>> paces_;  // for each algorithm that has been chosen
+  std::unique_ptr<SumAlgorithm> algorithm_;               // null if there is one rank
   AllToAll all_to_all_;
-  std::vector<ShardRange> shards_;  // what each rank brings to sums; empty: one each
+  // The shards whose sum each rank passes to calls; empty: one for each rank.
+  std::vector<ShardRange> shards_;
 };
 
 }  // namespace plexaura

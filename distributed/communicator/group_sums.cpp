@@ -1,4 +1,4 @@
-// How a GroupCommunicator sums what the ranks bring with a call.
+// The sums of a GroupCommunicator.
 
 #include <algorithm>
 #include <exception>
@@ -56,7 +56,7 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
   algorithm_ = std::move(chosen);
 }
 
-// What the call is given at its end is the pace that rank 0 has chosen.
+// Sets the pace of the call on all ranks to the one that rank 0 has chosen.
 void GroupCommunicator::meet_for_sum(CallSignature& call) {
   if (rank() == 0) call.pace = paces_.find(options_.algorithm)->second.next(call);
   call.pace = meet(call);

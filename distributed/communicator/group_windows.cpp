@@ -1,4 +1,4 @@
-// What a GroupCommunicator does with memory that the ranks of a node share.
+// The parts of a GroupCommunicator that use memory shared by the ranks of a node.
 
 #include <algorithm>
 #include <exception>
@@ -27,7 +27,8 @@ SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_v
   });
 }
 
-// Taking more memory than there is, shared or not, would end processes. All ranks throw, or none does.
+// Throws on all ranks if one node has too little memory, shared or private, because the system would kill
+// processes that use more.
 void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
   const auto is_beside = [&](int other) {
     return topology_.of(other).process_space == topology_.of(rank()).process_space;
@@ -45,13 +46,13 @@ void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
   agree_on_error(*this, mine, what);
 }
 
-// All ranks share, or none does.
+// Returns nothing on all ranks if one rank cannot share.
 std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const CallSignature& at) {
   std::string problem;
   std::vector<SharedSegment> segments = open_segments(bytes, at, problem);
   for (const std::string& found : collect(problem, at)) {
     if (found.empty()) continue;
-    options_.shared_memory = false;  // said once, and not tried again
+    options_.shared_memory = false;  // reported once, and not tried again
     if (rank() == 0) {
       print_error(found + ": all ranks take private memory, and sums are slower");
     }
@@ -61,7 +62,7 @@ std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, c
   return SharedWindow(std::move(segments), place_.rank, bytes);
 }
 
-// One for each rank of the node. Where this is not possible says why.
+// Returns one segment for each rank of the node. If it cannot, returns none and sets `problem`.
 std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const CallSignature& at,
                                                             std::string& problem) {
   std::vector<SharedSegment> segments;
@@ -88,7 +89,8 @@ std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, c
   return segments;
 }
 
-// The windows of the node from this byte on. The list is kept, so that a step allocates nothing.
+// Returns the addresses at byte `offset` of the node's windows. The list is a member, so that a step
+// allocates nothing.
 std::span<std::byte*> GroupCommunicator::arrays_at(const SharedWindow& window, std::size_t offset) {
   arrays_.assign(window.bases().begin(), window.bases().end());
   for (std::byte*& base : arrays_) base += offset;

@@ -24,7 +24,8 @@ std::string value_of(const Facts& facts, const std::string& name) {
   return found == facts.end() ? "nothing" : fmt::format("'{}'", shorten(found->second));
 }
 
-// One fact: its value on each rank, and who holds which.
+// Compares one fact: returns a sentence with its values and the ranks that have each, or nothing if all ranks
+// have one value.
 std::optional<std::string> describe_difference(const std::vector<Facts>& all, const std::string& name) {
   const auto raw = [&](const Facts& facts) {
     const auto found = facts.find(name);

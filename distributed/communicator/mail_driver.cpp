@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// Between two calls of the library, while something is under way and otherwise.
+// Pauses between two calls of the library: the short one while letters are under way, otherwise the long one.
 constexpr std::chrono::microseconds short_nap{50};
 constexpr std::chrono::milliseconds long_nap{1};
 
@@ -47,7 +47,7 @@ std::unique_lock<std::mutex> MailDriver::hold() {
   return lock;
 }
 
-// Whether anything is under way that nobody else drives.
+// Returns true if letters are under way that no other thread drives.
 bool MailDriver::drive() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   bool is_busy = false;

@@ -10,18 +10,19 @@
 
 namespace plexaura {
 
-// Letters leave and arrive only while somebody calls the library that carries them: this thread does so as long as the
-// owner of a mailbox computes. One thread for both directions, for a mailbox serves one at a time.
+// Letters leave and arrive only while a thread calls the message library. The thread of this object does so
+// while the owner of a mailbox computes. One thread serves both directions, because a mailbox may be used by
+// one thread at a time.
 class MailDriver {
  public:
-  // Drives letters with these tags, each up to so many that nobody has taken. The mailbox outlives this. DeviceError
-  // where the thread cannot be started.
+  // Drives letters with these tags. For each tag at most `most_arriving` letters arrive before somebody takes
+  // them. The mailbox must outlive this. Throws DeviceError if the thread cannot be started.
   MailDriver(Mailbox& mailbox, std::vector<int> tags, std::int64_t most_arriving);
   MailDriver(const MailDriver&) = delete;
   MailDriver& operator=(const MailDriver&) = delete;
 
-  // Whoever uses the mailbox holds this meanwhile, also as long as it waits for a letter. Throws what has ended the thread,
-  // if anything has: letters would not leave any more.
+  // Locks the mailbox. Every user of the mailbox holds the lock during its call, also while it waits for a
+  // letter. If an error has ended the thread, throws it, because letters would no longer leave.
   [[nodiscard]] std::unique_lock<std::mutex> hold();
 
  private:
@@ -31,9 +32,9 @@ class MailDriver {
   Mailbox& mailbox_;
   std::vector<int> tags_;
   std::int64_t most_arriving_;
-  std::mutex mutex_;            // of the mailbox
-  std::exception_ptr failure_;  // that has ended the thread
-  std::jthread thread_;         // goes first
+  std::mutex mutex_;            // guards the mailbox
+  std::exception_ptr failure_;  // the error that has ended the thread
+  std::jthread thread_;         // last member, so that it is destroyed first
 };
 
 }  // namespace plexaura

@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// What a process has sent may still arrive for a moment after its death.
+// After the death of a process, its last messages may still arrive for this time.
 constexpr double seconds_of_dying = 1;
 
 }  // namespace
@@ -54,7 +54,7 @@ bool Mailbox::has_arrived(Arriving& letter) {
   return letter.arrived;
 }
 
-// If one has come.
+// Begins to receive the next letter with this tag if there is one.
 void Mailbox::begin_next(int tag) {
   const auto envelope = transport_->waiting(Transport::anyone, tag);
   if (!envelope) return;
@@ -65,11 +65,12 @@ void Mailbox::begin_next(int tag) {
                 Wait(deadline_),
                 Wait(seconds_of_dying)};
   next.request = transport_->receive(next.letter.bytes, envelope->from, tag);
-  has_arrived(next);  // most often it has, whole
+  has_arrived(next);  // most letters have arrived completely by now
   arriving_.push_back(std::move(next));
 }
 
-// A rank whose letter has come to a standstill, perhaps with its machine, keeps back no letters but its own.
+// If a letter stops arriving, perhaps because its machine has failed, it delays only letters of the same
+// sender and tag.
 std::optional<Letter> Mailbox::finish(int tag) {
   for (auto next = arriving_.begin(); next != arriving_.end();) {
     const auto is_before = [&](const Arriving& other) {

@@ -23,73 +23,76 @@ struct Letter {
 };
 
 enum class Posted {
-  sent,  // on its way; nobody says whether it arrives
-  full,  // not sent: this rank does not take what was sent to it before
-  lost   // not sent: this rank is dead
+  sent,  // sent; whether it arrives is not reported
+  full,  // not sent, because the receiver has not taken earlier letters
+  lost   // not sent, because the receiver is dead
 };
 
-// Letters between ranks that make no calls together: whoever has something posts it, and takes what has come,
-// from whomever. Beside a communicator, whose ranks it knows. A rank that dies is a status here, not an error;
-// that a process is dead is seen on its own machine only. One thread at a time.
+// Letters between ranks that make no calls together: a rank posts a letter to any rank, and takes letters
+// that have come from any rank. It belongs to a communicator and has the same ranks. The death of a rank is a
+// status here and not an error. Only ranks of the same machine notice that a process is dead. One thread at a
+// time may use it.
 class Mailbox {
  public:
-  // See Communicator::mailbox(). A letter that has begun to arrive is given up after `deadline_seconds`.
+  // See Communicator::mailbox(). A letter that has begun to arrive is dropped if it is not complete after
+  // `deadline_seconds`.
   Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm,
           double deadline_seconds);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank beside the longest of the
-  // letters, which may be of any length: short ones leave while a long one travels.
+  // Copies the bytes and returns at once. At most `most_bytes` may be under way to a rank, not counting the
+  // longest letter, which may have any length. So short letters can leave while a long one is under way.
   Posted post(int to, int tag, std::span<const std::byte> bytes);
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-  // The next letter with this tag, from anybody; nothing where none has come whole within so many seconds. Letters
-  // of one rank and tag come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks())
-  // where the run ends meanwhile.
+  // Waits for the next letter with this tag from any rank. Returns nothing if none is complete within
+  // `seconds`. Letters with one sender and one tag come in the order in which they were posted, and do not
+  // delay those of other senders. Throws an Error (see speaks()) if the run ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
 
-  // The next letter with this tag that has come whole by now, for a thread that goes on without it. Finds nobody dead
-  // and does not hear that the run ends.
+  // Returns the next letter with this tag that is complete now, or nothing. Does not notice that a rank has
+  // died or that the run ends.
   std::optional<Letter> take_arrived(int tag);
 
-  // Lets letters leave, and those with this tag arrive, up to so many that nobody has taken. Finds nobody dead and does
-  // not hear that the run ends: for a thread that only drives what another one has posted or will take. Whether anything
-  // is still under way.
+  // Lets letters leave, and letters with this tag arrive, up to `most_arriving` that nobody has taken. For a
+  // thread that only drives letters which other threads post and take. Does not notice that a rank has died
+  // or that the run ends. Returns true if letters are still under way.
   bool drive(int tag, std::int64_t most_arriving);
 
-  // For a rank that does not go on without the others, and waits for `what`. The same, but where one of them has died
-  // a RankLost, unless it was spared. The next letter with any of these tags: of several that have come, one with the first of them.
+  // Like take(), for a rank that cannot continue without the other ranks: throws a RankLost if one of them
+  // has died that spare() did not name. Returns the next letter with any of these tags; if several have come,
+  // one with the earliest tag in the list. `what`: what the rank waits for.
   std::optional<Letter> take_from_living(std::span<const int> tags, double seconds, std::string_view what);
   std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
     return take_from_living(std::span(&tag, 1), seconds, what);
   }
-  // Ends the run, for what this rank has waited for did not come in so many seconds: a RankLost that names the ranks
-  // which do not answer.
+  // Ends the run because what this rank waited for did not come within `seconds`. Throws a RankLost that
+  // names the ranks that do not answer.
   [[noreturn]] void give_up(double seconds, std::string_view what);
-  // After a RankLost that is outlived, the ranks that it names, as they are counted here ...
+  // Returns the ranks that a RankLost names, as this mailbox numbers them. For errors with is_outlived().
   std::vector<int> ranks_of(const RankLost& loss) const;
-  // ... and their death ends no wait here any more, for this rank goes on without them.
+  // From now on the death of these ranks ends no wait here. For a rank that continues without them.
   void spare(const std::vector<int>& ranks);
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
-  // How long a rank waits for another.
+  // The time that Communicator::mailbox() has set for one rank to wait for another.
   double deadline_seconds() const { return deadline_; }
   bool is_lost(int rank) const;
-  // As it was counted when the run was started.
+  // The number of a rank at the start of the run.
   int number(int rank) const { return topology_.number(rank); }
 
  private:
-  // A letter that has begun to arrive. What the transport writes to stays where it is when this is moved.
+  // A letter that has begun to arrive. A move leaves the memory that the transport writes to in place.
   struct Arriving {
     int tag;
     Letter letter;
     Request request;
     bool arrived;
     Wait patience;
-    Wait dying;  // since its sender died
+    Wait dying;  // time since the sender died
   };
 
   using Listen = void (Alarm::*)(const PendingCall& call);
@@ -98,7 +101,7 @@ class Mailbox {
   void begin_next(int tag);
   bool has_arrived(Arriving& letter);
   PendingCall pending(const CallSignature& at, double seconds) const;
-  // The first letter that is whole; gives those up that do not go on.
+  // Returns the first complete letter with this tag, and drops letters whose sender is dead or too slow.
   std::optional<Letter> finish(int tag);
   std::vector<Arriving>::iterator give_up(std::vector<Arriving>::iterator letter);
 
@@ -107,9 +110,9 @@ class Mailbox {
   std::shared_ptr<Alarm> alarm_;
   double deadline_;
   Outbox outbox_;
-  std::vector<Arriving> arriving_;  // in the order in which they began
-  Wait looks_{0};                   // between two looks, for letters may come all the time
-  std::vector<int> spared_;         // as the ranks of the whole run are counted
+  std::vector<Arriving> arriving_;  // in the order in which they began to arrive
+  Wait looks_{0};            // limits how often the alarm is asked, because letters may come continually
+  std::vector<int> spared_;  // numbers of the ranks at the start of the run
 };
 
 }  // namespace plexaura

@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view placement_message = "the placement of the parameters, for the ranks that serve";
 constexpr std::string_view weights_message = "the weights to begin with, for the ranks that serve";
 constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
-// Compiling, or the last checkpoint, may take longer than ranks wait for each other.
+// How long a serving rank waits: compiling, or the last checkpoint, may take longer than the deadline between
+// ranks.
 constexpr double patience_seconds = 3600;
 
 }  // namespace
@@ -39,7 +40,7 @@ Roles::Roles(Communicator& all, Strategy* strategy, bool is_spare) : all_(all), 
   if (mine == "trains") training_ = split_ ? split_.get() : &all;
 }
 
-// From the lowest rank that trains.
+// Sends a text from the lowest rank that trains to all ranks that serve.
 void Roles::tell_serving(std::string_view text, std::string_view what) const {
   if (all_.rank() != first_trainer_) return;
   for (const int rank : serving_) send_text(all_, {rank, tag::roles}, text, what);
@@ -53,7 +54,7 @@ std::string Roles::hear(std::string_view what) const {
   return text;
 }
 
-// Weights as they are whatever the layout.
+// Weights are sent in logical layout.
 void Roles::share_parameters(const ParameterStore& store) const {
   if (serving_.empty() || all_.rank() != first_trainer_) return;
   tell_serving(to_text(store.placement()), placement_message);

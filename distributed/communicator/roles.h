@@ -11,41 +11,43 @@
 
 namespace plexaura {
 
-// Three groups of ranks. All ranks agree on what the run is and how it ends. Those that train have a share of the
-// data, and measure loss together. Over which of them gradients are summed is the strategy's own affair. A
-// strategy that lets some ranks serve names its peers by their place among all ranks. A spare is in the first group
-// alone, until it takes the place of a rank that trains and has died.
+// The roles of the ranks: training, serving, and spare. All ranks agree on what the run is and how it ends.
+// The ranks that train share the data, and measure the loss together. The strategy decides over which of them
+// gradients are summed. A strategy in which some ranks serve addresses ranks by their number among all ranks.
+// A spare takes part only in calls of all ranks, until it replaces a rank that trained and has died.
 class Roles {
  public:
-  // This rank serves if its strategy (null: none) has a Server. Collective over all ranks, whose communicator must
-  // outlive this. UserError on all of them where none trains. `is_spare`: this rank has no strategy, and all after it
-  // are spares, too; nobody serves where there are any.
+  // Collective over all ranks; `all` must outlive this. This rank serves if its strategy (null: none) has a
+  // Server. `is_spare`: this rank has no strategy, and neither have the ranks after it, which are all spares;
+  // with spares no rank serves. Throws UserError on all ranks if none trains.
   Roles(Communicator& all, Strategy* strategy, bool is_spare = false);
 
   bool serves() const { return training_ == nullptr && !is_spare_; }
   bool is_spare() const { return is_spare_; }
-  // Of this rank among all.
+  // The number of this rank among all ranks.
   int number() const { return all_.rank(); }
-  // How many ranks train.
+  // The number of ranks that train.
   int trainers() const { return trainers_; }
-  // Those that train, in the order of ranks; the communicator of all where all do. Not on a rank that serves, nor on a
-  // spare.
+  // The communicator of the ranks that train, in the order of ranks; that of all ranks if all train. Must not
+  // be called on a rank that serves or is a spare.
   Communicator& training() const { return *training_; }
-  // Those that train, and behind them the spares. Not on a rank that serves.
+  // The communicator of the ranks that train, followed by the spares. Must not be called on a rank that
+  // serves.
   Communicator& candidates() const { return has_spares_ ? all_ : *training_; }
   Communicator& all() const { return all_; }
-  // Those that serve, among all.
+  // The numbers of the ranks that serve, among all ranks.
   const std::vector<int>& serving() const { return serving_; }
 
-  // On ranks that train, when all is compared and training is about to begin: ranks that serve take the
-  // placement and the weights of the lowest of them, wherever these are from.
+  // Called on the ranks that train, after all comparisons and before training. Sends the placement and the
+  // weights of the lowest of them to the ranks that serve.
   void share_parameters(const ParameterStore& store) const;
 
-  // The work of a rank that serves: takes placement and weights for a store of the run's parameters, then begins
-  // and serves. Waits up to an hour for the programs of the others.
+  // The work of a rank that serves: receives the placement and the weights for a store with the run's
+  // parameters, calls begin() of the strategy and serves. Waits up to an hour for the other ranks to compile
+  // their programs.
   void serve(Strategy& strategy, ParameterStore& store, Backend& backend, std::int64_t bucket_bytes) const;
 
-  // On all ranks, at the end of their work: the exit status of the lowest rank that trains.
+  // Called on all ranks at the end of their work. Returns the exit status of the lowest rank that trains.
   int share_status(int mine) const;
 
  private:

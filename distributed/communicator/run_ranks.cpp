@@ -16,7 +16,7 @@
 namespace plexaura {
 namespace {
 
-// A std::bad_alloc says no more than its name.
+// The text of a std::bad_alloc is only its name, so it gets a sentence here.
 std::string sentence_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
   return "out of memory: this machine has less than the run asks for; reduce training.batch_size, "
@@ -37,18 +37,20 @@ int report(const std::exception& error) {
   return status;
 }
 
-// For a rank that ends before all have met: mpirun kills the others then, also the one that has to print the error.
+// Called before a rank ends that has not met the other ranks. mpirun kills the others when it ends, also the
+// one that has to print the error. So it waits until that rank has printed.
 void let_another_speak(const std::exception& error) {
   if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
-// When the network is whole again, Open MPI 5's mpirun hears of this end, and lets the others go on. A rank that returns a
-// status other than 0 it counts twice, and would end the others with the last one that it has counted.
+// Ends this process by SIGKILL. When the network works again, mpirun of Open MPI 5 learns of this end, and
+// lets the other ranks continue. It counts a rank that returns a status other than 0 twice, and would end the
+// other ranks together with the last rank that it counted.
 void end_unlike_others() { raise(SIGKILL); }
 
 struct Ending {
   int status = 0;
-  bool together = false;  // all ranks have come to the end of their work
+  bool together = false;  // all ranks have reached the end of their work
   bool cut_off = false;
 };
 
@@ -56,7 +58,8 @@ bool is_cut_off(const std::exception& error) { return dynamic_cast<const CutOff*
 
 Ending leave_with(const std::exception& error, Communicator& communicator) {
   const int status = report(error);
-  tell_event(EventKind::end, status);  // before it leaves, as it may be killed then
+  // Reported before leave(), because this rank may be killed during leave().
+  tell_event(EventKind::end, status);
   const bool together = communicator.leave(status);
   if (!together) let_another_speak(error);
   return {status, together, is_cut_off(error)};
@@ -74,7 +77,7 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
   return {status, communicator.leave(0)};
 }
 
-// When this returns, MPI is closed, or is not to be: see Communicator::leave().
+// When this returns, MPI is closed or must not be closed: see Communicator::leave().
 Ending run_all(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
   try {
     const std::unique_ptr<Communicator> communicator = make_communicator(options);

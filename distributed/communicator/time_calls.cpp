@@ -14,7 +14,7 @@ namespace {
 constexpr int least_calls = 3;
 constexpr int most_calls = 15;
 
-// The longest that any rank has taken.
+// Returns the longest time that any rank has taken.
 double of_slowest(Communicator& ranks, double seconds, std::string_view what) {
   const auto mine = std::llround(1e9 * seconds);
   std::int64_t most = 0;
@@ -47,7 +47,8 @@ double latency_of(Communicator& ranks, const SizedCall& call, std::string_view w
   return time_calls(ranks, most_calls, call, least_call_bytes, what);
 }
 
-// By calls of a size that takes a while. They follow each other, for a link may let the first bytes pass faster than those behind.
+// Times calls of a size that takes a measurable time. The calls follow each other without a pause, because a
+// link may transmit the first bytes faster than later ones.
 CallSpeed speed_of(Communicator& ranks, const SizedCall& call, const CallEffort& effort,
                    std::string_view what) {
   const auto time = [&](int times, std::int64_t bytes) {

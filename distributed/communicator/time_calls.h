@@ -9,29 +9,29 @@
 
 namespace plexaura {
 
-// The median of several times that this rank measures, on the rank where that is longest: the same on all of them.
-// Collective.
+// Collective. Each rank calls `timed`, which returns seconds, `times` times and takes the median. Returns the
+// longest of these medians, the same on all ranks.
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed, std::string_view what);
 
-// A call of all ranks over so many bytes.
+// A collective call over the given number of bytes.
 using SizedCall = std::function<void(std::int64_t bytes)>;
 
-// What it takes: a line over its bytes.
+// The time of a call as a linear function of its bytes.
 struct CallSpeed {
-  double latency = 0;  // seconds, with next to nothing to send
+  double latency = 0;  // seconds of a call with almost no data
   double bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
-// What such calls are measured by; sizes are multiples of `least_call_bytes`.
+// How many calls of which sizes are timed. Sizes are multiples of `least_call_bytes`.
 struct CallEffort {
   std::int64_t first_bytes = 0;
   std::int64_t most_bytes = 0;
-  double seconds_of_call = 0;    // that is long enough
-  double seconds_for_calls = 0;  // at that size; at least three of them, whatever they take
+  double seconds_of_call = 0;    // sizes grow until one call takes this long
+  double seconds_for_calls = 0;  // total time of the calls at the final size; at least three are made
 };
 inline constexpr std::int64_t least_call_bytes = 64;
 
-// Collective, and so is the call. The slowest rank counts.
+// Collective; `call` is collective too. The times are those of the slowest rank.
 CallSpeed speed_of(Communicator& ranks, const SizedCall& call, const CallEffort& effort,
                    std::string_view what);
 double latency_of(Communicator& ranks, const SizedCall& call, std::string_view what);

@@ -13,21 +13,21 @@
 
 namespace plexaura {
 
-// Each rank sends a block of bytes to each other rank. Blocks travel in pieces, so that each piece that comes shows a
-// waiting rank that the others are at work.
+// Each rank sends a block of bytes to each other rank. Blocks are sent in pieces, so that each arriving piece
+// shows a waiting rank that the sender is working.
 class AllToAll {
  public:
-  // All of them must outlive it.
+  // The arguments must outlive it.
   AllToAll(Transport& transport, const Topology& topology, Alarm& alarm)
       : transport_(transport), topology_(topology), alarm_(alarm), inbox_(transport), outbox_(transport) {}
 
-  // `call.count` is the length of a block. All ranks are known to be here and to mean the same call. Throws an Error (see
-  // speaks()) where another rank is lost, and where nothing comes before the deadline.
+  // `call.count` is the length of a block. The caller has checked that all ranks make the same call. Throws
+  // an Error (see speaks()) if another rank is lost, or if nothing arrives before the deadline.
   void run(const CallSignature& call, double deadline_seconds, std::span<const std::byte> blocks,
            std::span<std::byte> received);
 
  private:
-  // The same stretch of each block.
+  // A piece: the same range in each block.
   struct Piece {
     std::size_t begin;
     std::size_t bytes;

@@ -38,7 +38,7 @@ class MessageCallCheck final : public CallCheck {
   }
 
  private:
-  // Kept by the transport where nobody waits for it any more.
+  // Memory of pending receives. If a wait fails, the transport keeps it.
   struct Arriving {
     std::vector<CallSignature> heard;
     std::byte answer{};  // the pace

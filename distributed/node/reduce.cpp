@@ -25,7 +25,8 @@ void add_typed(const std::byte* first, const std::byte* second, std::byte* sum, 
   for (std::int64_t i = 0; i < count; ++i) to[i] = left[i] + right[i];
 }
 
-// Calls `work` with a value of the type that is added. int64 is added as unsigned: it wraps instead of being undefined.
+// Calls `work` with a value of the type in which the sum is computed. int64 is added as uint64, because
+// signed overflow is undefined.
 template <class Work>
 void with_type(DType dtype, Work&& work) {
   if (dtype == DType::float64) return work(double{});

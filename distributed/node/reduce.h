@@ -14,10 +14,10 @@ inline std::size_t bytes_of(DType dtype, std::int64_t count) {
   return static_cast<std::size_t>(count) * size_of(dtype);
 }
 
-// Throws UserError for a type that is not summed over ranks: float64, float32 and int64 are.
+// Throws UserError for types other than float64, float32 and int64.
 void check_summable(DType dtype);
 
-// Calls `work` with an element of the type that weights have. UserError for one that ranks do not train with.
+// Calls `work` with a zero of the weights' type. Throws UserError for types other than float64 and float32.
 template <class Work>
 void with_elements(DType dtype, Work&& work) {
   if (dtype == DType::float64) return work(double{});
@@ -26,7 +26,7 @@ void with_elements(DType dtype, Work&& work) {
       fmt::format("ranks exchange weights of float64 or float32, not {}: cast them first", name_of(dtype)));
 }
 
-// Bytes as elements of the type T.
+// Returns the bytes as elements of type T.
 template <class T, class Byte>
 std::span<T> elements_of(std::span<Byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -38,8 +38,8 @@ void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count)
 // sum[i] = first[i] + second[i]; `sum` is neither of them.
 void add(DType dtype, const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count);
 
-// The part of `count` elements that worker `index` of `workers` takes: [first, first + count), cut at cache
-// lines.
+// Returns the part of `count` elements for worker `index` of `workers`. Parts begin at multiples of a cache
+// line.
 struct Part {
   std::int64_t first = 0;
   std::int64_t count = 0;

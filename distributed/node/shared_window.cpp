@@ -21,14 +21,15 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// What the kernel says that an open file is: for ours "/memfd:" and the name.
+// Returns the kernel's name of an open file; for our memory "/memfd:" and its name.
 std::string target_of(const std::string& link) {
   std::array<char, 256> target{};
   const ssize_t length = readlink(link.c_str(), target.data(), target.size());
   return {target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
 }
 
-// Tells it from every other memory, for process ids mean something else in another container.
+// Returns a name that no other memory has. A process id would not do, because other containers have the same
+// ids.
 std::string fresh_name() {
   std::random_device random;
   return fmt::format("plexaura-{:08x}{:08x}", random(), random());
@@ -40,7 +41,7 @@ std::string fresh_name() {
 
 std::size_t at_least_a_page(std::size_t bytes) { return bytes == 0 ? 4096 : bytes; }
 
-// Taking more than there is would end processes.
+// Throws if the machine has less memory, because the system would kill processes that use more.
 void require_room(std::size_t bytes) {
   const std::size_t memory = machine_memory();
   if (bytes > memory)
@@ -63,7 +64,7 @@ SharedSegment SharedSegment::create(std::size_t bytes) {
   const std::string name = fresh_name();
   segment.file_ = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (segment.file_ < 0) throw_reason("memfd_create", errno);
-  // Asking for the pages now is what turns "no room" into an answer; later it would be a SIGBUS.
+  // Allocates the pages now, so that a lack of memory is an error here and not a SIGBUS later.
   int error = 0;
   do {
     error = posix_fallocate(segment.file_, 0, static_cast<off_t>(at_least_a_page(bytes)));
@@ -88,7 +89,7 @@ std::optional<SharedSegment> SharedSegment::attach(const std::string& address, s
 }
 
 bool SharedSegment::map(int file, std::size_t bytes) {
-  // A larger reservation holds an aligned place; the file is mapped over it.
+  // Reserves more addresses than needed, so that the file can be mapped at an aligned one.
   void* place = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) return false;
   reservation_ = static_cast<std::byte*>(place);

@@ -8,22 +8,24 @@
 
 namespace plexaura {
 
-// A piece of memory that other processes of this machine may map, too. It has no name in any folder, so
-// nothing stays behind however the processes end. Its pages exist and are mapped from the start, so that
-// later accesses can neither fault nor fail. Aligned to 2 MiB, zero at first.
+// Memory that other processes of this machine can map too. It has no name in the file system, so it
+// disappears however the processes end. Its pages are allocated and mapped from the start, so that later
+// accesses can neither fault nor fail. It is aligned to 2 MiB and zeroed.
 class SharedSegment {
  public:
-  // Throws a DeviceError that says why where there is no such memory. Several segments that together are more
-  // than the machine has may end processes instead.
+  // Throws a DeviceError with the reason if the memory cannot be allocated. If several segments together
+  // exceed the machine's memory, the system may kill processes instead.
   static SharedSegment create(std::size_t bytes);
-  // Nothing where the memory of this address cannot be opened from here: another machine, container or user.
+  // Returns nothing if this process cannot open the memory at this address, because it belongs to another
+  // machine, container or user.
   static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;
-  ~SharedSegment();  // unmaps; the memory lives on while another process has it mapped
+  ~SharedSegment();  // unmaps; the memory exists as long as another process has it mapped
 
-  // Where other processes find it, until close_to_others(): called once everyone has attached.
+  // The address at which other processes open the memory. Valid until close_to_others(), which is called
+  // after all have attached.
   const std::string& address() const { return address_; }
   void close_to_others() noexcept;
   std::byte* data() const { return base_; }
@@ -39,22 +41,24 @@ class SharedSegment {
   std::size_t reserved_ = 0;
 };
 
-// Memory of this rank that the other ranks of its node see, made by Communicator::allocate_shared; zero at
-// first, the base aligned to 2 MiB. Where the ranks could not share (shared() is false) it is private memory,
-// to be used in the same way. It may outlive its communicator. What one rank writes, others may read only
-// after a call of the communicator in which all took part.
+// Memory of this rank that the other ranks of its node can access, made by Communicator::allocate_shared. It
+// is zeroed, and its base is aligned to 2 MiB. If the ranks could not share (shared() is false), it is
+// private memory and is used in the same way. It may outlive its communicator. Other ranks may read what one
+// rank has written only after a call of the communicator in which all took part.
 class SharedWindow {
  public:
-  // One segment per rank of the node, in the order of ranks; `own` is this rank's.
+  // `segments`: one for each rank of the node, in the order of ranks. `own`: the index of this rank's
+  // segment.
   SharedWindow(std::vector<SharedSegment> segments, int own, std::size_t bytes);
-  static SharedWindow make_private(std::size_t bytes);  // DeviceError for more than the machine has
+  static SharedWindow make_private(std::size_t bytes);  // throws DeviceError for more than the machine has
 
   std::byte* data() const { return bases_[static_cast<std::size_t>(own_)]; }
   std::size_t bytes() const { return bytes_; }
   bool shared() const { return private_ == nullptr; }
-  // This rank's place among bases(): its rank in the node, or 0 when private.
+  // This rank's index in bases(): its rank in the node, or 0 if the memory is private.
   int own() const { return own_; }
-  // The window of each rank of the node, in the order of ranks; only one's own when private.
+  // The windows of all ranks of the node, in the order of ranks; only this rank's window if the memory is
+  // private.
   const std::vector<std::byte*>& bases() const { return bases_; }
 
  private:

@@ -11,24 +11,24 @@
 
 namespace plexaura {
 
-// Where the ranks of one node meet without messages: each has a seat in shared memory on which it notes how
-// far it is. Meeting costs about as much as two cores need to see each other's writes.
+// A meeting of the ranks of one node without messages: each rank has a seat in shared memory, in which it
+// stores how far it is. A meeting costs about as much as two cores need to see each other's writes.
 class ShmRendezvous final : public CallCheck {
  public:
   static std::size_t bytes_per_rank();
 
-  // `window` is shared by the ranks of this node, zero at first; its first bytes_per_rank() bytes become the
-  // seats. Topology and alarm must outlive the rendezvous. `deadline_seconds`: of barrier().
+  // `window`: shared by the ranks of this node and zeroed; its first bytes_per_rank() bytes become the seats.
+  // `topology` and `alarm` must outlive the rendezvous. `deadline_seconds`: the deadline of barrier().
   ShmRendezvous(const SharedWindow& window, const Topology& topology, Alarm& alarm, double deadline_seconds);
 
-  // Of the ranks of this node only: a call check of all ranks where there is one node.
+  // Checks the ranks of this node only. If there is one node, it is a call check of all ranks.
   std::uint8_t meet(CallSignature mine, double deadline_seconds) override;
 
-  // A barrier of the node in the middle of the call last announced to it or passed here: what the ranks wrote
-  // before is visible to all after.
+  // A barrier of the node within the call `during`: memory that the ranks have written before is visible to
+  // all of them afterwards.
   void barrier(const CallSignature& during);
 
-  // Tells waiting ranks that this one is at work: their deadlines count from now.
+  // Shows waiting ranks that this one is working. Their deadlines restart.
   void beat();
 
  private:

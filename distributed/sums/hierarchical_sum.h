@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// `hierarchical`: with messages between nodes; the ranks of a node first add what lies in memory that they share. Between
-// single ranks where they share none, and for arrays that do not lie there.
+// `hierarchical`: the ranks of a node add arrays that lie in shared memory, then nodes exchange messages. If
+// the ranks share no memory, or an array does not lie in it, all ranks exchange messages.
 class HierarchicalSum final : public SumAlgorithm {
  public:
   explicit HierarchicalSum(const SumMeans& means);

@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// `mpi`: MPI_Allreduce of the library, which promises no order.
+// `mpi`: MPI_Allreduce of the library, which guarantees no order of additions.
 class MpiSum final : public WholeSum {
  public:
   explicit MpiSum(const SumMeans& means) : WholeSum(means), transport_(means.transport) {}

@@ -26,7 +26,8 @@ std::uint8_t PaceChoice::next(const CallSignature& call) const {
   return static_cast<std::uint8_t>(std::ranges::min_element(calls.seconds) - calls.seconds.begin());
 }
 
-// One that was disturbed counts little when an undisturbed one follows.
+// The mean follows higher times slowly and takes lower times at once, so that a disturbed call counts little
+// after an undisturbed one.
 void PaceChoice::took(const CallSignature& call, double seconds_of_half) {
   Calls& calls = calls_[size_class(call)];
   double& mean = calls.seconds[call.pace];

@@ -45,12 +45,12 @@ std::vector<int> PartExchange::shards_of(std::span<const int> ranks) const {
   return all;
 }
 
-// The other rank that carries this stripe.
+// Returns the rank of another group that works on the same stripe as this rank.
 int PartExchange::rank_in(int group) const {
   return groups_[static_cast<std::size_t>(group)].ranks[static_cast<std::size_t>(worker_)];
 }
 
-// Of the part of a group: what is exchanged in one round.
+// Returns the elements of a group's part that are exchanged in one round.
 Part PartExchange::segment(const Job& job, int group, std::int64_t round) const {
   const Part part = part_of(job.stripe.count, job.call.dtype, group, static_cast<int>(groups_.size()));
   const std::int64_t first = round * job.longest;

@@ -13,29 +13,31 @@
 
 namespace plexaura {
 
-// Sums over groups of ranks with messages. The data is cut into one part for each group: all others send the group
-// what they have of it, and it sends the sums back. With n groups each sends 2 (n - 1) / n of the data if its ranks are
-// one block, which is what a ring does, but every sum is made by one that has all its summands, so that they can be
-// added in the order of sum_order.h. Parts travel in segments. In each turn a rank sends one to another rank and takes one from a third, all of
-// them in the same order, so that no rank gets more than its share at a time; the next leave while those before them are added.
+// Sums over groups of ranks by messages. The data is cut into one part for each group: all other groups send
+// the group their values of its part, and it sends the sums back. With n groups, each sends 2 (n - 1) / n of
+// the data if its ranks are one block. A ring sends as much, but here one rank has all summands of a sum, so
+// that it can add them in the order of sum_order.h. Parts are sent in segments. In each turn a rank sends a
+// segment to another rank and receives one from a third. All ranks do so in the same order, so that no rank
+// receives more than its share at a time. The next segments are sent while earlier ones are added.
 //
-// The ranks of a group see each other's arrays. They send only the sums of those blocks that are theirs alone, one
-// where ranks that follow each other are together and as many as a power of two; each further block is (n - 1) / n of the
-// data. As many ranks of each group as the
-// smallest has take part, each with a stripe of the data.
+// The ranks of a group can access each other's arrays. They send only the sums of the blocks that consist of
+// their shards alone: one block if consecutive ranks are together and their number is a power of two; each
+// further block adds (n - 1) / n of the data. In each group as many ranks work as the smallest group has,
+// each on a stripe of the data.
 //
-// By hand, for MPI_Allreduce has no deadline, and took 3.3 times as long for 12 MB between three network namespaces of
-// 300 Mbit/s (docs/lab/performance.md).
+// MPI_Allreduce is not used because it has no deadline, and took 3.3 times as long for 12 MB between three
+// network namespaces of 300 Mbit/s (docs/lab/performance.md).
 class PartExchange {
  public:
   using Groups = std::vector<std::vector<int>>;  // the ranks of each, ascending
   PartExchange(const SumMeans& means, Groups groups);
-  // Each rank is a group by itself.
+  // Each rank is a group of its own.
   explicit PartExchange(const SumMeans& means);
 
-  // Each works on `call.count` elements of `arrays`: those of this rank's group, in the order of ranks. What this rank
-  // writes it writes to all of them. After reduce() a group has the sums of its part alone, where groups are single
-  // ranks that of part_of(count, dtype, rank, ranks); gather() brings each group's part to all; sum() does both.
+  // Each function works on `call.count` elements of `arrays`: the arrays of this rank's group, in the order
+  // of ranks. A rank writes its results to all of them. After reduce(), a group has only the sums of its
+  // part; if groups are single ranks, that is part_of(count, dtype, rank, ranks). gather() copies each
+  // group's part to all groups. sum() does both.
   void sum(const CallSignature& call, std::span<std::byte* const> arrays) { run(call, arrays, true, true); }
   void reduce(const CallSignature& call, std::span<std::byte* const> arrays) {
     run(call, arrays, true, false);
@@ -47,13 +49,13 @@ class PartExchange {
  private:
   struct Group {
     std::vector<int> ranks;
-    std::vector<ShardRange> blocks;  // what it sends, one after the other
+    std::vector<ShardRange> blocks;  // the blocks whose sums the group sends, in sequence
   };
-  // One call.
+  // The data of one call.
   struct Job {
     const CallSignature& call;
     std::span<std::byte* const> arrays;
-    Part stripe;           // of this rank
+    Part stripe;           // the stripe of this rank
     std::int64_t longest;  // elements of a segment
 
     std::byte* at(std::size_t member, const Part& segment) const {
@@ -62,7 +64,7 @@ class PartExchange {
     std::size_t bytes(const Part& segment) const { return bytes_of(call.dtype, segment.count); }
   };
 
-  // A segment goes to one group and comes from another.
+  // In a turn, a segment is sent to one group and one is received from another.
   struct Turn {
     std::int64_t round;  // of the segments
     int step;            // of the round, from 1
@@ -86,8 +88,8 @@ class PartExchange {
 
   SumMeans means_;
   std::vector<Group> groups_;
-  int own_ = 0;     // group of this rank
-  int worker_ = 0;  // its place there
+  int own_ = 0;     // index of this rank's group
+  int worker_ = 0;  // index of this rank in its group
   int workers_ = 0;
   Inbox summands_in_;
   Inbox sums_in_;

@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// `ring`: each rank hears the one before it and sends to the one behind it alone. A part begins its way behind the rank that
-// it belongs to and grows by the summand of each rank that it comes to: so every part is added in another order.
+// `ring`: each rank receives only from the rank before it and sends only to the rank after it. A part starts
+// at the rank after its owner, and each rank adds its summand. So every part is added in another order.
 class RingSum final : public SumAlgorithm {
  public:
   explicit RingSum(const SumMeans& means);
@@ -27,7 +27,8 @@ class RingSum final : public SumAlgorithm {
     bool reduces;
     bool gathers;
   };
-  // What goes round at a time: of each part these elements. Several rounds are under way together.
+  // A range of elements of each part that is sent around the ring together. Several rounds are under way at
+  // the same time.
   struct Round {
     std::int64_t first;
     std::int64_t longest;

@@ -12,11 +12,12 @@ namespace plexaura {
 // The names that make_sum_algorithm() knows: the values of distributed.algorithm.
 const std::vector<std::string>& sum_algorithm_names();
 
-// Those among them that can add the shards of ranks that are lost.
+// Returns the names of those that can add the shards of lost ranks.
 std::vector<std::string> sum_algorithms_of_shards();
 
-// Null where there is one rank, and nothing to add. `auto` is `window` where all ranks share memory, and `hierarchical` elsewhere. Throws UserError for an unknown name, and
-// where the ranks cannot work so.
+// Returns null if there is one rank, because there is nothing to add. `auto` is `window` if all ranks share
+// memory, otherwise `hierarchical`. Throws UserError for an unknown name, and if the ranks cannot use the
+// algorithm.
 std::unique_ptr<SumAlgorithm> make_sum_algorithm(std::string_view name, const SumMeans& means);
 
 }  // namespace plexaura

@@ -11,11 +11,11 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t tile_bytes = 8192;  // with two summands it stays in the first cache
+constexpr std::size_t tile_bytes = 8192;  // with two summands it fits in the first-level cache
 
 struct alignas(64) Tile : std::array<std::byte, tile_bytes> {};
 
-// The elements that begin `begin` bytes into each summand.
+// A range of elements: `count` elements that begin at byte `begin` of each summand.
 struct Stretch {
   DType dtype;
   std::size_t begin;

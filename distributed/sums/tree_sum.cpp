@@ -10,7 +10,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t least_pieces_ahead = 4;  // so that all levels work at the same time
+constexpr std::int64_t least_pieces_ahead = 4;  // lets all levels of the tree work at the same time
 
 }  // namespace
 
@@ -70,7 +70,7 @@ void TreeSum::bring_down(const CallSignature& call, const Piece& piece) {
   send_down(piece);
 }
 
-// To the child of the largest block first.
+// Sends first to the child whose block is largest.
 void TreeSum::send_down(const Piece& piece) {
   for (auto child = children_.rbegin(); child != children_.rend(); ++child)
     outbox_.send(std::span(piece.data, piece.bytes), *child, tag::sums);

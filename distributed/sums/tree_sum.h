@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// `tree`: sums go up a binomial tree to rank 0, which is the order of sum_order.h itself, and come back down. Few messages,
-// for many ranks and few elements: some ranks send the data several times.
+// `tree`: sums go up a binomial tree to rank 0, which adds in the order of sum_order.h, and come back down.
+// It sends few messages, for many ranks and few elements, but some ranks send the data several times.
 class TreeSum final : public WholeSum {
  public:
   explicit TreeSum(const SumMeans& means);
@@ -30,8 +30,9 @@ class TreeSum final : public WholeSum {
   void send_down(const Piece& piece);
 
   SumMeans means_;
-  std::vector<int> children_;  // ascending: the blocks behind this rank, each twice as long as that before
-  int parent_ = -1;            // none: this is rank 0
+  // ascending; the block below each child is twice as long as that of the child before
+  std::vector<int> children_;
+  int parent_ = -1;  // -1: this is rank 0
   Inbox from_children_;
   Inbox from_parent_;
   Outbox outbox_;

@@ -5,7 +5,7 @@
 
 namespace plexaura {
 
-// An algorithm that brings all sums to all ranks at once, and has no halves of its own.
+// An algorithm that gives all sums to all ranks at once. reduce_scatter() is a whole sum.
 class WholeSum : public SumAlgorithm {
  public:
   explicit WholeSum(const SumMeans& means) : parts_(means) {}

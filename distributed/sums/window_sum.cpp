@@ -7,12 +7,12 @@
 namespace plexaura {
 namespace {
 
-// Elements of one half of a staging area.
+// Returns how many elements fit in one half of a staging area.
 std::int64_t piece_length(const CallSignature& call) {
   return static_cast<std::int64_t>(WindowSum::staging_bytes / 2 / size_of(call.dtype));
 }
 
-// What lies in both; within `a` in any case.
+// Returns the intersection of both. An empty result lies within `a`.
 Part common(Part a, Part b) {
   const std::int64_t end = a.first + a.count;
   const std::int64_t first = std::min(std::max(a.first, b.first), end);
@@ -58,7 +58,7 @@ Part WindowSum::part_of_rank(const CallSignature& call, int rank) const {
   return part_of(call.count, call.dtype, rank, static_cast<int>(staged_.size()));
 }
 
-// The arrays from this byte on, one for each rank.
+// Returns the arrays from byte `offset` on, one summand for each rank.
 std::span<const Summand> WindowSum::summands_at(std::span<std::byte* const> arrays, std::size_t offset) {
   for (std::size_t rank = 0; rank < arrays.size(); ++rank) {
     sums_[rank] = arrays[rank] + offset;
@@ -99,8 +99,8 @@ void WindowSum::all_gather(const CallSignature& call, std::byte* data) {
   });
 }
 
-// Each rank adds one part of each piece. While it adds a piece, the next one is already on its way into the other half
-// of the staging areas, so that there is one barrier for each piece.
+// Each rank adds one part of each piece. While it adds a piece, the next one is copied to the other half of
+// the staging areas, so that one barrier for each piece is enough.
 void WindowSum::sum(const CallSignature& call, std::byte* data) {
   if (is_small(call)) return add_brought(call, data);
   const std::int64_t longest = piece_length(call);
@@ -119,15 +119,15 @@ void WindowSum::sum(const CallSignature& call, std::byte* data) {
   }
 }
 
-// Where the part of a rank lies within a piece. As in the first one, which may be longer: where sums lie that others still
-// read, there summands of a later piece must not.
+// Returns the part of a rank within a piece. It uses the parts of the first piece, which may be longer: so
+// the summands of a later piece never overwrite sums that other ranks still read.
 Part WindowSum::part_of_piece(const CallSignature& call, const Piece& piece, int rank) const {
   const std::int64_t first = std::min(piece_length(call), call.count);
   return common({0, piece.elements.count},
                 part_of(first, call.dtype, rank, static_cast<int>(staged_.size())));
 }
 
-// What other ranks add.
+// Copies the elements that other ranks add.
 void WindowSum::copy_summands(const CallSignature& call, const std::byte* data, const Piece& piece) {
   const std::byte* const here = data + bytes_of(call.dtype, piece.elements.first);
   std::byte* const staged = staged_[static_cast<std::size_t>(rank_)] + piece.offset;
@@ -163,7 +163,7 @@ void WindowSum::sum_windows(const CallSignature& call, std::span<std::byte* cons
   rendezvous_.barrier(call);
 }
 
-// Of arrays of so many elements, one of each rank.
+// Adds this rank's part of the arrays, one for each rank, each with `count` elements.
 void WindowSum::add_own_part(DType dtype, std::int64_t count, std::span<std::byte* const> arrays) {
   const Part part = part_of(count, dtype, rank_, static_cast<int>(arrays.size()));
   add_in_order(dtype, summands_at(arrays, bytes_of(dtype, part.first)), part.count, sums_);

@@ -11,14 +11,16 @@
 
 namespace plexaura {
 
-// `window`: where all ranks are on one node. Each rank adds its part of what lies in shared memory, in all windows at
-// once; other arrays go through staging areas that the ranks share, piece by piece. Of few elements each rank brings a
-// copy when the ranks meet, and adds all for itself: so nobody waits a second time. By hand, for
-// MPI_Allreduce took 1.5 to 4.6 times as long from 100 kB on, and 1.1 to 2.1 times in pieces of 1 MB, on a busy machine
-// (docs/lab/performance.md); arrays that go through the staging areas are no faster than such pieces.
+// `window`: for ranks on one node. Each rank adds its part of arrays in shared memory, and writes the sums to
+// all windows at once. Other arrays are copied in pieces through staging areas that the ranks share. Of a
+// small array, each rank copies its values when the ranks meet, and then adds all copies for itself, so that
+// no rank waits a second time. MPI_Allreduce is not used: on a busy machine it took 1.5 to 4.6 times as long
+// for 100 kB and more, and 1.1 to 2.1 times in pieces of 1 MB (docs/lab/performance.md). Arrays that go
+// through the staging areas are no faster than such pieces.
 class WindowSum final : public SumAlgorithm {
  public:
-  static constexpr std::size_t small_bytes = std::size_t{1} << 13;  // up to which a copy is brought
+  // Largest array that is copied when the ranks meet.
+  static constexpr std::size_t small_bytes = std::size_t{1} << 13;
   static constexpr std::size_t staging_bytes = std::size_t{1} << 20;
   static constexpr std::size_t bytes_per_rank = 2 * small_bytes + staging_bytes;
 
@@ -50,12 +52,13 @@ class WindowSum final : public SumAlgorithm {
 
   ShmRendezvous& rendezvous_;
   int rank_;
-  // Of each rank. Brought copies take turns between two places: a rank may be one meeting ahead of one that still adds.
+  // One area for each rank. Copies alternate between two halves, because a rank may be one meeting ahead of a
+  // rank that still adds.
   std::vector<std::byte*> brought_areas_;
-  std::uint64_t brought_ = 0;  // copies so far
+  std::uint64_t brought_ = 0;  // number of copies so far
   std::vector<std::byte*> staged_;
   std::vector<Summand> summands_;  // scratch: one for each rank
-  std::vector<std::byte*> sums_;   // scratch: where the sums are written
+  std::vector<std::byte*> sums_;   // scratch: the addresses of the sums
 };
 
 }  // namespace plexaura

@@ -23,22 +23,23 @@ enum class Call : std::uint32_t {
   receive,
   duplicate,
   split,
-  leave,           // the rank is done
-  leave_in_error,  // the rank has failed, and reports that itself
+  leave,           // the rank has finished its work
+  leave_in_error,  // the rank has failed, and reports the error itself
 };
 
-// What a rank says before it takes part in a collective call, so that ranks which do not mean the same call
-// find out before any data moves. A plain value: it lies in shared memory and travels as bytes.
+// Describes a collective call before a rank takes part in it, so that ranks with different calls find this
+// out before any data moves. A plain value, which lies in shared memory and is sent as bytes.
 struct CallSignature {
-  std::uint64_t sequence = 0;  // sequence number of the call in this communicator; set by the call check
+  std::uint64_t sequence = 0;  // number of the call in this communicator; set by the call check
   std::uint64_t what_hash = 0;
-  std::int64_t count =
-      0;  // elements, or bytes where there is no element type, or of each block; of an error its exit status
+  // Number of elements; bytes if there is no element type; bytes of each block; for an error, its exit
+  // status.
+  std::int64_t count = 0;
   std::int64_t place = 0;  // offset in a window, or number of the other rank
   Call call = Call::barrier;
   DType dtype = DType::uint8;
-  std::uint8_t pace = 0;        // of a sum: what rank 0 says; no part of what is compared
-  std::array<char, 98> what{};  // cut when longer; ends with a zero
+  std::uint8_t pace = 0;        // for a sum: the choice of rank 0; not compared
+  std::array<char, 98> what{};  // shortened if too long; ends with a zero byte
 
   std::string_view phrase() const { return what.data(); }
 };
@@ -46,18 +47,18 @@ struct CallSignature {
 CallSignature announce(Call call, std::string_view what, DType dtype = DType::uint8, std::int64_t count = 0,
                        std::int64_t place = 0);
 
-// Whether two ranks mean the same call. Leaving matches leaving, in error or not.
+// True if two ranks make the same call. Leaving matches leaving, with or without an error.
 bool match(const CallSignature& a, const CallSignature& b);
 
 bool leaves(const CallSignature& signature);
 
-// Of Call::leave_in_error: what the program of that rank returns to the shell.
+// For Call::leave_in_error: the exit status of that rank's program.
 inline int exit_status(const CallSignature& signature) { return static_cast<int>(signature.count); }
 
-// "'bucket 3 of step 17' (sum of 4096 float32)"
+// Returns a text such as "'bucket 3 of step 17' (sum of 4096 float32)".
 std::string describe(const CallSignature& signature);
 
-// The sentence for two ranks that do not match.
+// Returns the sentence of the error for two ranks whose calls do not match.
 std::string describe_mismatch(int rank_a, const CallSignature& a, int rank_b, const CallSignature& b);
 
 }  // namespace plexaura

@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// Messages that are expected, counted from the one that was expected first. Each arrives in memory of its own; what
-// has not come when this goes, because somebody threw, is given to the transport to keep. Allocates nothing once it
-// has held as many messages of that length before.
+// Messages that are expected, numbered from the oldest one. Each arrives in memory of its own. If messages
+// have not arrived when the inbox is destroyed, because of an exception, the transport keeps their memory.
+// Allocates nothing after it has held as many messages of that length before.
 class Inbox {
  public:
   // The transport must outlive it.
@@ -21,9 +21,9 @@ class Inbox {
 
   void expect(std::size_t bytes, int from, int tag);
 
-  // Whether the oldest `count` messages have come; makes progress, never waits.
+  // True if the oldest `count` messages have arrived. Makes progress, and never waits.
   bool have_come(std::size_t count);
-  // One that has come. Good until it is dropped.
+  // Returns a message that has arrived. Valid until it is dropped.
   std::span<const std::byte> message(std::size_t index) const;
   void drop(std::size_t count);
 
@@ -32,13 +32,13 @@ class Inbox {
     bool has_come = false;
     std::size_t bytes = 0;
     Request request;
-    std::vector<std::byte> data;  // never gets smaller
+    std::vector<std::byte> data;  // never shrinks
   };
 
   std::size_t at(std::size_t index) const { return (first_ + index) % messages_.size(); }
 
   Transport& transport_;
-  std::vector<Message> messages_;  // a ring: those that are expected follow each other
+  std::vector<Message> messages_;  // a ring, in which the expected messages are consecutive
   std::size_t first_ = 0;
   std::size_t expected_ = 0;
 };

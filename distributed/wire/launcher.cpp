@@ -31,7 +31,7 @@ bool is_mpirun_of_any_version(pid_t process) {
   return is_mpirun(process) || names_in_five.contains(name_of(process));
 }
 
-// 0 where there is none, or it cannot be read.
+// Returns 0 if there is none, or if it cannot be read.
 pid_t parent_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(file, line);)
@@ -39,7 +39,8 @@ pid_t parent_of(pid_t process) {
   return 0;
 }
 
-// Every signal takes a second off what mpirun has left to sleep. It starts when it has seen the rank end.
+// Waits until the rank has ended, which starts the sleep of mpirun, and then sends signals. Each signal ends
+// one second of that sleep.
 void end_sleeps_of(pid_t launcher, pid_t rank) {
   constexpr std::chrono::milliseconds pause_between_tries{20};
   constexpr int most_tries = 200;
@@ -48,7 +49,7 @@ void end_sleeps_of(pid_t launcher, pid_t rank) {
     std::this_thread::sleep_for(pause_between_tries);
 }
 
-// The first of these variables that is set, or an empty name.
+// Returns the first of these variables that is set, or an empty name.
 std::string first_set(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
     if (std::getenv(variable) != nullptr) return variable;
@@ -62,8 +63,9 @@ std::string text_of(const std::string& variable) {
 
 int number_of(const std::string& variable) { return std::atoi(text_of(variable).c_str()); }
 
-// Slurm also sets SLURM_PROCID, to 0, for the script of a batch job, and SLURM_NTASKS for any process of a job. The
-// daemons of mpirun are tasks, too, and hand on their variables.
+// A task has SLURM_STEP_NUM_TASKS, or SLURM_NTASKS with SLURM_PROCID above 0: Slurm also sets SLURM_PROCID to
+// 0 for the script of a batch job, and SLURM_NTASKS for any process of a job. The daemons of mpirun are tasks
+// too, and pass on their variables.
 std::optional<LaunchedRank> task_of_srun() {
   const int task = number_of("SLURM_PROCID");
   const std::string source = first_set({"SLURM_STEP_NUM_TASKS", task > 0 ? "SLURM_NTASKS" : ""});
@@ -100,10 +102,10 @@ void hurry_launcher() {
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr || !is_mpirun(launcher)) return;
   const pid_t rank = getpid();
   const pid_t helper = fork();
-  // mpirun ends the whole group of the rank as soon as this process has ended.
+  // In a group of its own, because mpirun ends the group of the rank as soon as this process has ended.
   setpgid(helper, helper);
   if (helper != 0) return;
-  close_range(0, ~0U, 0);  // mpirun also waits for the end of what it prints
+  close_range(0, ~0U, 0);  // mpirun also waits until its pipe to the rank is closed
   end_sleeps_of(launcher, rank);
   _exit(0);
 }

@@ -9,9 +9,10 @@
 
 namespace plexaura {
 
-// Messages that leave while their rank goes on. Each lies in memory of its own, so that the sender's is free at once.
-// What has not left when this goes, because somebody threw, is given to the transport to keep. Allocates nothing
-// once it has held as many messages of that length before.
+// Messages that are sent while their rank continues. Each is copied to memory of its own, so that the
+// sender's memory is free at once. If messages have not left when the outbox is destroyed, because of an
+// exception, the transport keeps their memory. Allocates nothing after it has held as many messages of that
+// length before.
 class Outbox {
  public:
   // The transport must outlive it.
@@ -22,17 +23,17 @@ class Outbox {
 
   // Sends a copy.
   void send(std::span<const std::byte> data, int to, int tag);
-  // Room for one message, which post() sends when it is filled.
+  // draft() returns room for one message. The caller fills it, and post() sends it.
   std::span<std::byte> draft(std::size_t bytes);
   void post(int to, int tag);
 
-  // How many messages have not left yet; makes progress, never waits.
+  // Returns how many messages have not left yet. Makes progress, and never waits.
   std::size_t under_way();
   bool all_left() { return under_way() == 0; }
-  // Of those to one rank that have not left.
+  // The messages to one rank that have not left yet.
   struct Load {
-    std::size_t bytes = 0;    // of all
-    std::size_t longest = 0;  // of one
+    std::size_t bytes = 0;    // total size
+    std::size_t longest = 0;  // size of the longest
   };
   Load load(int to);
 
@@ -42,15 +43,15 @@ class Outbox {
     bool under_way = false;
     std::size_t bytes = 0;
     Request request;
-    std::vector<std::byte> data;  // never gets smaller
+    std::vector<std::byte> data;  // never shrinks
 
     std::span<std::byte> content() { return std::span(data).first(bytes); }
   };
 
   Transport& transport_;
   std::vector<Message> messages_;
-  std::vector<std::size_t> free_;  // of them; used again, those that have left last first
-  // Of them: that which is being filled.
+  std::vector<std::size_t> free_;  // indices of messages that have left; the last one is reused first
+  // The index of the message that is being filled.
   std::optional<std::size_t> draft_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The tags of the messages that a communicator sends for itself (those of its users travel apart).
+// The tags of a communicator's own messages. Messages of its users are separate.
 namespace plexaura::tag {
 
 inline constexpr int call_check = 1;
@@ -12,7 +12,7 @@ inline constexpr int summands = 6;
 inline constexpr int sums = 7;
 inline constexpr int blocks = 8;
 
-// Of messages that parts of this module send as users of a communicator; other users count theirs from 0.
+// Tags of messages that parts of this module send as users of a communicator. Tags of other users begin at 0.
 inline constexpr int gradients_to_root = 30'000;
 inline constexpr int roles = 30'001;
 inline constexpr int steps_of_server = 30'002;

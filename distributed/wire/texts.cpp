@@ -16,7 +16,7 @@ namespace {
       "what another process sent is no list of texts; start all processes from the same build of Plexaura");
 }
 
-// The text in front, which is "LENGTH:TEXT"; removes it.
+// Removes the first text, which has the form "LENGTH:TEXT", and returns it.
 std::string_view take_text_from(std::string_view& rest) {
   std::size_t length = 0;
   const auto [colon, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);

@@ -6,18 +6,18 @@
 
 namespace plexaura {
 
-// Where one rank runs. Ranks are on one node when both host and machine are equal.
+// The place of one rank. Ranks are on one node if both host and machine are equal.
 struct ProcessPlace {
   std::string host;
-  int process = 0;                 // its process id
-  std::string process_space;       // ids mean the same to two processes only within one space (container)
-  std::string machine;             // drawn by the kernel when it started: two machines may bear one name
-  int number = 0;                  // its rank among all that are left; -1: not known
-  int started_as = -1;             // its rank when all were there; -1: that number
-  std::int64_t process_start = 0;  // since the machine has started: ids are used again
+  int process = 0;                 // process id
+  std::string process_space;       // two processes can use each other's ids only within one space (container)
+  std::string machine;             // boot id of the kernel, because two machines may have one name
+  int number = 0;                  // rank among all ranks that are left; -1: unknown
+  int started_as = -1;             // rank at the start of the run; -1: equal to `number`
+  std::int64_t process_start = 0;  // time since the machine was started, because process ids are reused
 };
 
-// Where all ranks of a communicator run.
+// The places of all ranks of a communicator.
 class Topology {
  public:
   Topology(std::vector<ProcessPlace> places, int own_rank);
@@ -25,27 +25,27 @@ class Topology {
   const ProcessPlace& of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
   int ranks() const { return static_cast<int>(places_.size()); }
   int nodes() const { return static_cast<int>(nodes_.size()); }
-  // The ranks of each node, ascending; nodes in the order of their lowest rank.
+  // Returns the ranks of each node in ascending order. Nodes are ordered by their lowest rank.
   const std::vector<std::vector<int>>& by_node() const { return nodes_; }
   int own_node() const { return own_node_; }
   int own_node_rank() const { return own_node_rank_; }
   const std::vector<int>& own_node_ranks() const { return nodes_[static_cast<std::size_t>(own_node_)]; }
 
-  // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
+  // True if the process of this rank is known to have ended. False if this process cannot see it.
   bool is_dead(int rank) const;
-  // Whether it is known to be stopped (SIGSTOP).
+  // True if it is known to be stopped (SIGSTOP).
   bool is_stopped(int rank) const;
-  // Kills the process of this rank, on this host, if it is stopped (SIGSTOP). Whether it was.
+  // If the process of this rank is on this host and stopped (SIGSTOP), kills it and returns true.
   bool kill_if_stopped(int rank) const;
-  // The rank as the run was started, which is what a sentence names.
+  // Returns the rank's number at the start of the run, which sentences use.
   int number(int rank) const { return of(rank).started_as < 0 ? of(rank).number : of(rank).started_as; }
   std::vector<int> numbers_of(const std::vector<int>& ranks) const;
-  // ProcessPlace::number of all ranks; empty where they are not known.
+  // Returns ProcessPlace::number of all ranks; empty if unknown.
   const std::vector<int>& numbers() const { return numbers_; }
-  // "rank 2", and "ranks 1 and 2 on h1, rank 4 on h2" where there are several nodes
+  // Return "rank 2", or "ranks 1 and 2 on h1, rank 4 on h2" if there are several nodes.
   std::string name(int rank) const { return list({rank}); }
   std::string list(const std::vector<int>& ranks) const;
-  // The hosts of other nodes on which nobody is but these ranks.
+  // Returns the hosts of other nodes on which all ranks are in `ranks`.
   std::vector<std::string> hosts_without(const std::vector<int>& ranks) const;
 
  private:
@@ -60,7 +60,7 @@ class Topology {
 };
 
 ProcessPlace this_place();
-// Of another process of this machine.
+// Returns the place of another process of this machine.
 ProcessPlace place_of(int process);
 std::string encode(const ProcessPlace& place);
 ProcessPlace decode_place(const std::string& text);

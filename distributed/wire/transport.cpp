@@ -34,7 +34,7 @@ class LoneTransport final : public Transport {
 
 Transport::~Transport() = default;
 
-// As MPI counts bytes.
+// MPI counts bytes in int.
 void Transport::check_length(std::size_t bytes) {
   if (bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return;
   throw UserError(

@@ -7,10 +7,11 @@ namespace {
 
 constexpr int spins_at_first = 256;
 constexpr int yields_then = 200;
-constexpr int naps_after_that = 20'000;  // for a second at least
+constexpr int naps_after_that = 20'000;  // takes at least a second
 constexpr std::chrono::microseconds nap{50};
-constexpr std::chrono::milliseconds long_nap{1};        // of one that may wait for hours, as a spare does
-constexpr std::chrono::milliseconds between_looks{20};  // looking yields the core, too, which may cost a turn
+constexpr std::chrono::milliseconds long_nap{1};  // for waits that may last hours, such as that of a spare
+// Not more often, because a look yields the core too, which may cost a time slice.
+constexpr std::chrono::milliseconds between_looks{20};
 
 void relax_core() {
 #if defined(__x86_64__) || defined(__i386__)

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// One wait for another rank: its deadline, and how it passes the time. Spins for a few microseconds (the
-// other rank is usually about to come), then yields, then naps, and longer after a second, so that ranks which
+// One wait for another rank: its deadline, and its pauses. It spins for a few microseconds, because the other
+// rank usually comes soon, then yields, then sleeps, and sleeps longer after a second, so that ranks that
 // share cores do not starve each other. Used by one thread.
 class Wait {
  public:
@@ -13,10 +13,10 @@ class Wait {
 
   void pause();
   bool expired() const { return now() >= end_; }
-  // Every few milliseconds: that it is time to look at what else may have happened. Not counted in pauses, for where cores
-  // are scarce one of them may last as long.
+  // Returns true every few milliseconds, when the caller should look for other events. It measures time and
+  // does not count pauses, because on a busy machine one pause may last as long.
   bool is_time_to_look();
-  // Something moved: the deadline counts from now, and pausing begins with spinning again.
+  // Restarts the deadline and the pauses. Called after progress.
   void progressed();
 
  private:
