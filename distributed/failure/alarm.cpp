@@ -19,13 +19,14 @@
 namespace plexaura {
 namespace {
 
-// How long ranks that wait may need to answer. Ranks of one machine find a death at about the same time, and
-// the launcher soon ends those that are left: then there is less time to agree on who speaks.
+// How long ranks that wait may need to answer. After a death the time is shorter: ranks of one machine notice
+// it at about the same time, and the launcher soon ends those that are left.
 constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
-// How long it may take until the library knows of ranks that were killed, or cannot be reached.
+// How long the library may need to notice ranks that were killed or cannot be reached.
 constexpr double seconds_to_die = 3.0;
-// How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
+// How long a rank waits until its verdict has left. Shorter than the time that a rank which receives it stays
+// silent.
 constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {
@@ -66,10 +67,10 @@ void Alarm::set_topology(const Topology& topology) {
 void Alarm::look(const PendingCall& call) {
   if (is_interrupted_) throw WaitInterrupted(fmt::format("the wait at {} was given up", describe(call.at)));
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // another thread of this rank looks
+  if (!lock) return;  // another thread of this rank does the work
   hear(call.at);
   const std::vector<int> dead = find_dead(call);
-  // Others that have ended with a verdict are dead, too.
+  // If there is a verdict, ranks may be dead because they have ended with it.
   if (outlives_ && !dead.empty() && !verdict_) go_on_without(dead, call);
   if (!verdict_ && dead.empty()) return;
   const bool speaks = !verdict_ && settle(call);
@@ -103,7 +104,7 @@ void Alarm::end_with_error_of(int rank, int exit_status) {
   end(std::move(lock), false);
 }
 
-// Other threads of this rank may learn meanwhile that the run is over.
+// Unlocks before it throws, because other threads of this rank have to learn too that the run is over.
 void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   const Verdict verdict = *verdict_;
   lock.unlock();
@@ -114,13 +115,13 @@ void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   throw_on(speaks, verdict.speaker, DeviceError(verdict.text));
 }
 
-// Agrees with all that are still there on who speaks. Whether this rank does.
+// Agrees with all ranks that answer on which of them reports. Returns true if this rank does.
 bool Alarm::settle(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
     tell({rank(), describe_leaving(number(rank())), {}, {}, exit_status(call.at)});
     return false;
   }
-  std::ranges::fill(answers_, std::nullopt);  // to an earlier question
+  std::ranges::fill(answers_, std::nullopt);  // discards answers to an earlier question
   send(Note::Kind::question, rank(), describe(call.at), others_);
   const bool dead = !find_dead(call).empty();
   listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
@@ -131,7 +132,8 @@ bool Alarm::settle(const PendingCall& call) {
   return true;
 }
 
-// Throws when ranks are dead. Where all have come to this call, one of them may wait elsewhere for a rank that does not answer.
+// Waits until ranks that do not answer are dead, and throws when they are. If all members have come to this
+// call, one of them may wait in another call for a rank that does not answer.
 void Alarm::bury_absent(const PendingCall& call) {
   std::vector<int> missing = absent(call);
   if (missing.empty()) missing = silent(others_, call);
@@ -158,7 +160,7 @@ void Alarm::hear(const CallSignature& at) {
   while (const auto envelope = transport_->waiting(Transport::anyone, tag::note)) {
     Note note;
     Request request = transport_->receive(as_message(note), envelope->from, tag::note);
-    while (!transport_->done(request)) {  // it is here already
+    while (!transport_->done(request)) {  // the message has arrived already
     }
     take(note, envelope->from, at);
   }
@@ -187,8 +189,8 @@ void Alarm::send(Note::Kind kind, int speaker, std::string_view text, std::span<
   for (const int rank : to) outbox_.send(as_message(note), rank, tag::note);
 }
 
-// The exit status, the ranks that were lost, the call, and the sentence, which is cut where there is no room for it. Of very
-// many ranks that do not follow each other the first ones are named.
+// Packs the exit status, the lost ranks, the call, and the sentence, which is cut if it is too long. If the
+// lost ranks form too many ranges, only the first ones are packed.
 std::string Alarm::pack(const Verdict& verdict) {
   const std::vector<std::string> lost = rank_ranges(verdict.lost, sizeof(Note::text) / 2);
   return fmt::format("{} {}\n{}\n{}", verdict.exit_status, lost.empty() ? "" : lost.front(), verdict.call,
@@ -214,9 +216,9 @@ void Alarm::tell(Verdict verdict) {
   verdict_ = std::move(verdict);
   try {
     send(Note::Kind::verdict, verdict_->speaker, pack(*verdict_), others_);
-    // Not everyone is there to take it.
+    // Some ranks may never receive it.
     for (Wait wait(seconds_to_tell); !outbox_.all_left() && !wait.expired();) wait.pause();
-  } catch (const std::exception&) {  // the others will reach their deadlines instead
+  } catch (const std::exception&) {  // the other ranks reach their deadlines instead
   }
 }
 
@@ -225,7 +227,8 @@ bool Alarm::all_have_answered() const {
                              [&](int rank) { return answers_[static_cast<std::size_t>(rank)].has_value(); });
 }
 
-// What the library has not heard of, it would not leave out.
+// If ranks are outlived, returns only the deaths that the library has noticed, because the library could not
+// exclude other ranks.
 std::vector<int> Alarm::find_dead(const PendingCall& call) {
   std::vector<int> dead = transport_->dead();
   std::erase_if(dead, [&](int rank) { return is_spared(rank, call); });
@@ -236,7 +239,7 @@ std::vector<int> Alarm::find_dead(const PendingCall& call) {
   return dead;
 }
 
-// If nobody catches it, the lowest rank that is left says it.
+// If nobody catches the error, the lowest rank that is left prints it.
 void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call) const {
   const RankLost loss(describe_death(dead, call), numbers_of(dead), describe(call.at), true);
   int lowest = 0;
@@ -245,7 +248,7 @@ void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call)
   throw Remote<RankLost>(lowest, loss);
 }
 
-// Those that have not answered.
+// Returns the ranks that have not answered.
 std::vector<int> Alarm::silent(std::span<const int> among, const PendingCall& call) const {
   std::vector<int> found;
   std::ranges::copy_if(among, std::back_inserter(found), [&](int other) {
@@ -254,12 +257,12 @@ std::vector<int> Alarm::silent(std::span<const int> among, const PendingCall& ca
   return found;
 }
 
-// Of those that make the call.
+// Returns the members of the call that have not answered.
 std::vector<int> Alarm::absent(const PendingCall& call) const {
   return silent(call.members.empty() ? std::span<const int>(others_) : call.members, call);
 }
 
-// What is known about the loss, as this rank says it.
+// Returns what is known about the loss, with this rank as the one that reports it.
 Alarm::Verdict Alarm::judge(const PendingCall& call) {
   if (const std::vector<int> dead = find_dead(call); !dead.empty())
     return {rank(), describe_death(dead, call), numbers_of(dead), describe(call.at)};
@@ -295,7 +298,7 @@ std::string Alarm::describe_absent(const std::vector<int>& absent, const Pending
                      is_alone ? "of " + own + " to" : "to", fmt::join(hosts, " or "));
 }
 
-// Every member waits. One that waits in another call may wait for a rank that is no member of this one.
+// Every member waits. A member that waits in another call may wait for a rank that is no member of this call.
 std::string Alarm::describe_stall(std::span<const int> members, const PendingCall& call) const {
   const std::string begin =
       fmt::format("rank {} waited {:.3g} s at {}", number(rank()), call.deadline_seconds, describe(call.at));

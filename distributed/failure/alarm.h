@@ -19,60 +19,61 @@
 
 namespace plexaura {
 
-// A call in which a rank waits for others.
+// A call in which a rank waits for other ranks.
 struct PendingCall {
   const CallSignature& at;
   double deadline_seconds;
-  std::span<const int> members;  // ranks of the whole run that make the call; empty: not known yet, so any
-  std::span<const int> spared = {};  // ranks of the whole run that may be dead: the wait goes on without them
+  std::span<const int> members;      // ranks of the whole run that make the call; empty: unknown, so any
+  std::span<const int> spared = {};  // ranks of the whole run whose death does not end the wait
 };
 
-// A wait of this rank was ended by itself. The others know nothing of it.
+// A wait that interrupt_waits() has ended. Other ranks do not learn of it.
 class WaitInterrupted final : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// How the ranks of a run end together when one of them is lost. All communicators of a process share one
-// alarm, and every rank that waits in any of them listens to it. A rank that finds another one dead, or whose
-// deadline is over, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the
-// lost ones, even where the rank that asked was waiting for another. Of several ranks that ask, the lowest
-// speaks. It sends its sentence to the others, which end without a word. Where a link is cut, the ranks on
-// either side do this among themselves. All functions may be called from any thread.
+// Ends the ranks of a run together when one of them is lost. All communicators of a process share one alarm,
+// and every rank that waits in any of them calls it. A rank that finds another one dead, or whose deadline
+// has passed, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the lost
+// ones, even if the asking rank waited for another. If several ranks ask, the lowest of them reports: it
+// sends its sentence to the other ranks, which end without printing. If a link is cut, the ranks on each side
+// do this among themselves. All functions may be called from any thread.
 //
-// Where the others are to go on without ranks that die (`outlives`), nobody is asked about these: every rank that waits
-// hears of them from the library, and throws. Ranks that are stopped (SIGSTOP) and do not come within a deadline are
-// killed by the lowest other rank of their host, so that they are dead; those that cannot be reached any more are given up.
+// If ranks are outlived (`outlives`), no rank is asked about dead ones: the library informs every rank that
+// waits, which throws. If ranks are stopped (SIGSTOP) and do not come within a deadline, the lowest other
+// rank of their host kills them, so that they count as dead. Ranks that cannot be reached any more are given
+// up.
 class Alarm {
  public:
-  // Collective. The transport is for the alarm alone. `outlives`: only where the transport does.
+  // Collective. Only the alarm may use the transport. `outlives`: only if the transport outlives ranks.
   explicit Alarm(std::unique_ptr<Transport> transport, bool outlives = false);
 
   int rank() const { return transport_->rank(); }
 
-  // Where the ranks run. Until this is known nobody is found dead.
+  // Sets where the ranks run. Before that, no rank is found dead.
   void set_topology(const Topology& topology);
 
-  // Called now and then by a rank that waits. Throws an Error (see speaks()) when the run is over, and
-  // where a rank has died a RankLost.
+  // Called regularly by a rank that waits. Throws an Error (see speaks()) if the run is over, and a RankLost
+  // if a rank has died.
   void look(const PendingCall& call);
 
-  // Called now and then by a rank that goes on when others die: throws as look(), but where the run is over
-  // alone.
+  // Called regularly by a waiting rank that continues if other ranks die. Throws an Error only if the run is
+  // over.
   void listen(const PendingCall& call);
 
   // While it is on, look() throws WaitInterrupted.
   void interrupt_waits(bool on) { is_interrupted_ = on; }
 
-  // The deadline of this rank is over: throws a RankLost where some ranks do not answer. A rank that leaves in
-  // error tells the others that it has, and does not speak: it reports its error itself.
+  // Called when the deadline of this rank has passed. Throws a RankLost if ranks do not answer. A rank that
+  // leaves with an error reports that error itself; here it informs the other ranks that it leaves.
   [[noreturn]] void give_up(const PendingCall& call);
 
-  // This rank ends the run with a sentence, which it speaks.
+  // Ends the run with a sentence that this rank prints.
   [[noreturn]] void fail(const std::string& text);
 
-  // The run is over because `rank` fails, which reports that itself: all others end without a word, and with the
-  // exit status that its error has.
+  // Ends the run because `rank` has failed, which reports its error itself. All other ranks end without
+  // printing, with the exit status of that error.
   [[noreturn]] void end_with_error_of(int rank, int exit_status);
 
  private:
@@ -80,7 +81,7 @@ class Alarm {
     enum class Kind : std::uint32_t { question, answer, verdict, absent };
     Kind kind = Kind::question;
     std::int32_t speaker = 0;
-    std::array<char, 1016> text{};  // of a verdict: see pack(); of `absent` the ranks
+    std::array<char, 1016> text{};  // of a verdict: see pack(); of `absent`: the ranks
   };
   struct Verdict {
     int speaker = 0;
@@ -92,7 +93,7 @@ class Alarm {
   static std::string pack(const Verdict& verdict);
   static Verdict unpack(int speaker, std::string_view packed);
 
-  // All of these need the lock.
+  // The functions below need the lock.
   void hear(const CallSignature& at);
   void take(const Note& note, int from, const CallSignature& at);
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
@@ -102,7 +103,7 @@ class Alarm {
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;
-  // As sentences, and errors, name ranks.
+  // Return the numbers of ranks at the start, which sentences and errors use.
   int number(int rank) const;
   std::vector<int> numbers_of(const std::vector<int>& ranks) const;
   std::vector<int> find_dead(const PendingCall& call);
@@ -121,7 +122,7 @@ class Alarm {
   Outbox outbox_;
   std::optional<Topology> topology_;
   std::vector<int> others_;
-  std::vector<std::optional<std::string>> answers_;  // where each rank says it waits
+  std::vector<std::optional<std::string>> answers_;  // where each rank has said that it waits
   int lowest_asker_;
   std::optional<Verdict> verdict_;
 };

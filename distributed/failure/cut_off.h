@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// The network was cut, and the ranks on the other side go on, without this one.
+// The network was cut, and the ranks on the other side continue without this one.
 class CutOff : public DeviceError {
  public:
   using DeviceError::DeviceError;

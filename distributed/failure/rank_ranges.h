@@ -7,10 +7,10 @@
 
 namespace plexaura {
 
-// Ranks, in rising order, as texts of at most so many bytes: "3-9 12". More than one text where one cannot hold all of them; none
-// where there are no ranks. A text of at least 24 bytes holds any range.
+// Formats ranks, given in rising order, as texts of at most `most_bytes` bytes: "3-9 12". Returns several
+// texts if one is too short for all ranks, and none if there are no ranks. 24 bytes are enough for any range.
 std::vector<std::string> rank_ranges(const std::vector<int>& ranks, std::size_t most_bytes);
-// The ranks of such a text; what follows something else is not read.
+// Returns the ranks of such a text. Stops at the first word that is no range.
 std::vector<int> read_rank_ranges(std::string_view text);
 
 }  // namespace plexaura

@@ -5,14 +5,14 @@
 
 namespace plexaura {
 
-// One wait of this rank for others. Listens to the alarm meanwhile, and gives up when the deadline is
-// over. The alarm and what the call refers to must outlive it.
+// One wait of this rank for other ranks. Calls the alarm regularly, and calls its give_up() when the deadline
+// has passed. The alarm and the references in the call must outlive it.
 class RankWait {
  public:
   RankWait(Alarm& alarm, const PendingCall& call)
       : alarm_(alarm), call_(call), wait_(call.deadline_seconds) {}
 
-  // Throws an Error (see speaks()) when the run is over.
+  // Throws an Error (see speaks()) if the run is over.
   void pause() {
     if (wait_.is_time_to_look()) {
       alarm_.look(call_);
@@ -20,7 +20,7 @@ class RankWait {
     }
     wait_.pause();
   }
-  // Something moved: the deadline counts from now.
+  // Restarts the deadline. Called after progress.
   void progressed() { wait_.progressed(); }
 
  private:

@@ -15,22 +15,24 @@
 namespace plexaura {
 namespace {
 
-// Without an answer Linux sends again after 0.2 s, 0.6 s and 1.4 s; what begins a connection after 1 s.
+// If there is no answer, Linux sends data again after 0.2 s, 0.6 s and 1.4 s, and a request to connect after
+// 1 s.
 constexpr int times_sent_again = 3;
 constexpr int times_begun_again = 1;
 
 bool is_silent(int file) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;  // something else
+  if (getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;  // no TCP connection
   return info.tcpi_retransmits >= (info.tcpi_state == TCP_SYN_SENT ? times_begun_again : times_sent_again);
 }
 
-// Another thread may close the file meanwhile: a copy stays what it is.
+// Works on a copy of the descriptor, because another thread may close the original and open another file
+// under its number.
 bool close_if_silent(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISSOCK(status.st_mode))
-    return false;  // a copy of a file costs its locks
+    return false;  // no copy is made of a file, because closing the copy would release the file's locks
   const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return false;
   const bool silent = is_silent(copy);

@@ -6,11 +6,12 @@
 
 namespace plexaura {
 
-// Those of this host that are stopped (SIGSTOP).
+// Returns the ranks of this host that are stopped (SIGSTOP).
 std::vector<int> stopped_ranks(const Topology& topology);
 
-// Kills those of these ranks that are stopped on this host, so that others can go on without them, and says so. Of several
-// ranks of a host that call it, the lowest that is not among them does it.
+// Kills those of the `absent` ranks that are stopped on this host, so that other ranks can continue without
+// them, and prints that. If several ranks of a host call it, only the lowest one that lives and is not in
+// `absent` does so.
 void kill_stopped(const Topology& topology, const std::vector<int>& absent);
 
 }  // namespace plexaura

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// One guarded call; an entry of the watchdog's list.
+// One guarded call, in the watchdog's list.
 struct WatchedCall {
   std::string what;
   std::chrono::steady_clock::time_point begin;
@@ -19,16 +19,16 @@ struct WatchedCall {
   bool is_helped = false;
 };
 
-// Ends the process when a call that cannot be interrupted (MPI_Init, MPI_Finalize) does not come back: such a
-// call blocks its thread for good, so another one has to watch. The thread starts with the first guard and
-// sleeps until the earliest deadline. All functions may be called from any thread; guards must not outlive
-// the watchdog.
+// Ends the process if a call that cannot be interrupted (MPI_Init, MPI_Finalize) does not return. Such a call
+// blocks its thread for ever, so another thread watches. That thread starts with the first guard, and sleeps
+// until the earliest deadline. All functions may be called from any thread; the watchdog must outlive its
+// guards.
 class Watchdog {
  public:
-  // Called once, on the watching thread, with one sentence: who waits for what, and since when.
+  // Called once, on the watching thread, with a sentence that says who waits for what, and for how long.
   using Alarm = std::function<void(const std::string& sentence)>;
 
-  // `who` begins the sentence ("rank 2 on host h1").
+  // `who` is the beginning of the sentence ("rank 2 on host h1").
   explicit Watchdog(std::string who, Alarm alarm = end_process);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -36,15 +36,15 @@ class Watchdog {
 
   void rename(std::string who);
 
-  // Called on the watching thread before the alarm, once for each call that is overdue: what may bring the call to an end. It gets two seconds
-  // more then.
+  // Called on the watching thread before the alarm, once for each overdue call: may try to let the call
+  // return. The call then has two more seconds before the alarm.
   using Rescue = std::function<void()>;
   void set_rescue(Rescue rescue);
 
-  // Prints the sentence on stderr and ends the process with status 1, without running destructors.
+  // Prints the sentence on stderr, and ends the process with status 1, without running destructors.
   [[noreturn]] static void end_process(const std::string& sentence);
 
-  // While it lives, the clock runs for `what` ("MPI_Finalize, until all other ranks have come").
+  // While it lives, `what` ("MPI_Finalize, until all other ranks have come") is watched.
   class Guard {
    public:
     Guard(Watchdog& watchdog, std::string what, double deadline_seconds);
@@ -62,9 +62,9 @@ class Watchdog {
  private:
   std::list<WatchedCall>::iterator begin(std::string what, double deadline_seconds);
   void watch();
-  int milliseconds_to_next() const;  // -1: nothing to watch; needs the lock
-  std::string overdue();             // "" when nothing is; needs the lock
-  Rescue take_rescue();              // of overdue calls that were not helped yet; needs the lock
+  int milliseconds_to_next() const;  // -1: no call is watched; needs the lock
+  std::string overdue();             // the alarm's sentence, or ""; needs the lock
+  Rescue take_rescue();              // empty if no overdue call is new; needs the lock
   void wake() const;
 
   std::mutex mutex_;

@@ -19,11 +19,11 @@
 namespace plexaura {
 namespace {
 
-// Starting many processes takes time, whatever the deadline between them.
+// Deadline of MPI_Init: starting many processes takes time, whatever the deadline between ranks is.
 constexpr double seconds_to_start = 60;
 
-// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds. Within MPI_Init it must not be
-// called.
+// MPI_Abort informs the launcher, but may itself wait for a lock that the stuck call holds; so it runs on a
+// thread of its own. During MPI_Init it must not be called.
 void end_job(const std::string& sentence) {
   tell_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
@@ -36,18 +36,18 @@ void end_job(const std::string& sentence) {
   _exit(1);
 }
 
-// Open MPI 4 may read a long message right from the sender's memory. A sender that dies in the meantime would
-// end the reader too, before it can name the dead one.
+// Open MPI 4 may read a long message directly from the sender's memory. If the sender died during that, the
+// reader would end too, before it could name the dead rank.
 void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0); }
 
-// Ranks that are killed leave the files through which Open MPI 5 shares memory, whose names do not tell the job for certain.
-// On its own machine tools/run has made a folder for them, which it removes.
+// Ranks that are killed leave the files through which Open MPI 5 shares memory, and the names of these files
+// do not identify the job. On its own machine, tools/run makes a folder for them, and removes it.
 void keep_shared_files_where_launcher_cleans_up() {
   const std::string folder = folder_of_launcher("PLEXAURA_SHARED");
   if (!folder.empty()) setenv("OMPI_MCA_btl_sm_backing_directory", folder.c_str(), 0);
 }
 
-// Of the components of Open MPI that the user has not named.
+// Adds `ofi` to the components that Open MPI leaves out, unless the user has listed components to use.
 std::string without_slow_one(std::string_view chosen) {
   if (chosen.empty()) return "^ofi";
   return fmt::format("{}{}", chosen, chosen.front() == '^' ? ",ofi" : "");
@@ -60,9 +60,10 @@ bool is_open_mpi_4() {
   return std::string_view(text.data()).starts_with("Open MPI v4");
 }
 
-// Open MPI 5 waits for a second when it closes its component `ofi`, which carries none of our messages and is not tested
-// by its authors where ranks die. Debian's Open MPI 4 leaves it out, too. Another MPI has no such variable. The tool
-// interface stays open: what is written there is lost when it is closed before MPI has started.
+// Open MPI 5 waits a second when it closes its component `ofi`, which transports none of our messages. Its
+// authors do not test it with ranks that die, and Debian's Open MPI 4 leaves it out too. Other MPI libraries
+// do not have this variable. The tool interface stays open, because values written there are lost if it is
+// closed before MPI has started.
 void leave_out_slow_component() {
   if (is_open_mpi_4()) return;
   int granted = MPI_THREAD_SINGLE;
@@ -112,7 +113,7 @@ MpiSession::MpiSession(double deadline_seconds)
   ulfm_ = Ulfm::find();
   if (ulfm_) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);  // of calls without a communicator
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);  // for errors of calls without a communicator
   }
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

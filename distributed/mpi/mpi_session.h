@@ -13,18 +13,18 @@
 
 namespace plexaura {
 
-// MPI between MPI_Init and MPI_Finalize. Shared by all transports.
+// MPI from MPI_Init to MPI_Finalize. All transports share it.
 class MpiSession {
  public:
   explicit MpiSession(double deadline_seconds);
-  // Does not close MPI where that could wait for a lost rank: the process then just ends, which mpirun takes
-  // as a failure.
+  // Does not close MPI if that could wait for a lost rank. The process then ends without MPI_Finalize, which
+  // mpirun treats as a failure.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // Runs an MPI call that blocks until all ranks have come, and gives what it returns; the watchdog ends the process
-  // when it never returns.
+  // Runs an MPI call that blocks until all ranks have come, and returns its result. If it does not return
+  // within the deadline, the watchdog ends the process.
   template <class F>
   int blocking(const char* name, F&& call) {
     return blocking(name, call, deadline_);
@@ -37,23 +37,24 @@ class MpiSession {
 
   double deadline() const { return deadline_; }
 
-  // Is called when a call blocks for longer than the deadline: see Watchdog::set_rescue().
+  // `rescue` is called if a call blocks for longer than the deadline: see Watchdog::set_rescue().
   void when_stuck(const Watchdog::Rescue& rescue) { watchdog_.set_rescue(rescue); }
 
-  // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
+  // Throws DeviceError with the text of MPI unless `code` is MPI_SUCCESS.
   static void check(int code, const char* name);
 
-  // Memory that MPI may still read or write.
+  // Keeps memory alive that MPI may still read or write.
   void keep(std::shared_ptr<const void> memory) {
     const std::lock_guard lock(mutex_);
     kept_.push_back(std::move(memory));
   }
 
-  // Empty where the library does not outlive ranks.
+  // Empty if the library does not outlive ranks.
   const std::optional<Ulfm>& ulfm() const { return ulfm_; }
 
   void abandon() noexcept { abandoned_ = true; }
-  // The library has made a communicator of the ranks that live, so that MPI can be closed again.
+  // Called after the library has made a communicator of the ranks that live, so that MPI can be closed
+  // normally again.
   void go_on() noexcept { abandoned_ = false; }
   bool abandoned() const noexcept { return abandoned_; }
 
@@ -64,7 +65,7 @@ class MpiSession {
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const void>> kept_;
-  bool is_owner_ = false;  // not where the program had started MPI itself
+  bool is_owner_ = false;  // false if the program had started MPI itself
 };
 
 }  // namespace plexaura

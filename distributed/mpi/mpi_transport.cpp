@@ -37,7 +37,7 @@ MPI_Request unwrap(const Request& request) {
   return unwrapped;
 }
 
-// A message from or to a rank that has died.
+// A message from or to a rank that has died; it never completes.
 constexpr Request never{std::numeric_limits<std::uint64_t>::max()};
 
 int count_of(std::size_t bytes) {
@@ -50,7 +50,7 @@ MPI_Datatype summed_type(DType dtype) {
   return dtype == DType::float32 ? MPI_FLOAT : MPI_INT64_T;
 }
 
-// As they were numbered at the start.
+// Returns the numbers of ranks at the start.
 std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   std::vector<int> numbers(ranks.size());
   MPI_Group group = MPI_GROUP_NULL;
@@ -63,7 +63,7 @@ std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   return numbers;
 }
 
-// If nobody catches it, the lowest rank that is left says it.
+// If nobody catches the error, the lowest rank that is left prints it.
 [[noreturn]] void throw_loss(const Ulfm& ulfm, MPI_Comm comm, const char* call) {
   const std::vector<int> dead = ulfm.dead(comm);
   int rank = 0;
@@ -79,7 +79,7 @@ std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   throw Remote<RankLost>(lowest, loss);
 }
 
-// As they were numbered at the start.
+// Returns the numbers at the start of all ranks of `comm`.
 std::vector<int> members_of(MPI_Comm comm) {
   int size = 0;
   MPI_Comm_size(comm, &size);
@@ -88,14 +88,14 @@ std::vector<int> members_of(MPI_Comm comm) {
   return numbers_of(comm, all);
 }
 
-// See ask_to_go_on().
+// Returns the argument of ask_to_go_on().
 std::string marks_of(const std::vector<int>& left) {
   std::string marks(members_of(MPI_COMM_WORLD).size(), '0');
   for (const int rank : left) marks[static_cast<std::size_t>(rank)] = '1';
   return marks;
 }
 
-// The lowest of those that are left has asked the launcher, and says it.
+// The lowest of the ranks that are left has asked the launcher, and prints the error.
 [[noreturn]] void throw_cut_off(const std::vector<int>& left, bool speaks, bool has_answered) {
   const CutOff error(
       fmt::format("{} {} cut off from the others, {}", list_ranks(left), left.size() == 1 ? "was" : "were",
@@ -106,7 +106,7 @@ std::string marks_of(const std::vector<int>& left) {
 
 class MpiTransport final : public Transport {
  public:
-  // `abandoned`: of the family.
+  // `abandoned` is shared by all transports that were made of one another.
   MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm,
                std::shared_ptr<std::atomic<bool>> abandoned)
       : session_(std::move(session)), comm_(comm), abandoned_(std::move(abandoned)) {
@@ -150,7 +150,7 @@ class MpiTransport final : public Transport {
       return is_loss(code, "MPI_Iprobe");
     };
     bool lost = probe();
-    if (lost && from == anyone) {  // those that live may still send
+    if (lost && from == anyone) {  // ranks that live may still send
       session_->ulfm()->acknowledge(comm_);
       lost = probe();
     }
@@ -183,7 +183,7 @@ class MpiTransport final : public Transport {
 
   void when_stuck(const std::function<void()>& rescue) override { session_->when_stuck(rescue); }
 
-  // MPI waits in this call for those alone that are left.
+  // MPI waits in this call only for the ranks that are left.
   std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) override {
     *abandoned_ = true;
     MPI_Comm made = session_->ulfm() ? regroup(deadline_seconds) : exclude(lost);
@@ -221,14 +221,15 @@ class MpiTransport final : public Transport {
     return is_loss(code, "MPI_Isend") ? never : wrap(request);
   }
 
-  // Whether the call has failed because a rank has died; what else fails is thrown.
+  // Returns true if the call failed because a rank has died. Throws DeviceError for other failures.
   bool is_loss(int code, const char* name) const {
     if (session_->ulfm() && Ulfm::is_loss(code)) return true;
     MpiSession::check(code, name);
     return false;
   }
 
-  // A call that needs all ranks. Where one has died, it fails on some of them; the others may wait for these.
+  // Runs a call that needs all ranks. If a rank has died, the call fails on some ranks only; revoking the
+  // communicator releases the other ones, which may wait for these.
   template <class F>
   void blocking(const char* name, F&& call) {
     if (!is_loss(session_->blocking(name, call), name)) return;
@@ -247,7 +248,8 @@ class MpiTransport final : public Transport {
     return made;
   }
 
-  // Of all that live, where the launcher lets them go on. Again where more have died before all knew that.
+  // Returns a communicator of all ranks that live, if the launcher lets them continue. Tries again if more
+  // ranks have died before all knew the answer.
   MPI_Comm regroup(double deadline_seconds) {
     constexpr int may_go_on = 1;
     constexpr int is_answered = 2;
@@ -265,7 +267,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // All that live get the bits that all of them have brought. Whether nobody has died.
+  // Combines `bits` of all living ranks by bitwise and, and returns the result to all of them. Returns false
+  // if a rank has died.
   bool agree(MPI_Comm comm, int& bits, double deadline_seconds) {
     const char* const name = "MPIX_Comm_agree";
     const Ulfm& ulfm = *session_->ulfm();

@@ -13,9 +13,10 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t marks_of_letter = 4;  // as many ranks as that fit MPI's longest text: 4,092 of Open MPI
+// Lets 4,092 ranks fit in the longest text that Open MPI publishes.
+constexpr std::size_t marks_of_letter = 4;
 
-// Marks as letters from 'a' on.
+// Packs marks of '0' and '1' into letters that begin at 'a'.
 std::string packed(const std::string& marks) {
   std::string letters((marks.size() + marks_of_letter - 1) / marks_of_letter, 'a');
   for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -25,7 +26,7 @@ std::string packed(const std::string& marks) {
   return letters;
 }
 
-// Of packed ones.
+// True if all ranks of `some` are in `others`; both are packed.
 bool is_among(const std::string& some, std::string_view others) {
   if (some.size() != others.size()) return false;
   for (std::size_t i = 0; i < some.size(); ++i)
@@ -38,8 +39,9 @@ std::string variable_text(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-// Each loss of ranks is a turn. Those that go on from one are among those that went on from the turn before. Of what was published
-// under one name the launcher gives the first.
+// Ranks ask once for each loss, in numbered turns. The ranks that continue after a turn are among those that
+// continued after the turn before. If a name was published several times, the launcher returns the first
+// text.
 std::optional<bool> ask(const std::string& left) {
   if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
   for (int turn = 1;; ++turn) {
@@ -55,7 +57,7 @@ std::optional<bool> ask(const std::string& left) {
 
 }  // namespace
 
-// A call that the launcher does not answer never ends.
+// Asks on a thread of its own, because a call that the launcher does not answer never returns.
 std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
   std::packaged_task<std::optional<bool>()> task([left] { return ask(packed(left)); });
   std::future<std::optional<bool>> answer = task.get_future();

@@ -5,15 +5,16 @@
 
 namespace plexaura {
 
-// Where the network between hosts is cut, the ranks on each side hold those on the other for dead. The launcher decides
-// who goes on: it keeps what ranks publish, and the first to ask it are the ones. Who does not reach it does not go on, so that no
-// two sides train.
+// If the network between hosts is cut, the ranks on each side take those on the other side for dead. The
+// launcher decides which side continues: it stores what ranks publish, and the first side that asks may
+// continue. Ranks that cannot reach the launcher do not continue. So never do two sides train.
 //
-// `left`: a character for each rank at the start, '1' where it is among those that ask. One of these calls it, and MPI outlives
-// ranks. Whether they go on; nothing where the launcher has not answered for so long, or keeps nothing.
+// Called by one of the ranks that are left, if MPI outlives ranks. `left`: a character for each rank at the
+// start, '1' for the ranks that are left. Returns whether these ranks may continue; nothing if the launcher
+// has not answered within `seconds`, or cannot store texts.
 std::optional<bool> ask_to_go_on(const std::string& left, double seconds);
 
-// Whether all ranks of the job are on one host, where nothing parts them.
+// True if all ranks of the job are on one host, where no network can be cut.
 bool is_one_host();
 
 }  // namespace plexaura

@@ -11,8 +11,8 @@
 namespace plexaura {
 namespace {
 
-// Open MPI 5 numbers the attribute of a communicator so that says whether it outlives ranks. Its name is not in the
-// header of Open MPI 4.
+// The number in Open MPI 5 of the communicator attribute that says whether it outlives ranks. The header of
+// Open MPI 4 does not define it.
 constexpr int attribute_of_open_mpi = 12;
 
 template <class F>
@@ -45,7 +45,7 @@ void Ulfm::prepare() {
   if (wanted != nullptr && std::string_view(wanted) != "0") setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }
 
-// By name, for the numbers are not in the header of Open MPI 4.
+// Compares names, because the header of Open MPI 4 does not define the numbers.
 bool Ulfm::is_loss(int code) {
   if (code == MPI_SUCCESS) return false;
   std::array<char, MPI_MAX_ERROR_STRING> text{};

@@ -6,29 +6,31 @@
 
 namespace plexaura {
 
-// What an MPI offers that outlives the death of ranks: "user-level failure mitigation", as in Open MPI 5 under
-// `mpirun --with-ft ulfm`. Its functions are looked up in the library that runs, so that one program works with and
-// without them.
+// The functions of an MPI library that survives the death of ranks: "user-level failure mitigation", as in
+// Open MPI 5 under `mpirun --with-ft ulfm`. They are looked up in the library at run time, so that one
+// program works with and without them.
 class Ulfm {
  public:
-  // MPI must have been started. Empty where the library has none of it, or the launcher has not switched it on.
+  // MPI must have been started. Returns nothing if the library does not have these functions, or if the
+  // launcher has not switched them on.
   static std::optional<Ulfm> find();
 
-  // To be called before MPI is started: with a rank lost, MPI_Finalize of the others may wait for it otherwise.
+  // Must be called before MPI is started. Without it, MPI_Finalize of the remaining ranks may wait for a rank
+  // that was lost.
   static void prepare();
 
-  // Whether a call has failed because a rank has died, or because another rank has revoked the communicator.
+  // True if a call failed because a rank has died, or because another rank has revoked the communicator.
   static bool is_loss(int code);
 
   // The ranks of the communicator that this process knows to be dead, ascending.
   std::vector<int> dead(MPI_Comm comm) const;
-  // From now on messages from any rank are received although some have died.
+  // After this, messages can be received from any rank although some ranks have died.
   void acknowledge(MPI_Comm comm) const { acknowledge_(comm); }
-  // Calls of other ranks on this communicator fail from now on.
+  // Makes calls of other ranks on this communicator fail from now on.
   void revoke(MPI_Comm comm) const { revoke_(comm); }
-  // All ranks that live call it together: a communicator of them, in the order of ranks.
+  // All living ranks call it together. `made` is a communicator of them, in the order of ranks.
   int shrink(MPI_Comm comm, MPI_Comm* made) const { return shrink_(comm, made); }
-  // All ranks that live call it together, and get the same: the bits that all of them have brought.
+  // All living ranks call it together, and all get the bitwise and of their `bits`.
   int agree(MPI_Comm comm, int* bits) const { return agree_(comm, bits); }
 
  private:
