@@ -8,10 +8,10 @@
 namespace plexaura {
 namespace {
 
-// Below this share of a vector's length, what is left of it is rounding.
+// If less than this share of a vector's length is left, the rest is rounding error.
 constexpr double least_share = 1e-5;
 
-// In several sums, so that they need not wait for each other.
+// Adds into several sums, so that an addition need not wait for the one before.
 template <class T>
 T dot(std::span<const float> a, std::span<const float> b) {
   std::array<T, 16> sums{};
@@ -60,7 +60,8 @@ void normalise(std::span<float> vector) {
   if (const double before = length(vector); before != 0) scale(vector, 1 / before);
 }
 
-// What is left of a vector that nearly depends on others is mostly rounding, so that it is made orthogonal twice.
+// Orthogonalises each vector twice: if a vector nearly depends on the others, the first pass leaves mostly
+// rounding error.
 void orthonormalise(const Matrix& vectors) {
   for (std::int64_t c = 0; c < vectors.rows(); ++c) {
     const std::span<float> own = vectors.row(c);

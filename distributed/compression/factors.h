@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <span>
 
-// Arithmetic of matrices that are the product of few vectors. All of it is done in one order, so that ranks which
-// have the same numbers get the same bits.
+// Arithmetic of low-rank matrices. Each function computes in a fixed order, so that ranks with the same
+// numbers get the same bits.
 namespace plexaura {
 
-// A matrix, row after row.
+// A row-major matrix.
 struct Matrix {
   std::span<float> values;
   std::int64_t columns = 0;
@@ -18,18 +18,19 @@ struct Matrix {
   }
 };
 
-// Vectors are the rows of a matrix.
+// In these functions, vectors are the rows of a matrix.
 
 // left[c] = matrix * right[c]
 void multiply(const Matrix& matrix, const Matrix& right, const Matrix& left);
 // right[c] = transposed matrix * left[c]
 void multiply_transposed(const Matrix& matrix, const Matrix& left, const Matrix& right);
-// Adds factor * the sum of left[c] * transposed right[c].
+// Adds factor * (sum over c of left[c] * transposed right[c]) to `matrix`.
 void add_product(const Matrix& matrix, float factor, const Matrix& left, const Matrix& right);
 
-// Scales a vector to length 1. A vector of zeros stays so.
+// Scales a vector to length 1. A vector of zeros does not change.
 void normalise(std::span<float> vector);
-// Makes each vector orthogonal to those before it, and of length 1. What depends on those before, up to rounding, becomes 0.
+// Makes each vector orthogonal to those before it, and scales it to length 1. A vector that depends on those
+// before it, up to rounding, becomes 0.
 void orthonormalise(const Matrix& vectors);
 
 }  // namespace plexaura

@@ -10,11 +10,12 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t block_alignment = 64;  // of the parts that all_gather() takes
+constexpr std::size_t block_alignment = 64;  // alignment of the parts of all_gather()
 constexpr std::size_t header_bytes = sizeof(std::int32_t);
 constexpr std::uint32_t infinite = 0x7f800000U;
 
-// By which power of two the values are to be multiplied. 0 where they are not all finite.
+// Returns the exponent of the power of two by which the values are multiplied; 0 if not all of them are
+// finite.
 std::int32_t scale_for(std::span<const float> values) {
   std::uint32_t largest = 0;
   for (const float value : values)
@@ -25,7 +26,7 @@ std::int32_t scale_for(std::span<const float> values) {
   return std::min(15 - exponent, 126);  // both this power and its inverse are normal numbers
 }
 
-// Of the part of each rank, and of a part as it crosses.
+// part_length_of() returns the elements of each rank's part, block_bytes_of() the bytes of an encoded part.
 std::size_t part_length_of(std::size_t elements, std::size_t ranks) { return (elements + ranks - 1) / ranks; }
 
 template <class Half>
@@ -34,7 +35,7 @@ std::size_t block_bytes_of(std::size_t part_length) {
   return (bytes + block_alignment - 1) / block_alignment * block_alignment;
 }
 
-// Writes the values as they cross, and leaves of each what rounding takes away.
+// Writes the rounded values to the block, and replaces each value by its rounding error.
 template <class Half>
 void encode(std::span<float> values, std::span<std::byte> block) {
   const std::int32_t scale = scale_for(values);
@@ -81,7 +82,7 @@ void HalfPrecision<Half>::exchange(std::size_t, std::span<float> owed, std::span
   for (int rank = 0; rank < ranks_.size(); ++rank) decode<Half>(block(sent_, rank), part(sums, rank));
 }
 
-// What is brought, and the sums.
+// The first call sends the contributions, the second one the sums.
 template <class Half>
 std::vector<Crossing> HalfPrecision<Half>::crossings(std::size_t, std::int64_t elements, int ranks) const {
   const std::size_t length =

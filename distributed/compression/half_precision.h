@@ -12,13 +12,14 @@
 
 namespace plexaura {
 
-// `fp16` and `bf16`: each element crosses in 16 bits. The elements are cut into one part for each rank. A rank rounds what
-// it owes, and sends each part to its rank. That adds the part in float32, in the order of sum_order.h, rounds the sums,
-// and sends them to all. So each element is rounded twice, whatever the number of ranks. What rounding takes away is owed:
-// of a contribution by the rank that brings it, of a sum by the rank that has added it.
+// `fp16` and `bf16`: each element is transmitted in 16 bits. The elements are cut into one part for each
+// rank. A rank rounds what it owes, and sends each part to the rank that the part belongs to. That rank adds
+// the part in float32, in the order of sum_order.h, rounds the sums, and sends them to all ranks. So each
+// element is rounded twice, whatever the number of ranks. Rounding errors are owed: those of a contribution
+// by the rank that has sent it, those of a sum by the rank that has added it.
 //
-// In front of each part stands a power of two by which it is scaled, so that its largest element is below 2^15 and
-// no finite number overflows. Elements that are not finite stay so.
+// Each part is preceded by a power of two that scales it, so that its largest element is below 2^15 and no
+// finite number overflows. Elements that are not finite stay so.
 template <class Half>
 class HalfPrecision final : public Compression {
  public:
@@ -29,18 +30,18 @@ class HalfPrecision final : public Compression {
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
 
  private:
-  // The slice of an array that belongs to a rank.
+  // Returns the slice of an array that belongs to a rank.
   std::span<float> part(std::span<float> values, int rank) const;
   std::span<std::byte> block(std::vector<std::byte>& blocks, int rank) const;
   void add_up(std::span<float> sums);
 
   Communicator& ranks_;
-  // Of one call. A block is a part as it crosses.
+  // State of one call. A block is an encoded part.
   std::size_t part_length_ = 0;
   std::size_t block_bytes_ = 0;
   std::vector<std::byte> sent_;
   std::vector<std::byte> received_;
-  std::vector<float> decoded_;  // this rank's part, of each rank
+  std::vector<float> decoded_;  // this rank's part, decoded, from each rank
   std::vector<Summand> summands_;
 };
 

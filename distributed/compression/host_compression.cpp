@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::string_view finding_hosts = "the ranks that compress for their hosts";
 
-// The first ranks have deadlines of their own, and all ranks hear of it where one of these is over. So who waits for a
-// first rank waits for as long as a slow link takes.
+// Deadline of a rank that waits for the first rank of its host. It is long, because a link between hosts may
+// be slow. The first ranks have deadlines of their own, and if one of these passes, all ranks learn of it.
 constexpr double seconds_between_hosts = 7.0 * 24 * 3600;
 
 }  // namespace
@@ -18,7 +18,7 @@ HostCompression::HostCompression(Communicator& ranks, const Make& make)
     : host_(ranks.split(ranks.place().index, finding_hosts)),
       peers_(ranks.split(ranks.place().rank, finding_hosts)),
       compression_(make(*peers_)) {
-  host_->choose_algorithm("auto");  // which keeps the order of sums
+  host_->choose_algorithm("auto");  // an algorithm that keeps the order of sums
 }
 
 void HostCompression::begin(const Placement& placement, std::span<const Bucket> buckets) {
@@ -37,7 +37,7 @@ void HostCompression::exchange(std::size_t bucket, std::span<float> owed, std::s
   host_->broadcast(bytes.data(), bytes.size(), 0, what);
 }
 
-// Until it has the sums.
+// Waits until the first rank of this host has the sums.
 void HostCompression::await_first(std::string_view what) {
   std::array<std::byte, 1> note{};
   if (!is_first()) return host_->receive({.rank = 0, .deadline_seconds = seconds_between_hosts}, note, what);

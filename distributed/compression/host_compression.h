@@ -13,12 +13,13 @@
 
 namespace plexaura {
 
-// Compresses what hosts send to each other, where they have several ranks. The ranks of a host add what they owe, in float32.
-// The first of them compresses the sum, and exchanges it with the first ranks of the other hosts. Then it hands the sums
-// to the other ranks of its host. What does not cross is owed by the first rank, and the others owe nothing.
+// Compresses the data that hosts send to each other, for hosts with several ranks. The ranks of a host add
+// what they owe in float32. The first of them compresses the sum, exchanges it with the first ranks of the
+// other hosts, and sends the results to the other ranks of its host. The first rank owes what is not
+// transmitted; the other ranks owe nothing.
 class HostCompression final : public Compression {
  public:
-  // How the first ranks of all hosts compress. Not null.
+  // Makes the compression between the first ranks of all hosts. Must not return null.
   using Make = std::function<std::unique_ptr<Compression>(Communicator& first_ranks)>;
 
   // Collective.
@@ -36,10 +37,10 @@ class HostCompression final : public Compression {
   bool is_first() const { return host_->rank() == 0; }
   void await_first(std::string_view what);
 
-  std::unique_ptr<Communicator> host_;  // all ranks of this one
-  // Those that have the same number on their hosts. Only the first ranks use theirs.
+  std::unique_ptr<Communicator> host_;  // all ranks of this host
+  // The ranks with this rank's number on each host. Only the first ranks of the hosts use it.
   std::unique_ptr<Communicator> peers_;
-  std::unique_ptr<Compression> compression_;  // between them
+  std::unique_ptr<Compression> compression_;  // between the ranks of peers_
 };
 
 }  // namespace plexaura

@@ -17,7 +17,7 @@ TensorType type_of(const Placement::Entry& entry) { return {DType::float32, entr
 
 Layout logical(const Placement::Entry& entry) { return Layout::row_major(entry.type.shape.rank()); }
 
-// Out of the arena, and into it.
+// from_arena() copies a parameter from the arena's layout to row-major, to_arena() copies it back.
 void from_arena(const Placement::Entry& entry, std::span<const float> arena, std::span<float> values) {
   reorder(std::as_bytes(arena).data(), entry.layout, std::as_writable_bytes(values).data(), logical(entry),
           type_of(entry));
@@ -28,13 +28,14 @@ void to_arena(const Placement::Entry& entry, std::span<const float> values, std:
           type_of(entry));
 }
 
-// From -1 to 1: the same for one name on all ranks and in all runs.
+// Fills the vector with pseudo-random numbers from -1 to 1. They depend only on `seed`, so they are the same
+// on all ranks and in all runs.
 void draw(std::span<float> vector, std::uint64_t seed) {
   for (float& value : vector)
     value = static_cast<float>(static_cast<std::int64_t>(splitmix_scatter(seed += splitmix_step))) * 0x1p-63F;
 }
 
-// Vectors of length 1 to begin a step with. One of zeros says nothing, and is drawn.
+// Scales the vectors with which a step begins to length 1. A vector of zeros is replaced by a random one.
 void refresh(const Matrix& vectors, std::string_view name) {
   for (std::int64_t c = 0; c < vectors.rows(); ++c) {
     const std::span<float> vector = vectors.row(c);
@@ -105,7 +106,7 @@ std::vector<Crossing> PowerSgd::crossings(std::size_t bucket, std::int64_t, int)
   return {lefts, rights};
 }
 
-// And what crosses as it is.
+// Sums the left vectors, and the parameters that are not compressed.
 void PowerSgd::sum_lefts(Parameters& parameters, std::span<float> owed, std::span<float> sums,
                          std::string_view what) {
   pack_.clear();
@@ -132,7 +133,7 @@ void PowerSgd::sum_lefts(Parameters& parameters, std::span<float> owed, std::spa
   }
 }
 
-// What this rank's own part of the product is, it owes no longer.
+// Sums the right vectors. Subtracts this rank's own part of the product from what it owes.
 void PowerSgd::sum_rights(Parameters& parameters, std::span<float> owed, std::string_view what) {
   pack_.clear();
   for (Parameter& parameter : parameters) {

@@ -12,26 +12,29 @@
 
 namespace plexaura {
 
-// `powersgd` (Vogels, Karimireddy and Jaggi, 2019): what is owed of a parameter, as a matrix of its first axis by all
-// others, crosses as two factors of few vectors, which one power iteration makes:
+// `powersgd` (Vogels, Karimireddy and Jaggi, 2019). What a rank owes of a parameter is a matrix: the first
+// axis gives the rows, all other axes the columns. It is transmitted as two factors of few vectors, which one
+// power iteration computes:
 //   left = matrix * right, summed over the ranks and then made orthonormal;
 //   right = transposed matrix * left, summed over the ranks.
-// The sum is left * transposed right. It is the part of the sum of the matrices that lies in the space of the left
-// vectors; a rank still owes the part of its own matrix that does not. Each step begins with the right vectors of the one
-// before. Parameters of one axis, and those whose factors would not be smaller, cross as they are.
+// The result is left * transposed right: the projection of the sum of the matrices on the space of the left
+// vectors. A rank still owes the part of its own matrix outside that space. Each step begins with the right
+// vectors of the step before. Parameters with one axis, and those whose factors would not be smaller, are
+// transmitted uncompressed.
 class PowerSgd final : public Compression {
  public:
-  // `vectors`: of each factor, at least one.
+  // `vectors`: number of vectors in each factor, at least one.
   PowerSgd(Communicator& ranks, std::int64_t vectors) : ranks_(ranks), vectors_(vectors) {}
 
-  // Throws UserError where no parameter has smaller factors.
+  // Throws UserError if no parameter has factors that are smaller than itself.
   void begin(const Placement& placement, std::span<const Bucket> buckets) override;
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
-  // The right vectors of the last step. They are the same on all ranks that compress, but like what is owed they come back
-  // only to as many ranks as there were. A rank that has not compressed so far has others, and may compress then: any
-  // vectors do, and behind the first exchange all have the same.
+  // The right vectors of the last step, which are the same on all ranks that compress. Like the owed parts
+  // they are restored only in a run with as many ranks as before. A rank that has not compressed before may
+  // compress in that run, and has other vectors. That is correct: any vectors will do, and after the first
+  // exchange all ranks have the same.
   void keep(std::vector<StrategyState>& state) const override;
   void take(const StrategyState& part) override;
 
@@ -39,10 +42,10 @@ class PowerSgd final : public Compression {
   struct Parameter {
     const Placement::Entry* entry;
     std::size_t begin;  // in its bucket
-    // Without columns: it crosses as it is, and has none of what follows.
+    // 0: the parameter is transmitted uncompressed, and the members below are empty.
     std::int64_t columns = 0;
-    std::vector<float> values = {};  // what is owed, or the sum, in logical layout; within a call
-    std::vector<float> left = {};    // within a call
+    std::vector<float> values = {};  // during a call: what is owed, or the sum, in row-major layout
+    std::vector<float> left = {};    // only during a call
     std::vector<float> right = {};
 
     std::span<float> in(std::span<float> bucket) const {
@@ -62,7 +65,7 @@ class PowerSgd final : public Compression {
   Communicator& ranks_;
   std::int64_t vectors_;
   std::vector<Parameters> buckets_;
-  std::vector<float> pack_;  // scratch: what is summed in one call
+  std::vector<float> pack_;  // scratch: the data that one call sums
 };
 
 }  // namespace plexaura

@@ -11,11 +11,11 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t block_bytes = 64;  // all_gather() cuts at multiples
+constexpr std::size_t block_bytes = 64;  // all_gather() cuts at multiples of this
 
 std::size_t whole_blocks(std::size_t bytes) { return (bytes + block_bytes - 1) / block_bytes * block_bytes; }
 
-// Numbers that are ordered as the magnitudes of floats are, NaN above all.
+// Returns a number whose order is that of the magnitudes of floats, with NaN above all others.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
 
 }  // namespace
@@ -32,7 +32,8 @@ void TopK::begin(const Placement&, std::span<const Bucket> buckets) {
 
 void TopK::exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view what) {
   const std::size_t count = count_of(owed.size());
-  const std::size_t room = whole_blocks(count * sizeof(Element)) / sizeof(Element);  // of each rank
+  // Elements of each rank, with padding.
+  const std::size_t room = whole_blocks(count * sizeof(Element)) / sizeof(Element);
   crossing_.resize(room * static_cast<std::size_t>(ranks_.size()));
   take_largest(owed, std::span(crossing_).subspan(room * static_cast<std::size_t>(ranks_.rank()), count));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(crossing_));
@@ -53,7 +54,7 @@ std::vector<Crossing> TopK::crossings(std::size_t, std::int64_t elements, int) c
   return {{Crossing::Call::blocks, static_cast<std::int64_t>(bytes)}};
 }
 
-// Of several of the same magnitude those that come first.
+// If several elements have the same magnitude, the first ones are taken.
 void TopK::take_largest(std::span<float> owed, std::span<Element> chosen) {
   magnitudes_.resize(owed.size());
   std::ranges::transform(owed, magnitudes_.begin(), magnitude);
@@ -62,7 +63,7 @@ void TopK::take_largest(std::span<float> owed, std::span<Element> chosen) {
   const std::uint32_t least = *last;
   const auto above = static_cast<std::size_t>(
       std::count_if(magnitudes_.begin(), last, [&](std::uint32_t each) { return each > least; }));
-  std::size_t equal = chosen.size() - above;  // that are still to be taken
+  std::size_t equal = chosen.size() - above;  // elements with magnitude `least` that are still to be taken
   std::size_t next = 0;
   for (std::size_t i = 0; i < owed.size() && next < chosen.size(); ++i) {
     const std::uint32_t own = magnitude(owed[i]);

@@ -11,21 +11,22 @@
 
 namespace plexaura {
 
-// `top-k`: of each bucket only the elements of largest magnitude cross, each as its place and its value. All ranks get
-// those of all ranks, and add them one rank after the other, in the order of ranks.
+// `top-k`: only the elements of largest magnitude in each bucket are transmitted, each as its index and its
+// value. All ranks get the elements of all ranks, and add them in the order of ranks.
 class TopK final : public Compression {
  public:
-  // `ratio`: the share of a bucket's elements that cross from each rank, above 0 and at most 1; one at least.
+  // `ratio`: the share of a bucket's elements that each rank transmits, above 0 and at most 1; at least one
+  // element is transmitted.
   TopK(Communicator& ranks, double ratio) : ranks_(ranks), ratio_(ratio) {}
 
-  // Throws UserError for a bucket of more elements than places can be told apart.
+  // Throws UserError for a bucket with more elements than a 32-bit index can number.
   void begin(const Placement& placement, std::span<const Bucket> buckets) override;
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
 
  private:
-  // An element as it crosses.
+  // An element as it is transmitted.
   struct Element {
     std::uint32_t place;
     float value;
@@ -37,7 +38,7 @@ class TopK final : public Compression {
   Communicator& ranks_;
   double ratio_;
   std::vector<std::uint32_t> magnitudes_;  // scratch
-  std::vector<Element> crossing_;          // of all ranks; each has as many
+  std::vector<Element> crossing_;          // elements of all ranks; the same number from each
 };
 
 }  // namespace plexaura

@@ -85,7 +85,8 @@ class SodiumSeal final : public Seal {
   }
 
  private:
-  // Of both public keys, which no other connection has: a proof is of no use in another one.
+  // A proof depends on both public keys, which are new in each connection. So it cannot be used again in
+  // another one.
   Block proof_of(Side side) const {
     const std::string_view who = side == Side::client ? "plexaura client" : "plexaura server";
     const Block& client = side_ == Side::client ? public_ : theirs_;
