@@ -31,21 +31,22 @@ constexpr std::string_view unfinished_name = "checkpoint.unfinished";
 constexpr std::string_view strategy_prefix = "strategy.";
 constexpr const char* strategy_ranks_name = "run.strategy_ranks";
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
-// In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels, the bytes of a bucket.
+// Keys in the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels and
+// their times, the compression, and the size of a bucket.
 const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
 const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
 const std::string compression_key = "compression";
 const std::string bucket_bytes_key = "bucket_bytes";
-// Beyond it, doubles do not hold every whole number.
+// Above this, a double cannot represent every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
 
-// A state that is not finite stays so, and its parameter stands still: that is no learning either.
+// A state that is not finite stays so, and its parameter no longer changes: the run learns nothing any more.
 Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::string& name) {
   Tensor tensor = store.read_state(index, name);
   if (!all_finite(tensor))
@@ -126,22 +127,23 @@ std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& di
   return found;
 }
 
-// One of the two files, or what a process that died while writing it has left: see AtomicFile.
+// True for the two files of a checkpoint, and for a temporary file that a killed process has left: see
+// AtomicFile.
 bool is_own_name(const std::string& name) {
   return std::ranges::any_of(file_names, [&](std::string_view own) {
     return name == own || name.starts_with(fmt::format(".{}.unfinished-", own));
   });
 }
 
-// What stands at the place of a checkpoint and is none, so that removing it would destroy a user's file: the
-// path itself, or the first foreign entry of the folder.
+// Returns what the place of a checkpoint contains that belongs to no checkpoint, and that would be lost with
+// its removal: the path itself, or the first foreign entry of the folder.
 std::optional<fs::path> foreign_at(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
   if (type == fs::file_type::not_found) return std::nullopt;
   if (type != fs::file_type::directory) return path;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;  // it may just have gone
+    std::error_code ignored;  // the entry may have disappeared
     const bool is_folder = entry->is_directory(ignored);
     if (is_folder || !is_own_name(entry->path().filename().string())) return entry->path();
   }
@@ -167,7 +169,8 @@ void make_folder(const fs::path& directory) {
   if (error) cannot("create", directory, error);
 }
 
-// Also over a folder of that name, in one move where the file system can do that.
+// Renames a folder, also over a folder with the new name. The exchange is atomic if the file system supports
+// that.
 void put_in_place(const fs::path& made, const fs::path& target) {
   std::error_code error;
   if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
@@ -179,7 +182,7 @@ void put_in_place(const fs::path& made, const fs::path& target) {
   if (error) cannot("rename", made, error);
 }
 
-// All of later steps, and those before the newest `keep` that are not held.
+// Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
 void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep,
                    const std::set<std::int64_t>& held) {
   auto all = checkpoints_in(directory);
@@ -194,7 +197,8 @@ void remove_others(const fs::path& directory, std::int64_t step, std::size_t kee
 class Reader {
  public:
   explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
-  // Of a state, without what other ranks have of their own. Rank 0 compares the whole file with its checksum for all.
+  // Reads a state without the tensors of other ranks. Rank 0 reads the whole file and compares it with its
+  // checksum, for all ranks.
   Reader(fs::path path, int rank)
       : path_(std::move(path)),
         file_(read_safetensors(
@@ -208,7 +212,7 @@ class Reader {
   bool has(std::string_view name) const {
     return std::ranges::any_of(file_.tensors, [&](const auto& entry) { return entry.first == name; });
   }
-  // `remedy` ends the sentence about one that is missing.
+  // `remedy` is the end of the error about a missing tensor.
   const Tensor& tensor(const std::string& name,
                        std::string_view remedy = "it belongs to another model or optimizer") const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
@@ -224,14 +228,14 @@ class Reader {
                                   to_string(value.type()), name_of(dtype_of<T>)));
     return value.as<T>()[0];
   }
-  // A scalar that counts.
+  // Returns a scalar that is a count.
   std::int64_t count(const std::string& name) const {
     const auto number = scalar<std::int64_t>(name);
     if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
     if (number > largest_count) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
     return number;
   }
-  // A scalar that adds up losses or samples.
+  // Returns a scalar that is a sum of losses or samples.
   double total(const std::string& name) const {
     const auto number = scalar<double>(name);
     if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
@@ -263,7 +267,7 @@ void require_same(const fs::path& path, std::string_view key, std::string_view t
                   path.string(), what));
 }
 
-// What the metadata of a state says of its run, beside `now`.
+// Compares the metadata of a state with this run, `now`.
 void require_same_run(const fs::path& path, const Metadata& metadata, const RunState& now, DType precision) {
   const auto text = [&](const std::string& name) -> const std::string& {
     const auto found = metadata.find(name);
@@ -274,7 +278,7 @@ void require_same_run(const fs::path& path, const Metadata& metadata, const RunS
   require_same(path, "training.optimizer.name", text("optimizer"), now.optimizer);
 }
 
-// Two files of equal shapes may come from two runs.
+// Checks that both files were written together: two files with equal shapes may come from two runs.
 void require_pair(const Reader& weights, const fs::path& state, const Metadata& metadata) {
   const auto found = metadata.find(weights_key);
   if (found == metadata.end() || found->second == checksum_of(weights.contents())) return;
@@ -284,7 +288,7 @@ void require_pair(const Reader& weights, const fs::path& state, const Metadata& 
                   weights.path().string(), state.filename().string()));
 }
 
-// A copy may have been cut off.
+// Checks that no file is missing, because a copy may be incomplete.
 void require_whole(const fs::path& checkpoint) {
   std::error_code error;
   for (const std::string_view name : file_names)
@@ -328,7 +332,7 @@ void read_loss_scale(const Reader& file, ParameterStore& store) {
   store.write_loss_scale(scale);
 }
 
-// The numbers of one run fit each other, whatever batches its epochs had.
+// Checks that the counts are consistent. Earlier epochs may have had other batch sizes.
 void check_numbers(const Reader& file, const RunState& state) {
   if (state.step < state.epoch || state.step - state.epoch < state.step_in_epoch)
     file.fail(fmt::format("{} steps are too few for {} epochs and {} steps", state.step, state.epoch,
@@ -366,7 +370,7 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
-  // A rank may have nothing in it where others have.
+  // `strategy` may be empty on this rank although other ranks have state.
   if (!state.strategy.empty() || file.has(strategy_ranks_name))
     state.strategy_ranks = static_cast<int>(file.count(strategy_ranks_name));
   check_numbers(file, state);

@@ -23,7 +23,7 @@ constexpr std::uint64_t most_bytes_of_choices = 1 << 20;
 
 using Choice = std::pair<std::uint64_t, std::string>;
 
-// Takes the first line off the text.
+// Removes the first line of the text and returns it.
 std::string_view take_choice_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);
@@ -31,7 +31,7 @@ std::string_view take_choice_line(std::string_view& text) {
   return line;
 }
 
-// In the order in which they were made; what is damaged is left out.
+// Returns the choices in the order in which they were made. Damaged lines are left out.
 std::vector<Choice> parse_choices(std::string_view text) {
   std::vector<Choice> choices;
   if (take_choice_line(text) != title_of_choices) return choices;

@@ -7,14 +7,14 @@
 
 namespace plexaura {
 
-// What earlier runs have chosen by measurements, in a file of the user's cache: a line of text for each key. A file that
-// cannot be read, or is damaged, holds nothing.
+// Choices that earlier runs have made by measurements, in a file of the user's cache with one line for each
+// key. A file that is damaged or cannot be read counts as empty.
 
-// Empty where nothing is kept.
+// Returns the choice for this key, or an empty text.
 std::string kept_choice(const std::filesystem::path& file, std::uint64_t key);
 
-// Puts this choice in the place of an older one with this key, and leaves out the oldest of more than 1,000. A file that
-// cannot be written is no error: returns a sentence about it, nothing where all is well.
+// Stores a choice and replaces an older one with the same key. Keeps the newest 1,000 choices. If the file
+// cannot be written, returns a sentence about that, and throws nothing; otherwise returns an empty text.
 std::string keep_choice(const std::filesystem::path& file, std::uint64_t key, std::string_view choice);
 
 }  // namespace plexaura

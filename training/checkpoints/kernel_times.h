@@ -7,16 +7,16 @@
 
 namespace plexaura {
 
-// Where the times of kernels are kept from run to run: $XDG_CACHE_HOME/plexaura/kernel_times, or the same
-// below ~/.cache. Empty where neither variable of the environment is set.
+// Returns the file that keeps the times of kernels between runs: $XDG_CACHE_HOME/plexaura/kernel_times, or
+// the same file in ~/.cache. Empty if neither environment variable is set.
 std::filesystem::path kernel_times_file();
 
-// What was measured by earlier runs. A file that cannot be read is left aside: returns a sentence about it,
-// nothing where all is well or there is no file.
+// Adds the times that earlier runs have measured to the tuner. If the file cannot be read, ignores it and
+// returns a sentence about that. Otherwise, and if there is no file, returns an empty text.
 std::string load_kernel_times(const std::filesystem::path& file, Tuner& tuner);
 
-// Adds what was measured for this tuner to what the file holds by then, whole or not at all. A file that cannot
-// be written is no error: returns a sentence about it, nothing where all is well.
+// Adds the times that this tuner has measured to the file, completely or not at all. If the file cannot be
+// written, returns a sentence about that, and throws nothing; otherwise returns an empty text.
 std::string save_kernel_times(const std::filesystem::path& file, const Tuner& tuner);
 
 }  // namespace plexaura

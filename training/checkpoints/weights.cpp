@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// In the metadata.
-constexpr std::string_view setting_prefix = "setting.";  // before the key
+// Keys in the metadata.
+constexpr std::string_view setting_prefix = "setting.";  // precedes the key of a setting
 constexpr const char* origin_key = "data.origin";
 
-// What to do about a value that is not finite.
+// The advice at the end of the error for a value that is not finite.
 constexpr std::string_view without_training =
     ": a file of weights holds finite numbers alone, and nothing was saved; look for what wrote such a "
     "number into the store";
@@ -61,13 +61,13 @@ bool is_named_like_any(const Named& named, const std::vector<std::string>& patte
                              [&](const std::string& pattern) { return is_named_like(named, pattern); });
 }
 
-// PyTorch's batch norms count their batches; nothing here needs that.
+// True for a counter in PyTorch's batch norms, which is not needed here.
 bool is_counter(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-// "fc.*" for "fc.weight": a layer is skipped as a whole.
+// Returns "fc.*" for "fc.weight": the pattern that skips the whole layer.
 std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
 
-// What a wrapper of PyTorch's has put before every name.
+// Returns the prefix that a wrapper of PyTorch has added to all names, or an empty text.
 std::string_view wrapper_prefix(const SafeTensors& file, const ParameterStore& store) {
   constexpr std::array<std::string_view, 2> known{"module.", "_orig_mod."};
   if (file.tensors.empty() || store.contains(file.tensors.front().first)) return "";
@@ -140,7 +140,7 @@ class Loading {
     missing_.erase(spec.name);
   }
 
-  // A value that is beyond the model's precision would become infinite.
+  // Casts a tensor. Throws if a value would become infinite in the model's precision.
   Tensor converted(const std::string& name, const Tensor& tensor, DType dtype) const {
     Tensor result = tensor.cast(dtype);
     if (all_finite(result)) return result;
@@ -165,7 +165,7 @@ class Loading {
   const SafeTensors& file_;
   ParameterStore& store_;
   const std::vector<std::string>& skip_;
-  std::size_t prefix_;  // letters of each name that are left out
+  std::size_t prefix_;  // number of leading characters of each name that are ignored
   std::set<std::string> missing_;
 };
 

@@ -12,51 +12,53 @@
 
 namespace plexaura {
 
-// What weights mean, by key of the configuration: "model.activation" is "relu". It is kept in the metadata of
-// their file, as "setting.model.activation".
+// Settings that define what weights mean, by configuration key: "model.activation" is "relu". They are stored
+// in the metadata of the weights file, as "setting.model.activation".
 using Settings = std::map<std::string, std::string>;
 
-// Writes parameters and buffers under their names to a safetensors file, atomically, with neither time nor
-// path. `data_origin`: see TrainerOptions; 0: not known. Returns the file's checksum. UserError for a weight that
-// is not finite, and as AtomicFile.
+// Writes parameters and buffers under their names to a safetensors file, atomically, without a time or a
+// path. `data_origin`: see TrainerOptions; 0: unknown. Returns the file's checksum. Throws UserError for a
+// weight that is not finite, and as AtomicFile does.
 std::string save_weights(const std::filesystem::path& path, const ParameterStore& store,
                          const Settings& settings = {}, std::uint64_t data_origin = 0);
 
-// For the weights of a run: throws UserError that names the first parameter or buffer with a value that is not
-// finite. The second writes them as save_weights() does, and reads each once; `notes` are added to the metadata.
+// For the weights of a run. check_weights() throws UserError that names the first parameter or buffer with a
+// value that is not finite. save_trained_weights() writes the weights as save_weights() does, with the same
+// check, and reads each weight once. `notes` are added to the metadata.
 void check_weights(const ParameterStore& store);
 std::string save_trained_weights(const std::filesystem::path& path, const ParameterStore& store,
                                  const Settings& settings, std::uint64_t data_origin, const Metadata& notes);
 
-// Throws UserError, with the file that may be meant, where `path` is a folder, as that of a checkpoint.
+// Throws UserError if `path` is a folder, such as that of a checkpoint. The error names the file that the
+// user may mean.
 void require_weights_file(const std::filesystem::path& path);
 
-// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
-// name or an alias, of its shape, and finite; float32 and float64 are converted. Names of the file that the
-// model lacks are an error, but for num_batches_tracked, a counter that other frameworks write and nobody
-// here needs. Where all names of the file begin with "module." or "_orig_mod.", which PyTorch puts before the
-// names of a model that it wraps, that is left out.
-// What is_named_like() one of the patterns `skip`, a tied parameter by each of its names, keeps its value,
-// whatever the file says of it. UserError for a pattern that fits neither a parameter of the store nor a tensor
-// of the file, num_batches_tracked aside. Returns the metadata of the file.
+// Overwrites parameters and buffers from a safetensors file. The file must contain each one of the store
+// under its name or an alias, with its shape and finite; float32 and float64 are converted. A name that the
+// model does not have is an error, except num_batches_tracked, a counter that other frameworks write and that
+// is not needed here. If all names in the file begin with "module." or "_orig_mod.", the prefixes of
+// PyTorch's wrappers, the prefix is ignored. A parameter that matches one of the patterns `skip` (see
+// is_named_like(); a tied parameter matches by each of its names) keeps its value, whatever the file
+// contains. Throws UserError for a pattern that matches neither a parameter of the store nor a tensor of the
+// file, not counting num_batches_tracked. Returns the metadata of the file.
 Metadata load_weights(const std::filesystem::path& path, ParameterStore& store,
                       const std::vector<std::string>& skip = {});
-// The same for a file that has been read.
+// The same for a file that was read already.
 void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store,
                  const std::vector<std::string>& skip = {});
 
-// The first parameter or buffer of the store that matches one of the patterns.
+// Returns the first parameter or buffer of the store that matches one of the patterns.
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip);
 
-// The data_origin that a file of weights was saved with; empty where it was not known.
-// `path` is named in the UserError for one that is no hash.
+// Returns the data_origin with which a file of weights was saved; empty if it was unknown. Throws UserError,
+// which names `path`, if the value is no hash.
 std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const std::filesystem::path& path);
 
-// Whether a file of weights says with what settings it was made; files of other makers do not.
+// True if a file of weights contains the settings with which it was made; files of other programs do not.
 bool has_settings(const Metadata& metadata);
 
-// Throws UserError that names file, key and both values where the settings of a file of weights are not
-// `now`; `advice` ends the sentence. Nothing is compared where either has none.
+// Throws UserError that names file, key and both values if the settings of a file of weights differ from
+// `now`; `advice` is the end of the sentence. Compares nothing if either has no settings.
 void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
                     std::string_view advice);
 

@@ -25,8 +25,8 @@ class IdxFile {
            four[3];
   }
 
-  // Exactly `count` bytes. Memory grows with what is really there, so that a header that lies is an error and
-  // no more.
+  // Reads exactly `count` bytes. Memory grows with the bytes that exist, so that a wrong count in a header
+  // causes an error and no huge allocation.
   std::vector<std::uint8_t> bytes(std::uint64_t count) {
     constexpr std::uint64_t largest_piece = 1 << 20;
     std::vector<std::uint8_t> all;

@@ -13,11 +13,12 @@ struct IdxOptions {
   std::int64_t classes = 10;
 };
 
-// Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
-// each plain or gzipped as its content says, read into memory at construction. A sample is
-// uint8 [1, rows, columns], the bytes as they are; classes are called "0", "1", …. The constructor throws UserError that names the
-// file, and the record where it is one, when a file is no regular file or of another kind, is shorter or
-// longer than its header says, the two differ in length, or a label is not below `classes`. Thread-safe.
+// Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049). Each
+// file is plain or gzipped, which is found by its content, and is read into memory at construction. A sample
+// is uint8 [1, rows, columns] with the bytes of the file; classes are named "0", "1", …. The constructor
+// throws UserError that names the file, and the record if one is wrong, if a file is no regular file or of
+// another kind, is shorter or longer than its header says, if the two differ in length, or if a label is not
+// below `classes`. Thread-safe.
 class IdxDataset final : public DatasetOf<std::uint8_t> {
  public:
   IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,

@@ -45,7 +45,7 @@ void check_loader_options(const LoaderOptions& options, const BatchPlan& plan) {
           options.first_step, fmt::format("from 0 to {}, the steps of an epoch", plan.steps_per_epoch()));
 }
 
-// Whether the samples of a step are copied sooner than a thread wakes up.
+// True if copying the samples of a step takes less time than waking a thread.
 bool is_copied_at_once(const SampleSource& source, std::span<const Field> fields, const BatchPlan& plan) {
   constexpr std::int64_t most_bytes = 64 << 10;
   std::int64_t bytes = 0;
@@ -110,7 +110,7 @@ void Loader::stop() {
 Step Loader::next() {
   schedule_ahead();
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.workers > 0) lock.lock();  // otherwise no other thread sees pending_
+  if (options_.workers > 0) lock.lock();  // without workers, only this thread uses pending_
   const auto start = std::chrono::steady_clock::now();
   {
     const EventSpan span(EventKind::data, "samples");
@@ -208,8 +208,8 @@ Loader::Pending* Loader::unclaimed() {
   return found == pending_.end() ? nullptr : &*found;
 }
 
-// A few samples at a time: cheap samples should not wait for the lock, and the last of a step not for one
-// worker.
+// Takes a few samples at a time: more than one, so that cheap samples do not wait for the lock, and not too
+// many, so that the end of a step does not wait for one worker.
 Slice Loader::claim(Pending& pending) const {
   const std::int64_t left = pending.share.count - pending.claimed;
   const std::int64_t fair = pending.share.count / (4 * options_.workers);
@@ -232,13 +232,13 @@ Loader::Outcome Loader::read(Pending& pending, Slice positions) {
   return outcome;
 }
 
-// False where the sample is left out.
+// Returns false if the sample is left out.
 bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std::span<std::byte>> values) {
   const Step& step = pending.step;
   const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;
   const auto after = std::ranges::find_if(
       pending.step.micro_batches, [&](const MicroBatch& batch) { return in_batch < batch.first_sample; });
-  const auto holder = std::prev(after);  // empty micro-batches begin behind the last sample
+  const auto holder = std::prev(after);  // empty micro-batches begin after the last sample
   const auto row = static_cast<std::size_t>(in_batch - holder->first_sample);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
@@ -249,7 +249,7 @@ bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std:
   return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, part}, values);
 }
 
-// Keeps the error of the earliest sample, so that a step fails alike whatever the workers.
+// Keeps the error of the earliest sample, so that a step fails with the same error for any number of workers.
 void Loader::finish(Pending& pending, Slice positions, Outcome outcome) {
   pending.finished += positions.count;
   pending.left_out.insert(pending.left_out.end(), outcome.left_out.begin(), outcome.left_out.end());
@@ -260,7 +260,7 @@ void Loader::finish(Pending& pending, Slice positions, Outcome outcome) {
   if (pending.complete()) step_ready_.notify_all();
 }
 
-// Makes every micro-batch one without the samples that are left out.
+// Removes the rows of samples that were left out from every micro-batch.
 void Loader::close_gaps(Pending& pending) {
   if (pending.left_out.empty()) return;
   const std::int64_t first = plan_.global_batch(pending.step.step_in_epoch).first;

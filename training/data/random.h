@@ -7,11 +7,12 @@
 
 namespace plexaura {
 
-// A small generator of pseudo-random numbers with the same stream on every platform: SplitMix64. Cheap
-// to make, so that each sample has its own. Not thread-safe.
+// A generator of pseudo-random numbers with the same sequence on every platform: SplitMix64. Construction is
+// cheap, so each sample has a generator of its own. Not thread-safe.
 class Random {
  public:
-  // The stream of a key such as {seed, epoch, index}: each part, and the place of each part, changes it.
+  // The sequence for a key such as {seed, epoch, index}. It depends on each part of the key and on the order
+  // of the parts.
   explicit Random(std::initializer_list<std::uint64_t> key) {
     for (const std::uint64_t part : key)
       state_ = splitmix_scatter(state_ + splitmix_step) ^ splitmix_scatter(part);
@@ -19,16 +20,16 @@ class Random {
 
   std::uint64_t bits() { return splitmix_scatter(state_ += splitmix_step); }
 
-  // A whole number in [0, limit), each equally likely; `limit` is at least 1.
+  // Returns a uniformly distributed whole number in [0, limit); `limit` is at least 1.
   std::uint64_t below(std::uint64_t limit) {
-    // 2^64 modulo limit: so many values would favour small numbers.
+    // 2^64 modulo limit: this many values are rejected, because they would make small numbers more likely.
     const std::uint64_t surplus = (0 - limit) % limit;
     std::uint64_t value = bits();
     while (value < surplus) value = bits();
     return value % limit;
   }
 
-  // A number in [low, high).
+  // Returns a number in [low, high).
   double uniform(double low = 0, double high = 1) {
     return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
   }

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// What a rank knows of a dataset that another rank reads: all but the samples.
+// A dataset whose samples another rank reads: this rank knows its size, types and classes only.
 class RemoteDataset final : public Dataset {
  public:
   RemoteDataset(std::int64_t size, TensorType sample, std::vector<std::string> class_names)

@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-// The samples of one part of all batches of an epoch as a ring.
+// The samples of one part in all batches of an epoch, as a ring.
 class PartRing {
  public:
   PartRing(const BatchPlan& plan, const EpochPosition& place)

@@ -12,30 +12,31 @@
 
 namespace plexaura {
 
-// A place in an epoch.
+// A position in an epoch.
 struct EpochPosition {
-  const std::vector<std::int64_t>& order;  // the epoch's
+  const std::vector<std::int64_t>& order;  // the order of the epoch
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   std::int64_t position = 0;  // in the order
-  std::int64_t part = 0;      // of the step's batch: whose samples may replace this one
+  std::int64_t part = 0;      // of the step's batch; samples of this part may replace the one at `position`
 };
 
-// Reads the sample at a position of an epoch's order. With OnError::skip a sample that cannot be
-// read is left out or, where `replace`, replaced by the next readable one among those of the same part of batches, which
-// most often are one rank's: first those of the same step, then of the following steps, round to the epoch's beginning.
-// So the replacement depends on neither workers nor timing, and the sizes of batches never change. Thread-safe.
+// Reads the sample at a position of an epoch's order. With OnError::skip, a sample that cannot be read is
+// left out or, with `replace`, replaced by the next readable one of the same part, which usually belongs to
+// one rank: first in the same step, then in the following steps, and after the last step in those from the
+// beginning of the epoch. So the replacement does not depend on workers or timing, and batch sizes never
+// change. Thread-safe.
 class SampleReader {
  public:
   // `source` must outlive the reader.
   SampleReader(const SampleSource& source, const BatchPlan& plan, std::uint64_t seed, OnError on_error,
                bool replace);
 
-  // As SampleSource::read_fields; false where the sample is left out. Throws the source's error when it is
-  // not to be skipped, and UserError when none of the part's samples can replace it.
+  // Like SampleSource::read_fields(). Returns false if the sample is left out. Throws the source's error if
+  // it must not be skipped, and UserError if no sample of the part can replace it.
   bool read(const EpochPosition& place, std::span<const std::span<std::byte>> values);
 
-  // The index and the error of every sample that was skipped so far.
+  // Returns the index and the error of every sample that was skipped so far.
   std::map<std::int64_t, std::string> skipped() const;
 
  private:

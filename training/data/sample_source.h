@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// What augmentation may depend on besides the sample's index. A sample is a function of (seed, epoch, index)
-// alone, so that neither the number of workers nor that of ranks changes a run.
+// The parameters of augmentation besides the sample's index. A sample is a function of (seed, epoch, index)
+// alone, so that a run does not depend on the number of workers or ranks.
 struct SampleContext {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
@@ -19,16 +19,16 @@ struct SampleContext {
 
 // One tensor of every sample: an input of the model, or a target of its loss.
 struct Field {
-  std::string name;  // as the model asks for it
+  std::string name;  // the name by which the model asks for it
   TensorType type;   // of one sample, without the batch axis
   bool operator==(const Field&) const = default;
 };
 
-// The shape of a batch: [samples, sample shape...].
+// Returns the shape of a batch: [samples, sample shape...].
 Shape batched(std::int64_t samples, const Shape& sample);
 
-// What happens to a sample that cannot be read: the run ends with its error, or goes on without it. Only a
-// UserError is the sample's fault: a disk or a system that fails ends the run.
+// What happens if a sample cannot be read: the run ends with the error, or continues without the sample. Only
+// a UserError counts as an error of the sample; other errors, of a disk or the system, always end the run.
 enum class OnError { fail, skip };
 
 // Samples with random access, each with the same fields. All functions are const and may be called from
@@ -42,15 +42,15 @@ class SampleSource {
 
   virtual std::int64_t size() const = 0;
   virtual std::vector<Field> fields() const = 0;
-  // Whether samples lie in memory, so that reading one costs little more than a copy.
+  // True if samples are in memory, so that reading one costs little more than a copy.
   virtual bool in_memory() const { return false; }
-  // Writes each field of the sample, row-major, over the bytes of its place in `values`. Throws UserError
-  // that names the file or record when it cannot be read; what `values` holds then is unspecified.
+  // Writes each field of the sample, row-major, to its place in `values`. Throws UserError that names the
+  // file or record if it cannot be read; the contents of `values` are unspecified then.
   virtual void read_fields(std::int64_t index, const SampleContext& context,
                            std::span<const std::span<std::byte>> values) const = 0;
 };
 
-// "float32[4] samples, int64[] labels"
+// Returns a text such as "float32[4] samples, int64[] labels".
 std::string to_string(std::span<const Field> fields);
 
 }  // namespace plexaura

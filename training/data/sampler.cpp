@@ -13,7 +13,8 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t most_micro_batches = 1024;  // where a batch has fewer samples: the rest are empty
+// Limit for batches with fewer samples, where some micro-batches are empty.
+constexpr std::int64_t most_micro_batches = 1024;
 
 void require_positive(std::int64_t value, const char* what) {
   if (value < 1) throw UserError(fmt::format("the number of {} is {}; give 1 or more", what, value));
@@ -75,7 +76,8 @@ Slice BatchPlan::micro_batch(std::int64_t step, std::int64_t rank, std::int64_t 
 
 std::vector<std::int64_t> BatchPlan::micro_batch_sizes(std::int64_t rank) const {
   std::set<std::int64_t> sizes;
-  for (const std::int64_t step : {std::int64_t{0}, steps_per_epoch() - 1})  // all but the last step are alike
+  // Only the last step differs from the others.
+  for (const std::int64_t step : {std::int64_t{0}, steps_per_epoch() - 1})
     for (const std::int64_t micro :
          {std::int64_t{0}, micro_batches - 1})  // the first is largest, the last smallest
       sizes.insert(micro_batch(step, rank, micro).count);

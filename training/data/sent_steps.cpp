@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// The beginning of a parcel. Behind it comes for each micro-batch the number of its samples, and then its fields.
+// The beginning of a parcel. For each micro-batch, the number of its samples and then its fields follow.
 struct StepHead {
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
@@ -37,7 +37,7 @@ std::vector<std::byte> pack(const Step& step) {
   return parcel;
 }
 
-// A parcel that is read from its beginning to its end. UserError where it does not hold what is asked for.
+// Reads a parcel from beginning to end. Throws UserError if the parcel does not contain what is asked for.
 class OpenParcel {
  public:
   explicit OpenParcel(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -70,7 +70,7 @@ LoaderOptions for_all_ranks(LoaderOptions options) {
   return options;
 }
 
-// On rank 0.
+// The source of rank 0.
 class StepSender final : public StepSource {
  public:
   StepSender(std::shared_ptr<const SampleSource> samples, const LoaderOptions& options, SampleStream& stream)
@@ -104,11 +104,11 @@ class StepSender final : public StepSource {
 
   SampleStream& stream_;
   Loader loader_;
-  std::deque<Step> own_;  // those that are sent, and that rank 0 has not taken yet
+  std::deque<Step> own_;  // steps whose parts were sent, and that rank 0 has not taken yet
   std::exception_ptr failure_;
 };
 
-// On the other ranks.
+// The source of the other ranks.
 class StepReceiver final : public StepSource {
  public:
   StepReceiver(const SampleSource& samples, const LoaderOptions& options, SampleStream& stream)

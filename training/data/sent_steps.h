@@ -13,10 +13,10 @@
 
 namespace plexaura {
 
-// A stream of a courier, which is closed when this goes, whatever has happened.
+// A stream of a courier. The destructor closes it, also after an error.
 class SampleStream {
  public:
-  // `courier`: null where each rank reads its own samples.
+  // `courier`: null if each rank reads its own samples.
   SampleStream(Courier* courier, Courier::Stream stream) : courier_(courier), stream_(stream) {}
   ~SampleStream();
   SampleStream(const SampleStream&) = delete;
@@ -26,7 +26,7 @@ class SampleStream {
   // See Courier.
   void send(int to, std::span<const std::byte> parcel) { courier_->send(stream_, to, parcel); }
   std::optional<std::vector<std::byte>> receive(std::string_view what);
-  // On rank 0.
+  // Called on rank 0.
   void close();
 
  private:
@@ -36,10 +36,10 @@ class SampleStream {
   int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
-// The steps of this rank: from a Loader where the stream has no courier. Else rank 0 reads the parts of all ranks, a step
-// ahead of its own, and sends them; on another rank `samples` says what they are like, and none is read. Where rank 0
-// cannot read a sample next() throws on all ranks in the same step, and it is rank 0 that knows why. The
-// stream outlives what this gives.
+// Returns this rank's source of steps: a Loader if the stream has no courier. Otherwise rank 0 reads the
+// parts of all ranks, one step ahead of its own, and sends them; on other ranks, `samples` only describes the
+// samples, and none is read from it. If rank 0 cannot read a sample, next() throws on all ranks in the same
+// step, and rank 0 reports the reason. The stream must outlive the source.
 std::unique_ptr<StepSource> make_steps(std::shared_ptr<const SampleSource> samples,
                                        const LoaderOptions& options, SampleStream& stream);
 

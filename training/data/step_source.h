@@ -15,23 +15,23 @@ namespace plexaura {
 
 struct MicroBatch {
   std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
-  std::int64_t samples = 0;       // may be 0; without those that are left out
+  std::int64_t samples = 0;       // may be 0; without samples that are left out
   std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
 };
 
-// One rank's data of one step.
+// The data of one rank for one step.
 struct Step {
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
-  std::int64_t global_samples = 0;  // of all ranks, those included that are left out
-  std::int64_t parts = 1;           // into which the micro-batches fall, equally many into each
+  std::int64_t global_samples = 0;  // samples of all ranks, including those that are left out
+  std::int64_t parts = 1;           // number of parts; each has the same number of micro-batches
   std::vector<MicroBatch> micro_batches;
 
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
 };
 
-// A rank's data, step after step, epoch after epoch without end.
+// The data of a rank, step by step and epoch by epoch, without end.
 class StepSource {
  public:
   StepSource() = default;
@@ -41,19 +41,20 @@ class StepSource {
 
   virtual Step next() = 0;
 
-  // What follows may be called from any thread.
-  // Seconds that next() has waited for data since construction.
+  // The functions below may be called from any thread.
+  // Returns the seconds that next() has waited for data since construction.
   virtual double stall_seconds() const = 0;
-  // The samples that this rank has replaced or left out because they could not be read (OnError::skip): index and
-  // error.
+  // Returns index and error of the samples that this rank has replaced or left out because they could not be
+  // read (OnError::skip).
   virtual std::map<std::int64_t, std::string> skipped() const = 0;
 };
 
-// So many parts of a step's batch, one after the other, divided into micro-batches that have no fields yet.
+// Returns `parts` consecutive parts of a step's batch, divided into micro-batches without fields.
 Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step,
                          std::int64_t first_part, std::int64_t parts = 1);
 
-// For so many samples, uninitialised. `memory`: where they lie; null: in memory of their own.
+// Returns uninitialised tensors for `samples` samples. `memory`: the memory that they use; null: memory of
+// their own.
 std::vector<Tensor> make_fields(std::span<const Field> fields, std::int64_t samples, FeedMemory* memory);
 
 }  // namespace plexaura

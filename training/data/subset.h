@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// Some samples of another dataset, in a given order. A sample is augmented as in the other dataset.
+// Some samples of another dataset, in a given order. Samples are augmented as in the other dataset.
 // Thread-safe.
 class SubsetDataset final : public Dataset {
  public:
@@ -34,31 +34,32 @@ class SubsetDataset final : public Dataset {
   std::vector<std::int64_t> indices_;
 };
 
-// The indices of the labels 0 … size - 1, shuffled by seed, in an order in which every run holds each class
-// in nearly the share that it has of the whole. The functions below cut this order. All are pure, the same on
-// every platform, and give indices ascending within a part; no index is repeated or lost.
+// Returns the indices of the labels 0 … size - 1, shuffled by `seed`, in an order in which every contiguous
+// range contains each class in nearly the same share as the whole. The functions below cut this order. All of
+// them are pure, give the same result on every platform, and return indices in ascending order within a part.
+// No index is repeated or lost.
 std::vector<std::int64_t> stratified_order(std::span<const std::int64_t> labels, std::uint64_t seed);
 
-// One part per fraction. Throws UserError unless fractions are not negative and sum to 1.
+// Returns one part for each fraction. Throws UserError unless the fractions are not negative and sum to 1.
 std::vector<std::vector<std::int64_t>> stratified_split(std::span<const std::int64_t> labels,
                                                         std::span<const double> fractions,
                                                         std::uint64_t seed);
 
-// `folds` parts, as even as possible. Throws UserError unless there are 2 folds at least and as many samples
-// as folds.
+// Returns `folds` parts, as even as possible. Throws UserError unless there are at least 2 folds and at least
+// as many samples as folds.
 std::vector<std::vector<std::int64_t>> stratified_folds(std::span<const std::int64_t> labels,
                                                         std::int64_t folds, std::uint64_t seed);
 
-// All indices but those of one fold: what is trained on while that fold is validated on.
+// Returns all indices except those of one fold: the training set while that fold is the validation set.
 std::vector<std::int64_t> without_fold(std::span<const std::vector<std::int64_t>> folds, std::int64_t fold);
 
-// `count` of the indices, or all where there are fewer (`limit` in a configuration). Throws UserError for a
-// count below 1.
+// Returns `count` of the indices, or all if there are fewer (`limit` in a configuration). Throws UserError
+// for a count below 1.
 std::vector<std::int64_t> stratified_limit(std::span<const std::int64_t> labels, std::int64_t count,
                                            std::uint64_t seed);
 
-// A fraction of the indices, one at least (`use_fraction` in a configuration). Throws UserError unless 0 <
-// fraction <= 1.
+// Returns a fraction of the indices, at least one (`use_fraction` in a configuration). Throws UserError
+// unless 0 < fraction <= 1.
 std::vector<std::int64_t> stratified_fraction(std::span<const std::int64_t> labels, double fraction,
                                               std::uint64_t seed);
 

@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// The number of samples that all tensors have.
+// Returns the number of samples, which must be the same in all tensors.
 std::int64_t checked_size(const std::vector<std::pair<std::string, Tensor>>& fields) {
   if (fields.empty()) throw UserError("a TensorDataset was made without tensors; give it at least one");
   for (auto field = fields.begin(); field != fields.end(); ++field) {

@@ -10,11 +10,11 @@
 
 namespace plexaura {
 
-// Samples in memory: tensors by name whose first axis is the sample, with any number of inputs and targets of
-// any type. Thread-safe.
+// Samples in memory: named tensors whose first axis numbers the samples, with any number of inputs and
+// targets of any type. Thread-safe.
 class TensorDataset final : public SampleSource {
  public:
-  // Throws UserError where there is no tensor, a name appears twice, the tensors differ in their number of
+  // Throws UserError if there is no tensor, a name is given twice, the tensors have different numbers of
   // samples, or a value is NaN or infinite.
   explicit TensorDataset(std::vector<std::pair<std::string, Tensor>> fields);
 

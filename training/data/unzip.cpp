@@ -38,7 +38,7 @@ struct UnzippedFile::Stream {
   ~Stream() { inflateEnd(&zlib); }
 
   z_stream zlib{};
-  std::span<const std::uint8_t> input;  // what zlib has not seen
+  std::span<const std::uint8_t> input;  // bytes that zlib has not read yet
   bool at_member_end = false;
 };
 
@@ -71,7 +71,7 @@ std::size_t UnzippedFile::copy(std::span<std::uint8_t> into) {
   return count;
 }
 
-// A gzip file may be several streams, one behind the other.
+// A gzip file may consist of several streams in sequence.
 void UnzippedFile::begin_next_member() {
   if (!begins_as_gzip(stream_->input))
     throw UserError(fmt::format(

@@ -10,9 +10,9 @@
 
 namespace plexaura {
 
-// The contents of a regular file, decoded where it begins as gzip does, read from front to end. Errors are
-// UserError with the file's name: for a file that cannot be read or is no regular file, and for a gzip stream
-// that is cut off, damaged or followed by anything but another one. One thread at a time.
+// Reads a regular file from beginning to end, and decodes it if it begins like gzip. Throws UserError with
+// the file's name if it cannot be read or is no regular file, and if a gzip stream is incomplete, damaged, or
+// followed by anything but another gzip stream. One thread at a time may use it.
 class UnzippedFile {
  public:
   explicit UnzippedFile(const std::filesystem::path& path);
@@ -21,7 +21,8 @@ class UnzippedFile {
   ~UnzippedFile();
 
   bool is_gzip() const { return stream_ != nullptr; }
-  // Fills `into` with the next bytes. Gives how many there were: fewer than asked for only at the end.
+  // Fills `into` with the next bytes. Returns how many there were, which is fewer than asked for only at the
+  // end.
   std::size_t read(std::span<std::uint8_t> into);
 
  private:
@@ -32,9 +33,9 @@ class UnzippedFile {
   void begin_next_member();
 
   std::string name_;
-  std::vector<std::uint8_t> bytes_;  // as they lie on the disk
-  std::size_t at_ = 0;               // of a plain file
-  std::unique_ptr<Stream> stream_;   // of a gzip file
+  std::vector<std::uint8_t> bytes_;  // the contents of the file on disk
+  std::size_t at_ = 0;               // position in a plain file
+  std::unique_ptr<Stream> stream_;   // null for a plain file
 };
 
 }  // namespace plexaura

@@ -7,13 +7,13 @@
 
 namespace plexaura {
 
-// Where something is kept from run to run: $XDG_CACHE_HOME/plexaura/NAME, or the same below ~/.cache. Empty where neither
-// variable of the environment is set.
+// Returns the path of a file that is kept between runs: $XDG_CACHE_HOME/plexaura/NAME, or the same file in
+// ~/.cache. Empty if neither environment variable is set.
 std::filesystem::path cache_file(std::string_view name);
 
-// Runs that keep something in this file at once do so one after the other; it ends with the object. Makes the folder.
-// Throws as AtomicFile does, and UserError where another run holds it for long. Where the file system has no locks, what another
-// run keeps in the same moment may be lost.
+// Locks a cache file, so that runs write it one after another, and creates its folder. The lock ends with the
+// returned object. Throws as AtomicFile does, and UserError if another run holds the lock for more than 5
+// seconds. If the file system has no locks, what another run writes at the same time may be lost.
 FileDescriptor lock_cache(const std::filesystem::path& file);
 
 }  // namespace plexaura

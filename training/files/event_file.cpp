@@ -46,7 +46,7 @@ std::int64_t count_oom_kills() {
   std::string name;
   for (std::int64_t count = 0; counters >> name >> count;)
     if (name == "oom_kill") return count;
-  return std::numeric_limits<std::int64_t>::max();  // not counted here
+  return std::numeric_limits<std::int64_t>::max();  // the system does not count them
 }
 
 std::string place_of_this_process() {
@@ -66,10 +66,11 @@ void describe(EventFile::Header& header) {
   copy_text(header.place, place_of_this_process());
 }
 
-// What helpers do of this would only push out what the main thread did.
+// True for events of which only those of the main thread are kept, because those of other threads would
+// overwrite them.
 bool is_about_main_thread(EventKind kind) { return kind >= EventKind::step && kind <= EventKind::back; }
 
-// While an EventFile lives, its process has not come to the end of its work.
+// Reports the exit of a process that ends while its EventFile lives, before it has finished its work.
 void tell_exit(int status, void*) {
   static std::atomic<bool> is_told = false;
   if (!is_told.exchange(true)) tell_event(EventKind::exit, status);
@@ -96,7 +97,7 @@ EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_vi
   } catch (const std::exception&) {
     std::error_code error;
     fs::remove(unfinished, error);
-    beating_ = {};  // before it finds no header
+    beating_ = {};  // stops the thread before header_ becomes null
     header_ = nullptr;
     return;
   }
@@ -112,8 +113,8 @@ EventFile::~EventFile() {
   if (memory_ != nullptr) ::munmap(memory_, file_bytes);
 }
 
-// Takes the room of the whole file now: where the disk is full, the first touch of a page of a mapped file would end
-// the process.
+// Allocates the whole file now. On a full disk, the first access to a page of a mapped file would otherwise
+// end the process.
 bool EventFile::open(const fs::path& path) {
   file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_.is_there()) return false;
@@ -133,9 +134,9 @@ bool EventFile::open(const fs::path& path) {
   return true;
 }
 
-// A process that is stopped does not count, and one that is stuck does.
+// Counts seconds while the process runs. A process that is stopped does not count; one that is stuck does.
 void EventFile::beat(const std::stop_token& stop) {
-  constexpr std::int64_t longest_pause = 2;  // of a process that runs: the machine may be busy
+  constexpr std::int64_t longest_pause = 2;  // a busy machine may pause a running process this long
   std::unique_lock lock(mutex_);
   while (!stopping_.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) {
     const std::int64_t seconds = (nanoseconds(CLOCK_MONOTONIC) - header_->time) / 1'000'000'000;
@@ -144,7 +145,7 @@ void EventFile::beat(const std::stop_token& stop) {
   }
 }
 
-// A reader takes a slot only where it finds the same number twice, with what was read in between.
+// A reader uses a slot only if it finds the same sequence number before and after reading it.
 void EventFile::event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
   static thread_local const std::int32_t thread = ::gettid();
   if (is_about_main_thread(kind) && std::this_thread::get_id() != main_thread_) return;
@@ -154,13 +155,13 @@ void EventFile::event(EventKind kind, std::int64_t number, std::string_view text
     return;
   }
   if (kind == EventKind::ready) header_->ranks = static_cast<std::int32_t>(number);
-  // What is registered last is called first: here before what the libraries of MPI have registered.
+  // Handlers that are registered last run first: this one runs before those of the MPI libraries.
   if (kind == EventKind::step && header_->step.exchange(number, std::memory_order_relaxed) == 0) await_exit();
   if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);
   if (kind == EventKind::serves) header_->serves.store(1, std::memory_order_relaxed);
   const std::uint64_t index = header_->next.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = slots_[index % slot_count];
-  slot.sequence.exchange(0, std::memory_order_acq_rel);  // before anything that follows is written
+  slot.sequence.exchange(0, std::memory_order_acq_rel);  // before the fields below are written
   slot.time = nanoseconds(CLOCK_MONOTONIC);
   if (kind == EventKind::survived) {
     header_->survived.store(slot.time, std::memory_order_relaxed);

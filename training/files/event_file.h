@@ -14,9 +14,9 @@
 
 namespace plexaura {
 
-// Keeps the last events of this process in a file that is mapped into memory, so that they stay however the process
-// ends. tools/run_parts/events.py reads it. A header, the tensors of the first buckets,
-// then slots that are written in turn; numbers are little-endian.
+// Keeps the last events of this process in a memory-mapped file, so that they survive however the process
+// ends. tools/run_parts/events.py reads it. The file has a header, the tensors of the first buckets, and
+// slots that are written in turn; numbers are little-endian.
 class EventFile final : public EventSink {
  public:
   struct Header {
@@ -24,33 +24,36 @@ class EventFile final : public EventSink {
     std::uint32_t version = 1;
     std::uint32_t slots = slot_count;
     std::int32_t rank = 0;
-    std::int32_t ranks = 0;          // 0: not known yet
-    std::int64_t process = 0;        // its number, which is also that of its main thread
-    std::int64_t process_start = 0;  // field 22 of /proc/PROCESS/stat: numbers of processes are used again
+    std::int32_t ranks = 0;          // 0: unknown
+    std::int64_t process = 0;        // process id, which is also the id of the main thread
+    std::int64_t process_start = 0;  // field 22 of /proc/PROCESS/stat, because process ids are reused
     std::int64_t wall_time = 0;      // nanoseconds since 1970, at the start
-    std::int64_t time = 0;           // at the same moment, by the clock of the events
-    std::int64_t oom_kills = 0;      // processes that the system has killed for want of memory, at the start
-    std::atomic<std::int64_t> beat = 0;   // seconds that the process has run, counted every second
-    std::atomic<std::int64_t> step = 0;   // the last that began
+    std::int64_t time = 0;           // the same moment on the clock of the events
+    std::int64_t oom_kills = 0;      // processes that the system had killed for lack of memory, at the start
+    std::atomic<std::int64_t> beat = 0;   // seconds that the process has run, updated every second
+    std::atomic<std::int64_t> step = 0;   // the last step that began
     std::atomic<std::int64_t> saved = 0;  // updates in the last checkpoint that this run has saved
-    std::atomic<std::uint64_t> next = 0;  // events so far
+    std::atomic<std::uint64_t> next = 0;  // number of events so far
     char host[64] = {};
-    char place[128] = {};  // "BOOT_ID pid:[NUMBER]": who has the same sees the process under its number
-    char job[64] = {};     // as the launcher calls it; empty without one
-    std::atomic<std::int64_t> survived = 0;  // when it last went on although ranks had died; 0: never
-    std::atomic<std::int64_t> left = 0;      // how many ranks were left then, with the spares
-    std::atomic<std::int64_t> serves = 0;  // 1: keeps the weights or sums for the others, and makes no steps
+    // "BOOT_ID pid:[NUMBER]"; a process with the same text sees this process under its id
+    char place[128] = {};
+    char job[64] = {};  // the launcher's name of the job; empty without a launcher
+    // When this rank last continued after the death of ranks; 0: never.
+    std::atomic<std::int64_t> survived = 0;
+    std::atomic<std::int64_t> left = 0;  // how many ranks were left then, including spares
+    // 1: this rank stores weights or sums for the other ranks, and makes no steps
+    std::atomic<std::int64_t> serves = 0;
   };
   struct Bucket {
     char tensors[128] = {};
   };
   struct Slot {
-    std::atomic<std::uint64_t> sequence = 0;  // of the event, from 1; 0 while it is written
+    std::atomic<std::uint64_t> sequence = 0;  // number of the event, from 1; 0 while it is written
     std::int64_t time = 0;                    // CLOCK_MONOTONIC, nanoseconds
     std::int64_t number = 0;
     std::uint32_t kind = 0;  // an EventKind
     std::int32_t thread = 0;
-    char text[480] = {};  // UTF-8, cut where it is longer; ends with a zero
+    char text[480] = {};  // UTF-8, cut if too long; ends with a zero byte
   };
   static constexpr std::size_t file_bytes = std::size_t{64} << 10;
   static constexpr std::size_t header_bytes = 512;
@@ -58,10 +61,10 @@ class EventFile final : public EventSink {
   static constexpr std::size_t slots_at = header_bytes + bucket_count * sizeof(Bucket);
   static constexpr std::size_t slot_count = (file_bytes - slots_at) / sizeof(Slot);
 
-  // Begins FOLDER/rank-0003 anew and takes the events of the process, until the object ends. Where the file cannot be
-  // made, and while another process keeps its events there, nothing is kept: no run ends for want of them.
-  // To be made by the main thread: steps, waits and phases of other threads are not kept.
-  // `ranks`: 0 where it is not known. `job`: equal for all its ranks.
+  // Creates FOLDER/rank-0003 and receives the events of the process until it is destroyed. If the file cannot
+  // be created, or if another process writes to it, no events are kept, and nothing is thrown. Must be made
+  // by the main thread: steps, waits and phases of other threads are not kept. `ranks`: 0 if unknown. `job`:
+  // the same for all ranks of the job.
   EventFile(const std::filesystem::path& folder, int rank, int ranks, std::string_view job);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
@@ -75,7 +78,7 @@ class EventFile final : public EventSink {
   void beat(const std::stop_token& stop);
 
   const std::thread::id main_thread_ = std::this_thread::get_id();
-  FileDescriptor file_;  // locked as long as it is open
+  FileDescriptor file_;  // locked while it is open
   std::byte* memory_ = nullptr;
   Header* header_ = nullptr;
   Bucket* buckets_ = nullptr;

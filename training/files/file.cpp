@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One system call moves no more than this (Linux itself stops at 2 GiB).
+// Limit for one system call. Linux itself stops at 2 GiB.
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
-// "cannot read 'a/b': No such file or directory; ..."
+// Returns a sentence such as "cannot read 'a/b': No such file or directory; ...".
 std::string failure(std::string_view what, const fs::path& path, int error, std::string_view advice) {
   const std::string remedy = remedy_of_limit(error);
   return fmt::format("cannot {} '{}': {}; {}", what, path.string(), std::generic_category().message(error),
@@ -45,7 +45,7 @@ fs::path next_temporary(const fs::path& path) {
   return folder_of(path) / fmt::format(".{}.unfinished-{}-{}", path.filename().string(), ::getpid(), count++);
 }
 
-// Renaming over a device or a folder would destroy it or fail late.
+// Throws for a device or a folder: renaming over it would destroy it, or fail late.
 void check_replaceable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -53,7 +53,8 @@ void check_replaceable(const fs::path& path) {
     throw UserError(fmt::format("cannot write '{}': it is not a regular file; name another", path.string()));
 }
 
-// A rename is on the disk only after its folder is. Some file systems cannot sync folders and say EINVAL.
+// A rename is on the disk only after its folder is synced. Some file systems cannot sync folders, and return
+// EINVAL.
 void sync_folder(const fs::path& path) {
   const FileDescriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_there() || (::fsync(folder.number()) != 0 && errno != EINVAL))
@@ -63,7 +64,8 @@ void sync_folder(const fs::path& path) {
 }  // namespace
 
 InputFile::InputFile(fs::path path) : path_(std::move(path)) {
-  // Without O_NONBLOCK opening a named pipe would wait for its writer; for regular files it changes nothing.
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer. For regular files it makes no
+  // difference.
   file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file_.is_there()) throw_read_error(path_, errno);
   struct stat status {};

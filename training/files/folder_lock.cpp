@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t longest_name = 300;
 
-// What its holder wrote into the file, who may be about to.
+// Returns the name that the holder wrote to the file; empty if it has not written it yet.
 std::string holder_of(const FileDescriptor& file) {
   std::string name(longest_name, '\0');
   const ssize_t count = ::pread(file.number(), name.data(), name.size(), 0);
@@ -60,7 +60,7 @@ FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost
   write_all(file_, std::as_bytes(std::span(name)), path_);
 }
 
-// Whether nobody else holds the file.
+// Returns true if no other process holds the lock.
 bool FolderLock::try_lock() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file_.is_there()) throw_create_error(path_, errno);
@@ -79,7 +79,7 @@ void FolderLock::renew() {
   const bool is_there = ::fstat(file_.number(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
                         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
   if (is_there) return;
-  std::error_code ignored;  // where the folder cannot be made, the lock cannot, and says why
+  std::error_code ignored;  // if it cannot be created, the lock fails too and reports the reason
   fs::create_directories(path_.parent_path(), ignored);
   *this = FolderLock(path_.parent_path());
 }

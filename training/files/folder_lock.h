@@ -9,27 +9,28 @@
 
 namespace plexaura {
 
-// How a process is named to others: "process 4711 on node3".
+// Returns the name of this process in errors: "process 4711 on node3".
 std::string this_process();
 
-// Whether a process holds a lock on the file. Those who ask at the same time do not take each other for one.
+// True if a process holds a lock on the file. Several processes may ask at the same time without disturbing
+// each other.
 bool is_locked(const std::filesystem::path& file);
 
-// The right to write into a folder: one holder at a time, in this process or another one, on this machine or
-// another one that shares the folder. It ends with the object, or with the process however that ends: the
-// system sees to it, and the file ".lock" that stays in the folder is no sign of a holder. Throws UserError
-// that names the folder and the holder where there is one, and where the file cannot be made or locked.
+// The right to write to a folder. It has one holder at a time, in this process or another one, on this
+// machine or another one that shares the folder. It ends with the object, or with the process, however that
+// ends: the system releases the lock. The file ".lock" stays in the folder and does not mean that there is a
+// holder. Throws UserError that names the folder and the holder if there is one, and if the file cannot be
+// created or locked.
 class FolderLock {
  public:
   static constexpr std::string_view file_name = ".lock";
 
-  // From those of `lost`, processes that are given up but may live, the folder is taken: their own locks fail to
-  // renew() then.
+  // `lost`: names of processes that were given up but may still live. The lock is taken from these; their own
+  // renew() fails then.
   explicit FolderLock(const std::filesystem::path& folder, std::span<const std::string> lost = {});
 
-  // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since:
-  // makes the folder then.
-  // Throws as the constructor does.
+  // Takes the lock again if its file, or the whole folder, was removed, so that other processes may have
+  // taken it since. Creates the folder if needed. Throws as the constructor does.
   void renew();
 
  private:

@@ -20,7 +20,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A process that died, or a full disk, may have left the beginning of a line: the bytes before it.
+// Returns the number of bytes up to the end of the last complete line: a process that died, or a full disk,
+// may have left the beginning of a line.
 off_t end_of_lines(const FileDescriptor& file, off_t size) {
   std::array<char, 4096> piece{};
   while (size > 0) {
@@ -34,7 +35,8 @@ off_t end_of_lines(const FileDescriptor& file, off_t size) {
   return 0;
 }
 
-// A whole line that lacks its end, or one that is not ours, gets an end.
+// Removes the beginning of an unfinished line. Adds a line break after a complete line without one, and after
+// text that is no line of ours.
 void end_last_line(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -54,7 +56,7 @@ bool is_removed(const FileDescriptor& file) {
   return ::fstat(file.number(), &status) == 0 && status.st_nlink == 0;
 }
 
-// What is not known is written as null.
+// Unknown values are written as null.
 void add_exchange(const ExchangeRecord& record, std::vector<JsonField>& fields) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   fields.push_back({"exchange_bytes", record.bytes});
@@ -87,7 +89,8 @@ void JsonLog::open() {
   end_last_line(file_, path_);
 }
 
-// A device may have several writers, and a file system may have no locks.
+// Does not lock a device, which may have several writers. Continues without a lock if the file system has
+// none.
 void JsonLog::lock() {
   struct stat status {};
   if (::fstat(file_.number(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -103,7 +106,7 @@ void JsonLog::write(std::span<const JsonField> fields) {
   for (const JsonField& field : fields)
     std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
   if (is_removed(file_)) open();
-  // Bytes that are no UTF-8 (a file name, say) become the replacement character.
+  // Bytes that are not UTF-8, for example in a file name, become the replacement character.
   const std::string text = line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
   write_all(file_, std::as_bytes(std::span(text)), path_);
 }

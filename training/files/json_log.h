@@ -12,20 +12,22 @@
 
 namespace plexaura {
 
-// One field of a line. Numbers that are infinite or not a number are written as null: JSON has no other.
+// One field of a line. Infinite numbers and NaN are written as null, because JSON cannot represent them.
 struct JsonField {
   std::string name;
   std::variant<bool, std::int64_t, double, std::string> value;
 };
 
-// A log of JSON lines: one object a line, fields in the order given. A file that exists is continued (after a
-// line break, where a killed process left half a line), and one that is removed in between is made anew. Each
-// line is handed to the system whole before the call returns, so a reader that follows the file sees whole lines.
-// Throws UserError where the file cannot be opened, the disk is full or another run writes the same file, DeviceError with
-// the file's name where the disk fails. One thread at a time.
+// A log of JSON lines: one object in each line, with its fields in the given order. An existing file is
+// continued; if a killed process has left an unfinished line, it is removed first. If the file is removed
+// during the run, it is created again. Each line is passed to the system completely before the call returns,
+// so a reader that follows the file sees complete lines. Throws UserError if the file cannot be opened, the
+// disk is full or another run writes to the file, and DeviceError with the file's name if the disk fails. One
+// thread at a time may use it.
 class JsonLog {
  public:
-  // Alone: no other log may write the file while this one lives. Heir: of a process that was lost, and may live.
+  // alone: no other log may write to the file while this one lives. heir: the former writer was lost, but may
+  // still live.
   enum class Owner : std::uint8_t { alone, heir };
 
   explicit JsonLog(std::filesystem::path path, Owner owner = Owner::alone);

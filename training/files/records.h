@@ -12,18 +12,18 @@
 
 namespace plexaura {
 
-// What a metric of the model came to, as a mean over samples of all ranks.
+// The value of a metric of the model, as a mean over samples of all ranks.
 struct MetricValue {
   std::string name;
   double value = 0;
   bool operator==(const MetricValue&) const = default;
 };
 
-// The value of the metric of this name. UserError that names the nearest for one that the model does not
-// report.
+// Returns the value of the metric with this name. Throws UserError that suggests a similar name if the model
+// does not report it.
 double value_of(std::string_view name, std::span<const MetricValue> metrics);
 
-// What a training step reports, over all ranks.
+// The results of a training step over all ranks.
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
@@ -31,18 +31,18 @@ struct StepRecord {
   std::vector<MetricValue> metrics = {};
   double images_per_second = 0;
   double learning_rate = 0;
-  std::int64_t step_in_epoch = 0;  // from 1; for people, and not in the log
+  std::int64_t step_in_epoch = 0;  // from 1; for display only, not in the log
 };
 
-// What an epoch reports, over all ranks. What was validated is not a number where nothing was.
+// The results of an epoch over all ranks. Validation results are NaN if nothing was validated.
 struct EpochRecord {
   std::int64_t epoch = 0;
   double train_loss = 0;
   double val_loss = 0;
   std::vector<MetricValue> val_metrics = {};
   double seconds = 0;
-  std::optional<ExchangeRecord> exchange = {};  // of this rank alone
-  // None for one rank, and where a device computes while the host waits.
+  std::optional<ExchangeRecord> exchange = {};  // of this rank only
+  // Empty with one rank, and if a device computes while the host waits.
   std::optional<RankWaits> waits = {};
 };
 

@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "the format is little-endian and is read as it lies");
 
-constexpr std::uint64_t length_bytes = 8;  // of the number in front of the header: its length
+constexpr std::uint64_t length_bytes = 8;  // size of the header's length, which precedes the header
 constexpr std::uint64_t longest_header = 100'000'000;
 const std::string checksum_key = "checksum.fnv1a64";
 
@@ -29,10 +29,10 @@ struct OpenedFile {
   std::uint64_t data_start = 0;
 };
 
-// PyTorch's own files are zip archives, and pickles before version 1.6.
+// PyTorch's own files are zip archives, or pickles before version 1.6.
 bool is_pytorch_file(std::uint64_t first_bytes) {
   constexpr std::uint64_t zip = 0x04034b50;  // "PK", 3, 4
-  constexpr std::uint64_t pickle = 0x80;     // and the protocol's number, from 2 to 5
+  constexpr std::uint64_t pickle = 0x80;     // followed by the protocol's number, from 2 to 5
   const std::uint64_t protocol = first_bytes >> 8 & 0xff;
   return (first_bytes & 0xffffffff) == zip ||
          ((first_bytes & 0xff) == pickle && protocol >= 2 && protocol <= 5);
@@ -80,8 +80,8 @@ OpenedFile open_checked(const std::filesystem::path& path) {
 
 std::string checksum_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// Files of other writers have none. A program that changes tensors and keeps the metadata makes it wrong,
-// too.
+// Files of other programs have no checksum. A program that changes tensors but keeps the metadata makes the
+// checksum wrong.
 void check_sum(const SafeTensorsTable& table, std::uint64_t hash, const std::filesystem::path& path) {
   const auto written = table.metadata.find(checksum_key);
   if (written != table.metadata.end() && written->second != checksum_text(hash))
@@ -91,7 +91,7 @@ void check_sum(const SafeTensorsTable& table, std::uint64_t hash, const std::fil
                     path.string(), checksum_key));
 }
 
-// A bool in memory is 0 or 1; any other byte would be undefined behaviour wherever it is read.
+// Throws for a byte other than 0 and 1, because reading it as a bool would be undefined behaviour.
 void check_booleans(const Tensor& tensor, const std::string& name, const std::filesystem::path& path) {
   const std::span bytes(tensor.data(), tensor.dtype() == DType::boolean ? tensor.bytes() : 0);
   if (std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; }))
@@ -99,7 +99,8 @@ void check_booleans(const Tensor& tensor, const std::string& name, const std::fi
         fmt::format("'{}': tensor '{}' is BOOL and holds a byte other than 0 and 1", path.string(), name));
 }
 
-// The entries by falling element size, so that every tensor starts at a multiple of its own.
+// Returns the indices of the tensors by decreasing element size, so that each tensor starts at a multiple of
+// its element size.
 std::vector<std::size_t> order_of_data(const SafeTensors& contents) {
   std::vector<std::size_t> order(contents.tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -11,44 +11,45 @@
 
 namespace plexaura {
 
-// The functions below may be called by several threads at once, for one path where none of them writes it.
+// The functions below may be called by several threads at the same time, for one path only if none of them
+// writes it.
 
 using Metadata = std::map<std::string, std::string>;  // free text by key
 
-// The contents of a file in the safetensors format: named tensors, in the order of its header, and free text
-// by key. The eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL there.
+// The contents of a file in the safetensors format: named tensors, in the order of its header, and texts by
+// key. In a file, the eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL.
 struct SafeTensors {
   std::vector<std::pair<std::string, Tensor>> tensors;
   Metadata metadata;
 };
 
-// What the header alone tells.
+// The contents of the header alone.
 struct SafeTensorsHeader {
   std::vector<std::pair<std::string, TensorType>> types;
   Metadata metadata;
 };
 
-// Both throw UserError that names the file (and the tensor) for anything that is not a well-formed file:
-// nothing of it is believed before it is checked, and no more memory is taken than the file has bytes. Where
-// the file has the checksum of write_safetensors, read_safetensors compares it with the data; neither shows
-// it in the metadata.
+// Both throw UserError that names the file (and the tensor) for anything but a well-formed file. They check
+// everything before they use it, and allocate no more memory than the file has bytes. If the file contains
+// the checksum of write_safetensors(), read_safetensors() compares it with the data. The metadata that they
+// return does not contain it.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 
-// Only the tensors that are wanted, by their names. Without `verifies` the others are not read, and nothing is compared with
-// the checksum.
+// Reads only the tensors for whose names `wanted` returns true. Without `verifies`, other tensors are not
+// read, and the checksum is not compared.
 SafeTensors read_safetensors(const std::filesystem::path& path,
                              const std::function<bool(const std::string&)>& wanted, bool verifies = true);
 
-// The sum that write_safetensors() puts into the metadata: sixteen digits, the FNV-1a hash of the tensors'
-// bytes in their order.
+// Returns the checksum that write_safetensors() adds to the metadata: the FNV-1a hash of the tensors' bytes,
+// in their order, as sixteen digits.
 std::string checksum_of(const SafeTensors& contents);
 
-// Writes atomically (see AtomicFile, also for the errors). The same contents give the same bytes: neither
-// time nor path is written. Tensors keep their order in the header; their data lie by falling element size,
-// so that each is aligned. The text "checksum.fnv1a64" is added to the metadata; it is returned. Throws
-// UserError for a name given twice, the name
-// "__metadata__" or text that is not UTF-8.
+// Writes a file atomically (see AtomicFile, also for the errors). The same contents give the same bytes: no
+// time and no path is written. Tensors keep their order in the header; their data are ordered by decreasing
+// element size, so that each is aligned. The metadata gets the text "checksum.fnv1a64", which is returned.
+// Throws UserError for a name that is given twice, for the name "__metadata__", and for text that is not
+// UTF-8.
 std::string write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);
 
 }  // namespace plexaura

@@ -32,14 +32,14 @@ std::string_view name_in_file(DType dtype) {
   return std::ranges::find(dtype_names, dtype, &std::pair<DType, std::string_view>::first)->second;
 }
 
-// Foreign text in an error is not shown at any length.
+// Limits how much text of a user's file an error shows.
 constexpr std::size_t longest_shown = 200;
 
 std::string shown_json(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, longest_shown);
 }
 
-// What is being read, for errors: the file and, once known, the tensor.
+// The place in errors: the file and, once known, the tensor.
 class HeaderPlace {
  public:
   explicit HeaderPlace(const std::filesystem::path& path) : text_(fmt::format("'{}'", path.string())) {}
@@ -59,8 +59,8 @@ class HeaderPlace {
   std::string text_;
 };
 
-// Watches the parser: nothing deeper than the format allows, and no key twice in one object. Keeps the order
-// of the outermost keys, which the parsed object forgets.
+// Checks during parsing that nothing is nested deeper than the format allows, and that no object contains a
+// key twice. Stores the order of the outermost keys, which the parsed object loses.
 class KeyWatch {
  public:
   explicit KeyWatch(const HeaderPlace& place) : place_(place) {}
@@ -81,13 +81,13 @@ class KeyWatch {
   }
 
   const HeaderPlace& place_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::vector<std::set<std::string>> keys_;  // of the objects that are not closed yet
   std::vector<std::string> outermost_;
 };
 
 Json parse_json(std::string_view text, KeyWatch& watch, const HeaderPlace& place) {
   if (!text.starts_with('{')) place.fail("the header does not begin with '{'");
-  // The parser takes it for the end of the text.
+  // The parser would treat a zero byte as the end of the text.
   if (text.find('\0') != std::string_view::npos) place.fail("the header holds a zero byte");
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watch));
@@ -205,7 +205,7 @@ SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t d
 }
 
 std::string format_safetensors_header(const SafeTensorsTable& table, const std::filesystem::path& path) {
-  // Appended to the list of members: inserting into an ordered object walks over all of it each time.
+  // Appends to the list of members, because each insertion into an ordered object searches all of it.
   std::set<std::string_view> names{metadata_key};
   OrderedJson::object_t members;
   if (!table.metadata.empty()) members.emplace_back(std::string(metadata_key), OrderedJson(table.metadata));

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// The text before the data of a safetensors file, as a table. For safetensors.cpp and its tests.
+// The header of a safetensors file as a table. For safetensors.cpp and its tests.
 struct SafeTensorsTable {
   struct Entry {
     std::string name;
@@ -23,13 +23,13 @@ struct SafeTensorsTable {
   std::map<std::string, std::string> metadata;
 };
 
-// The table that `text` describes, fully checked against the `data_bytes` that follow it: types and byte
+// Returns the table in `text`, checked completely against the `data_bytes` that follow it: types and byte
 // ranges agree, and the ranges cover the data without overlap or gap. Throws UserError that names `path` and
 // the tensor.
 SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                           const std::filesystem::path& path);
 
-// The text of a table, padded with spaces to a multiple of 8 bytes.
+// Returns the text of a table, padded with spaces to a multiple of 8 bytes.
 std::string format_safetensors_header(const SafeTensorsTable& table, const std::filesystem::path& path);
 
 }  // namespace plexaura

@@ -8,22 +8,23 @@
 
 namespace plexaura {
 
-// A limit of the process or of the machine on open files, which the user can raise. It says nothing against a file.
+// A limit of the process or the machine on open files, which the user can raise. It is no fault of the file.
 class LimitReached : public UserError {
   using UserError::UserError;
 };
 
-// Of what a file system has too little, in words, and what its user can do: "no inodes left", "remove files there".
+// A shortage of a file system, and what the user can do about it: "no inodes left", "remove files there".
 struct Shortage {
   std::string reason;
   std::string remedy;
 };
 
-// What was missing when `path` could not be created; nothing where `error` (an errno) has another cause. The system has
-// one error for space and for inodes.
+// Returns what was missing when `path` could not be created; nothing if `error` (an errno) has another cause.
+// The system has one error for a lack of space and of inodes.
 std::optional<Shortage> shortage_at(const std::filesystem::path& path, int error);
 
-// What mends an error (an errno) that no other file or folder would mend: of a limit on open files. Empty for any other error.
+// Returns what to do if `error` (an errno) is a limit on open files, which another file or folder would not
+// help against. Empty for any other error.
 std::string remedy_of_limit(int error);
 
 }  // namespace plexaura

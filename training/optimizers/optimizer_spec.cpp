@@ -23,14 +23,14 @@ using Kind = OptimizerSpec::Kind;
 bool has_momentum(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
 bool scales_each_parameter(Kind kind) { return kind == Kind::lars || kind == Kind::lamb; }
 
-// 1 where a part of the ratio is 0.
+// Returns 1 if numerator or denominator is 0.
 Node ratio_or_one(const Node& numerator, const Node& denominator) {
   const Node has_meaning = gt(minimum(numerator, denominator), 0);
   return where(has_meaning, numerator, 1) / where(has_meaning, denominator, 1);
 }
 
-// The elements are divided by the sum of their sizes before they are squared: squares of float32 numbers below 1e-23
-// are 0, and those above 1e19 infinite.
+// Divides the elements by the sum of their magnitudes before it squares them: squares of float32 numbers
+// below 1e-23 are 0, and those above 1e19 infinite.
 Node norm(const Node& vector) {
   const Node size = sum(abs(vector));
   const Node scale = where(gt(size, 0), size, 1);
@@ -52,8 +52,8 @@ class UpdateBuilder {
     divisor_ = divisor_ ? divisor_ * scaling(ScalingSlot::scale) : scaling(ScalingSlot::scale);
   }
 
-  // Gradients whose norm is too long are divided by what it is longer than max_gradient_norm, and a step whose norm is
-  // not finite is skipped where the loss has a LossScale.
+  // If the norm of the gradients exceeds max_gradient_norm, sets the divisor to their ratio. With a
+  // LossScale, a step whose norm is not finite is skipped.
   void look_at_norm(std::span<const Bucket> buckets) {
     Node squares;
     for (const Bucket& bucket : buckets) {
@@ -76,7 +76,7 @@ class UpdateBuilder {
         step(entry, bucket.dtype);
   }
 
-  // Neighbours that are updated alike, at once.
+  // Updates consecutive buffers with the same rule in one node.
   void update_buffers(const std::set<std::string>& replaced) {
     Bucket alike{placement_.count(ParameterRole::trainable), 0, types_.values};
     bool are_replaced = false;
@@ -92,8 +92,8 @@ class UpdateBuilder {
     update_buffers(alike, are_replaced);
   }
 
-  // A number times 0 is 0, or NaN where it is not finite; a maximum could pass over a NaN. With a LossScale gradients that
-  // are not finite are no failure: the step is skipped.
+  // A number times 0 is 0, or NaN if it is not finite; a maximum might ignore a NaN. With a LossScale,
+  // gradients that are not finite are no failure: the step is skipped.
   void guard(std::span<const Bucket> buckets) {
     Node zero = reshape(tail(TailSlot::loss) * 0, {});
     for (const Bucket& bucket : buckets)
@@ -105,7 +105,7 @@ class UpdateBuilder {
     graph_.update(failed, where(is_good_, failed, 1));
   }
 
-  // What a good or a skipped step leaves of the LossScale.
+  // Updates the LossScale after a good or a skipped step.
   void adapt_loss_scale() {
     const Node scale = scaling(ScalingSlot::scale);
     const Node steps = where(is_good_, scaling(ScalingSlot::good_steps) + 1, 0);
@@ -146,13 +146,13 @@ class UpdateBuilder {
     graph_.update(scaling_.at(static_cast<std::size_t>(slot)), reshape(next, {1}));
   }
 
-  // 1, or 0 for a step that is skipped.
+  // Returns 1, or 0 for a step that is skipped.
   Node goodness() const { return cast(is_good_, dtype_); }
   Node or_old(const Node& old, const Node& next) const {
     return is_good_ ? where(is_good_, next, old) : next;
   }
 
-  // The number of this update, those that were skipped left out.
+  // Returns the number of this update, not counting skipped ones.
   Node update_number(DType dtype) {
     const Node step = graph_.step_scalar(StepScalar::step, dtype);
     return scaling_.empty() ? step : step - cast(scaling(ScalingSlot::skipped_steps), dtype);
@@ -228,7 +228,7 @@ class UpdateBuilder {
         is_good_ ? goodness() : Node());
   }
 
-  // What the moments are divided by, since they start as zeros.
+  // Returns the divisor of a moment that corrects its start at zero.
   Node bias_correction(double beta) { return as_value(1 - pow(beta, update_number(DType::float64))); }
 
   void lamb(const Bucket& part) {
@@ -252,10 +252,10 @@ class UpdateBuilder {
   const OptimizerSpec& optimizer_;
   const Placement& placement_;
   const ArenaTypes& types_;
-  DType dtype_;                     // of the values: what steps are computed in
-  Node divisor_;                    // of the gradients; empty: none
-  std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, where there is one
-  Node is_good_ = {};               // whether the step is not skipped; empty: none ever is
+  DType dtype_;                     // of the values; steps are computed in it
+  Node divisor_;                    // of the gradients; empty: they are not divided
+  std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, if there is one
+  Node is_good_ = {};               // true if the step is not skipped; empty: no step is ever skipped
 };
 
 void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {

@@ -11,15 +11,15 @@
 
 namespace plexaura {
 
-// How gradients become weights. The formulas are those of core/ops/optimizer_steps.h. A value; the functions below
-// keep nothing of a call.
+// How gradients change weights. The formulas are those of core/ops/optimizer_steps.h. A value; the functions
+// below have no state.
 struct OptimizerSpec {
-  // For large batches, lars and lamb scale the step of each parameter to its length (Euclidean norm) ‖w‖: You, Gitman
-  // and Ginsburg, arXiv:1708.03888, and You et al., arXiv:1904.00962.
+  // For large batches, lars and lamb scale the step of each parameter to its length (Euclidean norm) ‖w‖:
+  // You, Gitman and Ginsburg, arXiv:1708.03888, and You et al., arXiv:1904.00962.
   // lars: as sgd, along (g + weight_decay * w) * trust_coefficient * ‖w‖ / (‖g‖ + weight_decay * ‖w‖).
   // lamb: along u * ‖w‖ / ‖u‖, where u is the step of adamw at a learning rate of 1.
-  // A ratio whose numerator or denominator is 0 counts as 1. Parameters of one axis, as biases and the scales of
-  // normalisation, make the step of sgd and adam, without weight decay.
+  // If the numerator or denominator of a ratio is 0, the ratio counts as 1. Parameters with one axis, such as
+  // biases and the scales of normalisation, make the step of sgd and adam, without weight decay.
   enum class Kind : std::uint8_t { sgd, adam, adamw, lars, lamb };
   using enum Kind;  // OptimizerSpec::adam
   Kind kind = Kind::sgd;
@@ -28,37 +28,38 @@ struct OptimizerSpec {
   double beta1 = 0.9;     // adam, adamw, lamb
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0;           // of all trainables, but see lars and lamb
+  double weight_decay = 0;           // of all trainables; for lars and lamb see above
   double trust_coefficient = 0.001;  // lars
-  // Where the gradients of all trainables, seen as one vector, are longer than this, they are scaled down to this
-  // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does it; 0: never.
+  // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
+  // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does; 0: never.
   double max_gradient_norm = 0;
-  // Gradients come multiplied by the step's loss scale, which is divided out before anything else.
+  // Gradients are multiplied by the step's loss scale, and the update divides by it before anything else.
   bool scaled_loss = false;
 };
 
-// "sgd", "adam", "adamw", "lars" or "lamb".
+// Returns "sgd", "adam", "adamw", "lars" or "lamb".
 std::string_view optimizer_name(const OptimizerSpec& optimizer);
 
-// State arenas that the optimizer needs: 0, 1 or 2.
+// Returns the number of state arenas that the optimizer needs: 0, 1 or 2.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {
   std::set<std::string> replaced = {};  // see replaced_buffers()
-  // Where the loss or a gradient is not finite, nothing changes, and TailSlot::failed is set; with a LossScale the step is
-  // skipped.
+  // If the loss or a gradient is not finite, nothing changes, and TailSlot::failed is set. With a LossScale
+  // the step is skipped instead.
   bool is_guarded = false;
 };
 
-// The update program's graph: one node of the optimizer per bucket, or the nodes of lars and lamb per parameter, in
-// place on the arena slices, behind the norm of all gradients where that is limited, and for the last bucket the buffers:
-// a replaced one takes the sum of its next values, each other one adds what the sum brings it.
-// Throws UserError that names a number that makes no update.
+// Builds the graph of the update program, in place on the arena slices. It has one node of the optimizer for
+// each bucket, or the nodes of lars and lamb for each parameter, after the norm of all gradients if that is
+// limited. For the last bucket it updates the buffers: a replaced buffer gets the sum of the ranks' next
+// values, and the sum of the ranks' changes is added to each other buffer. Throws UserError that names an
+// option with an invalid value.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 
-// The same of one bucket by itself. The norm of all gradients is not limited, the loss has no LossScale, and nothing is
-// guarded.
+// Builds the update of one bucket alone. The norm of all gradients is not limited, the loss has no LossScale,
+// and nothing is guarded.
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                          const Bucket& bucket, const std::set<std::string>& replaced = {});
 

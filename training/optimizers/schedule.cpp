@@ -50,7 +50,7 @@ void check(const OneCycle& decay, const Schedule::Options& options) {
                  "0 with one-cycle, which warms up by itself");
 }
 
-// From `from` at share 0 to `to` at share 1 along half a cosine.
+// Returns a value on half a cosine from `from` at share 0 to `to` at share 1.
 double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * std::clamp(share, 0.0, 1.0))) / 2;
 }

@@ -14,16 +14,16 @@ struct StepDecay {
   double gamma = 0.1;
 };
 
-// floor + (peak − floor) · (1 + cos(π · t)) / 2, where t runs from 0 at the end of the warm-up to 1 at step
-// `steps`, and stays there (Loshchilov and Hutter 2017, one period).
+// floor + (peak − floor) · (1 + cos(π · t)) / 2, where t goes from 0 at the end of the warm-up to 1 at step
+// `steps`, and stays 1 after that (Loshchilov and Hutter 2017, one period).
 struct CosineDecay {
-  std::int64_t steps = 1;  // of the whole run, warm-up included
+  std::int64_t steps = 1;  // of the whole run, including warm-up
   double floor = 0;        // the rate at the end
 };
 
-// Up along half a cosine from peak / start_divisor, at step 0, to the peak, at step rising · steps − 1, and
-// down along half a cosine to peak / (start_divisor · end_divisor), at the last step (Smith and Topin 2018,
-// in the form with cosines that is in common use). It is its own warm-up: with it, `warmup_steps` is 0.
+// Rises along half a cosine from peak / start_divisor, at step 0, to the peak, at step rising · steps − 1,
+// and falls along half a cosine to peak / (start_divisor · end_divisor), at the last step (Smith and Topin
+// 2018, in the commonly used form with cosines). It contains its own warm-up, so `warmup_steps` must be 0.
 struct OneCycle {
   std::int64_t steps = 1;  // of the whole run
   double rising = 0.3;     // share of the steps, from 0 to 1
@@ -31,23 +31,24 @@ struct OneCycle {
   double end_divisor = 1e4;
 };
 
-// How fast to learn at each step: a pure function of the step's number, so that a resumed run needs nothing
-// but that. Where a Trainer goes on with other steps in an epoch, it is the number that the same place would have had
-// with these from the beginning. Steps count from 0. During the first `warmup_steps` (w) the decay's rate is multiplied by (step +
-// 1) / w: the warm-up climbs linearly and reaches the full rate with its last step.
+// The learning rate of each step: a pure function of the step's number, so that a resumed run needs nothing
+// else. If a Trainer continues with another number of steps in an epoch, it passes the number that the same
+// place would have had with that number from the beginning. Steps count from 0. During the first
+// `warmup_steps` (w) the decay's rate is multiplied by (step + 1) / w: the warm-up rises linearly and reaches
+// the full rate with its last step.
 class Schedule {
  public:
   using Decay = std::variant<ConstantRate, StepDecay, CosineDecay, OneCycle>;
 
   struct Options {
-    double peak = 0.01;  // the learning rate when nothing reduces it; > 0
+    double peak = 0.01;  // the learning rate without any reduction; > 0
     std::int64_t warmup_steps = 0;
     Decay decay = ConstantRate{};
   };
 
   // Throws UserError that names the option for a value outside its range.
   explicit Schedule(Options options);
-  // A rate that stays as it is: `.learning_rate = 0.01`.
+  // A constant rate: `.learning_rate = 0.01`.
   Schedule(double rate) : Schedule(Options{.peak = rate}) {}
 
   const Options& options() const { return options_; }

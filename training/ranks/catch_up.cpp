@@ -26,7 +26,8 @@ std::vector<RunPlace> gather_places(Collective& ranks, const RunPlace& mine) {
   return places;
 }
 
-// A rank that has not validated an epoch yet needs all others to do so; one that has met the others has their sums.
+// Orders ranks by progress. At the end of an epoch, a rank that has not validated it yet needs all other
+// ranks to do so. A rank that has met the others already has their sums.
 bool is_behind(const RunPlace& a, const RunPlace& b) {
   return std::tuple(a.step, a.epoch_ended, !a.is_to_meet) < std::tuple(b.step, b.epoch_ended, !b.is_to_meet);
 }
@@ -57,7 +58,7 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
     return made;
   });
   for (std::vector<std::byte>& copy : copies) ranks.broadcast(copy.data(), copy.size(), root, what);
-  ranks.gather_all("", what);  // a rank whose copy is not whole keeps what it has, and so do all
+  ranks.gather_all("", what);  // if a rank has no complete copy, all ranks keep the weights that they have
   if (ranks.rank() == root) return;
   for (std::size_t i = 0; i < arenas.size(); ++i)
     copy_to_device(store.backend(), arenas[i].address, copies[i].data(), copies[i].size());
@@ -65,7 +66,7 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
   store.raise_version();
 }
 
-// Then nobody can tell the weights.
+// Without a rank that has trained, no rank has the weights.
 void check_anybody_trained(Collective& ranks, const RunPlace& ahead) {
   if (ahead.step != RunPlace::nowhere) return;
   const DeviceError error(

@@ -7,26 +7,28 @@
 
 namespace plexaura {
 
-// Where a rank stands in its run.
+// The progress of a rank in its run.
 struct RunPlace {
   static constexpr std::int64_t nowhere = -1;
-  std::int64_t step = 0;        // updates done; nowhere: a spare, which has neither weights nor state yet
-  std::int64_t first_step = 0;  // that was done before this run
+  std::int64_t step = 0;        // updates made; nowhere: a spare, which has neither weights nor state yet
+  std::int64_t first_step = 0;  // updates made before this run
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   double epoch_loss = 0;
   double epoch_samples = 0;
-  bool epoch_ended = false;  // and is to be validated
-  bool is_to_meet = false;   // its steps were dealt out, and were not summed up yet
+  bool epoch_ended = false;  // the epoch has ended and is not validated yet
+  bool is_to_meet = false;   // a dealer gave this rank its steps, and they were not summed yet
   bool saved = false;
-  bool keeps_own = false;  // weights and state, for it trains for itself
+  bool keeps_own = false;  // each rank keeps its own weights and state, because it trains by itself
 };
 
-// When ranks die, those that are left may stand behind different steps. They all go on from the lowest of those
-// that are ahead: the others take its weights, buffers and optimizer's state. With `unlike` weights may differ behind
-// one step, too, and are taken always. Where all keep their own, nobody takes any: a rank that is behind leaves its part
-// of that step out. Returns its place, in which keeps_own is that of all. DeviceError on all ranks where all of them are
-// nowhere. Collective. The store is placed alike on all ranks; it changes only where all of it has come.
+// Collective. Makes ranks that are left after deaths continue from the same step. They may have made
+// different numbers of steps: those with fewer get the weights, buffers and optimizer's state of the lowest
+// rank among those with most. With `unlike`, weights may differ after the same step too, and are always sent.
+// If all ranks keep their own weights, none are sent, and a rank with fewer steps leaves out its part of the
+// missing one. Returns the common place, in which keeps_own is true if it is true on all ranks. Throws
+// DeviceError on all ranks if all of them are `nowhere`. The store has the same placement on all ranks; it
+// changes only after all of the data has arrived.
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -20,7 +20,8 @@ bool is_done(const std::future<void>& work) {
   return work.wait_for(pause) == std::future_status::ready;
 }
 
-// Until nobody is at work any more. The calls are many and tell nothing, so they stand in no list of events.
+// Repeats a small sum until no rank works any more. These calls are frequent and uninteresting, so they are
+// not recorded as events.
 void beat(Collective& ranks, std::string_view what, const std::future<void>& work,
           const WorkProgress* progress) {
   const EventSilence silence;
@@ -31,8 +32,8 @@ void beat(Collective& ranks, std::string_view what, const std::future<void>& wor
   }
 }
 
-// Beats on a thread of its own. Where there is no thread to be had, end() beats: then the others wait no longer for the
-// work than for anything else.
+// Calls beat() on a thread. If no thread can be started, end() calls it: then the other ranks wait for the
+// work only as long as for any other call.
 class Beats {
  public:
   Beats(Collective& ranks, std::string_view what, const WorkProgress* progress)
@@ -45,7 +46,7 @@ class Beats {
   Beats(const Beats&) = delete;
   Beats& operator=(const Beats&) = delete;
 
-  // When the work has ended: waits for that of the others. Throws what has ended a call.
+  // Called when the work has ended: waits for the work of the other ranks. Rethrows an error of a call.
   void end() {
     const EventSpan span(EventKind::wait, what_);
     work_.set_value();
@@ -117,7 +118,7 @@ void on_some_ranks(Collective& ranks, bool works, std::string_view what, const s
   try {
     beats.end();
   } catch (...) {
-    // The work may have heard of the same loss: then the error of this thread may be the one that speaks.
+    // The work may have failed because of the same loss. Then its error may be the one that this rank prints.
     if (!speaks_itself) throw;
   }
   agree_on_error(ranks, failure, what);

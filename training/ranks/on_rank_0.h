@@ -8,14 +8,14 @@
 
 namespace plexaura {
 
-// How far work has come for which others wait. It may hang where it has made no progress for longer than its patience.
-// Any thread.
+// The progress of work for which other ranks wait. Work may hang if it has made no progress for longer than
+// its patience. Functions may be called from any thread.
 class WorkProgress {
  public:
   explicit WorkProgress(double patience_seconds);
 
   void made() noexcept;
-  // From now on the work waits for another rank, which shows progress of its own; until made().
+  // From now until made(), the work waits for another rank, which has its own WorkProgress.
   void await_others() noexcept;
   bool has_stalled() const noexcept;
 
@@ -24,15 +24,16 @@ class WorkProgress {
   std::atomic<double> last_;
 };
 
-// Work of some ranks, or of all, those that say so, for which the others wait: all leave as together() does. Those at
-// work tell the others so, with a pause of a quarter of a second between two calls, so that work may take longer than
-// ranks wait for each other. The work runs on the calling thread and must not call `ranks`: a thread of its own does so
-// meanwhile. With `progress`, a rank whose work has stalled says nothing until it goes on: after the deadline of
-// `ranks` it is taken for lost. Without, work that never ends keeps the others waiting for ever.
+// Collective. Runs `work` on the ranks that pass `works`; the other ranks wait. All leave as together() does.
+// Four times a second, each working rank shows the others that it works, so that work may take longer than
+// the deadline between ranks. The work runs on the calling thread and must not call `ranks`, which another
+// thread uses meanwhile. With `progress`, a rank whose work has stalled shows nothing until it makes progress
+// again: after the deadline of `ranks` it counts as lost. Without `progress`, work that never ends lets the
+// other ranks wait for ever.
 void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work,
                    const WorkProgress* progress = nullptr);
 
-// The same where rank 0 alone works.
+// The same for work of rank 0 only.
 void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work);
 
 }  // namespace plexaura

@@ -11,13 +11,13 @@ namespace {
 constexpr double least_seconds = 0.1;
 constexpr double least_share = 0.05;
 
-// From the shortest wait to the longest.
+// Sorts ranks from the shortest wait to the longest.
 std::vector<RankWaits::Rank> sorted(std::vector<RankWaits::Rank> ranks) {
   std::ranges::stable_sort(ranks, {}, &RankWaits::Rank::seconds);
   return ranks;
 }
 
-// In the order of `sorted`.
+// Returns the median of the sorted ranks from index `first` on.
 double median(const std::vector<RankWaits::Rank>& ranks, std::size_t first) {
   const std::size_t count = ranks.size() - first;
   return (ranks[first + (count - 1) / 2].seconds + ranks[first + count / 2].seconds) / 2;

@@ -7,30 +7,31 @@
 
 namespace plexaura {
 
-// How long each rank has waited in the steps of an epoch: in calls of all ranks, what it adds and copies there included, and
-// for a server.
+// How long each rank has waited during the steps of an epoch: in calls of all ranks, including their
+// additions and copies, and for a server.
 struct RankWaits {
   struct Rank {
-    int number = 0;  // as people call it
+    int number = 0;  // the rank's number in messages
     double seconds = 0;
   };
-  // The rank that the others wait for. It comes to each call last, and so it waits least.
+  // The rank for which the other ranks wait. It arrives last at each call, so it waits least.
   struct Straggler {
     int number = 0;
-    double seconds = 0;  // by which the others waited longer, as a median
+    double seconds = 0;  // median of how much longer the other ranks waited
   };
 
   double epoch_seconds = 0;
   std::vector<Rank> ranks = {};
-  bool meet_in_steps = true;  // else each makes steps without the others, and none of them waits for another
+  bool meet_in_steps = true;  // false: each rank makes steps without the others, and none waits for another
 
-  // Of the time of all ranks.
+  // Returns the share of all ranks' time that was spent waiting, from 0 to 1.
   double share() const;
-  // None where the others waited for less than 0.1 s, or 5 % of the epoch, and where ranks do not meet in steps.
+  // Returns nothing if the other ranks waited less than 0.1 s or 5 % of the epoch, or if ranks do not meet in
+  // steps.
   std::optional<Straggler> straggler() const;
 };
 
-// All ranks together.
+// Collective.
 RankWaits gather_waits(Collective& ranks, const RankWaits::Rank& mine, double epoch_seconds);
 
 }  // namespace plexaura

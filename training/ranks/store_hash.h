@@ -7,11 +7,11 @@
 
 namespace plexaura {
 
-// Of a tensor's bytes, behind what was hashed before it: see core/base/fnv.h.
+// Continues the hash `before` with the bytes of a tensor: see core/base/fnv.h.
 std::uint64_t hash_of(const Tensor& tensor, std::uint64_t before);
 
-// Of all parameters and buffers of a store, and of the state that training keeps for them: equal where the
-// values are, wherever they lie.
+// Return the hash of all parameters and buffers of a store, and of the state that training keeps for them.
+// The hash depends on the values and not on their placement.
 std::uint64_t weights_hash(const ParameterStore& store);
 std::uint64_t states_hash(const ParameterStore& store);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* what = "the state of the strategy";
 constexpr std::string_view shared_prefix = "shared.";
 
-constexpr std::string_view store_prefix = "store/";  // no part of a strategy is named so
+constexpr std::string_view store_prefix = "store/";  // no part of a strategy has a name with this prefix
 
 std::string prefix_of(int rank) { return fmt::format("rank{}.", rank); }
 std::string own_value_name(const std::string& name) { return fmt::format("{}value/{}", store_prefix, name); }
@@ -54,7 +54,7 @@ void check_state_names(const std::vector<StrategyState>& state) {
           part.name));
 }
 
-// A line for each tensor, "name dtype sizes...", and its bytes behind it.
+// Packs each tensor as a line, "name dtype sizes...", followed by its bytes.
 std::string packed_strategy(const SavedStrategy& state) {
   std::string packed;
   for (const auto& [name, value] : state) {
@@ -84,13 +84,13 @@ SavedStrategy unpack(const std::string& packed) {
   return state;
 }
 
-// Brings texts to rank 0 in pieces of about a second, between which all ranks meet: those that are not at work wait no
-// longer for the others than that.
+// Sends texts to rank 0 in pieces of about a second. All ranks meet after each piece, so that ranks that
+// neither send nor receive wait no longer than that.
 class BringPieces {
  public:
   explicit BringPieces(Collective& ranks) : ranks_(ranks) {}
 
-  // From one rank; `bytes` is known to all.
+  // Sends the text of rank `from`. All ranks know `bytes`.
   void bring(std::string& text, std::size_t bytes, int from) {
     for (std::size_t begin = 0; begin < bytes;) {
       const std::size_t piece = std::min(left_, bytes - begin);
@@ -103,7 +103,7 @@ class BringPieces {
   }
 
  private:
-  // As long as rank 0 says.
+  // All ranks meet. Rank 0 determines the size of the next piece.
   void meet() {
     const double now = seconds_now();
     std::uint64_t next = next_piece(now - began_);
@@ -113,15 +113,15 @@ class BringPieces {
   }
   std::size_t next_piece(double seconds) const {
     constexpr double least = 1 << 16;
-    constexpr double fastest_growth = 8;  // one piece tells little
+    constexpr double fastest_growth = 8;  // one measurement is not reliable
     const auto last = static_cast<double>(piece_);
     return static_cast<std::size_t>(
         std::clamp(last / std::max(seconds, 1e-9), least, std::max(fastest_growth * last, least)));
   }
 
   Collective& ranks_;
-  std::size_t piece_ = 1 << 20;  // bytes
-  std::size_t left_ = piece_;    // until all meet
+  std::size_t piece_ = 1 << 20;  // size of the current piece in bytes
+  std::size_t left_ = piece_;    // bytes until the ranks meet
   double began_ = seconds_now();
 };
 
@@ -131,7 +131,7 @@ std::vector<StrategyState> state_of_strategy(const KeptState* kept) {
   return kept != nullptr ? kept->state() : std::vector<StrategyState>();
 }
 
-// One rank after the other, to rank 0 alone.
+// Ranks send one after another, so that only rank 0 needs memory for all of it.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own_store) {
   const bool with_values = own_store != nullptr && weights_differ(ranks, *own_store);

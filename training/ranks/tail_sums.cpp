@@ -14,7 +14,7 @@ namespace {
 
 constexpr double most_of_deadline = 0.1;
 constexpr double most_steps = 1000;
-constexpr std::int64_t most_times = 10;  // as many steps, while the strategy exchanges
+constexpr std::int64_t most_times = 10;  // factor for the number of steps while the strategy exchanges
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool TailSums::is_due(bool is_busy) const {
 std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view what) {
   slots_.clear();
   for (const StepMetrics& mine : kept_) std::ranges::copy(tail_of(mine), std::back_inserter(slots_));
-  // Whole microseconds have the same sum on all ranks, in whatever order they are added.
+  // The sum of whole microseconds is the same on all ranks, in whatever order they are added.
   slots_.push_back(std::round(1e6 * (seconds_now() - begin_)));
   ranks_.sum(DType::float64, reinterpret_cast<std::byte*>(slots_.data()), std::ssize(slots_), what);
   sums_.clear();
@@ -46,7 +46,8 @@ std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view wh
   return sums_;
 }
 
-// `seconds`: that the steps took, on average over the ranks; with a validation between them, as the next sum comes sooner then.
+// `seconds`: the time of the steps, as a mean over the ranks. It includes a validation between them, after
+// which the next sum comes sooner.
 void TailSums::adapt(double seconds) {
   const double between = std::min(seconds_, most_of_deadline * ranks_.deadline_seconds());
   const double of_step = std::max(seconds / static_cast<double>(kept_.size()), 1e-9);

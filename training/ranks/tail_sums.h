@@ -12,25 +12,27 @@
 
 namespace plexaura {
 
-// Adds up the tails of steps over ranks that train for themselves, those of about a second at once: over a slow link each
-// sum takes longer than a step. What a rank tells in a tail, that it wants to stop or has failed, all hear behind the
-// same step.
+// Sums the tails of steps over ranks that train by themselves, for all steps of about a second in one call,
+// because over a slow link each sum takes longer than a step. All ranks get the information in a tail, that a
+// rank wants to stop or has failed, after the same step.
 class TailSums {
  public:
-  // `seconds`: of steps that are added up at once. Fewer where ranks would wait for a slow one for a large part of their
-  // deadline; 0: each step is. The ranks outlive this.
+  // `seconds`: duration of the steps that are summed in one call; 0: each step is summed alone. Fewer steps
+  // are summed if ranks would otherwise wait for a slow rank for a large part of their deadline. `ranks` must
+  // outlive this.
   TailSums(Collective& ranks, double seconds) : ranks_(ranks), seconds_(seconds) {}
 
-  // The tail of this rank's next step. `failure`: its own, or null. A rank that has failed still makes the steps up to the
-  // next sum, without data.
+  // Stores the tail of this rank's next step. `failure`: the error of this rank, or null. A rank that has
+  // failed still makes the steps up to the next sum, without data.
   void keep(const StepMetrics& mine, const std::exception_ptr& failure);
-  // Its own, of a step that is not added up yet; null: none.
+  // Returns this rank's error in a step that is not summed yet, or null.
   const std::exception_ptr& failure() const { return failure_; }
 
-  // The same on all ranks. `is_busy`: see WeightExchange::is_exchanging.
+  // Returns the same on all ranks. `is_busy`: see WeightExchange::is_exchanging.
   bool is_due(bool is_busy) const;
-  // Collective; there is one or more. Those of the steps kept since the last time, in their order, until the next call.
-  // Throws on all ranks where one has failed, and with `asks_all` asks each whether it has. `what` names the sum.
+  // Collective; at least one tail must be stored. Returns the sums of the steps since the last call, in their
+  // order, valid until the next call. Throws on all ranks if one has failed; with `asks_all`, asks each rank
+  // whether it has failed. `what` names the call in errors.
   std::span<const StepMetrics> add_up(bool asks_all, std::string_view what);
 
  private:
@@ -42,7 +44,7 @@ class TailSums {
   std::vector<StepMetrics> sums_;
   std::vector<double> slots_;  // scratch
   std::exception_ptr failure_;
-  std::int64_t steps_ = 1;  // until a sum is due; the same on all ranks
+  std::int64_t steps_ = 1;  // number of steps until a sum is due; the same on all ranks
   double begin_ = seconds_now();
 };
 

@@ -10,9 +10,9 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t longest = 100;  // so that the whole text fits: see EventFile::Bucket
+constexpr std::size_t longest = 100;  // limit for a list, so that the whole text fits in EventFile::Bucket
 
-// "conv1.weight, conv1.bias and 7 more"
+// Returns a text such as "conv1.weight, conv1.bias and 7 more".
 std::string list(const std::vector<std::string>& names) {
   std::string text = names[0];
   std::size_t listed = 1;

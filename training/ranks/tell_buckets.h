@@ -4,7 +4,8 @@
 
 namespace plexaura {
 
-// Tells which tensors travel in each bucket, for whoever learns that a rank has hung in 'bucket 3 of step 17'.
+// Records the names of the tensors in each bucket as events, for users whose rank hangs in 'bucket 3 of step
+// 17'.
 void tell_buckets(const WeightsImmigration& border);
 
 }  // namespace plexaura

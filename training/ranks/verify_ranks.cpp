@@ -19,12 +19,13 @@ namespace plexaura {
 namespace {
 
 constexpr const char* compared = "the comparison of the weights of all ranks";
-constexpr std::size_t digits = 16;  // of a hash
+constexpr std::size_t digits = 16;  // in a hash
 
-// A parameter or buffer, what the optimizer keeps for one, or the loss scale.
+// One tensor that is compared: a parameter or buffer, the optimizer's state of a parameter, or the loss
+// scale.
 struct Held {
   std::string name;         // empty: the loss scale
-  std::int64_t state = -1;  // -1: the value
+  std::int64_t state = -1;  // -1: the parameter's value
 
   std::string label() const {
     if (name.empty()) return "the loss scale";
@@ -69,14 +70,14 @@ bool all_equal(const std::vector<std::string>& texts) {
   return std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
 }
 
-// Which ranks hold which bits of one tensor.
+// The ranks that have each version of a tensor, by hash.
 using Holders = std::map<std::string_view, std::vector<int>>;
 
 struct Difference {
   Held held;
   Holders holders;
 
-  // Those that more than half of all ranks are among; null: there are none.
+  // Returns the ranks whose version more than half of all ranks have; null if there is none.
   const std::vector<int>* majority(int ranks) const {
     const auto found = std::ranges::find_if(
         holders, [&](const auto& each) { return 2 * each.second.size() > static_cast<std::size_t>(ranks); });
@@ -106,7 +107,7 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
   });
 }
 
-// The ranks that hold other bits than the majority take its tensor.
+// Sends the majority's tensor to the ranks that have other bits.
 void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step,
           const std::vector<std::string>& names) {
   const std::vector<int>& right = *difference.majority(ranks.size());

@@ -7,12 +7,13 @@
 
 namespace plexaura {
 
-// Ranks that sum their gradients hold the same weights, buffers and optimizer's state, bit for bit. A rank that does
-// not has a faulty memory or processor, and would spoil the training of all without a word. All ranks together, between
-// steps: compares hashes of 64 bits, and where they differ of each tensor. A tensor in which more than half of the
-// ranks agree is given to the others, which rank 0 says on the standard error output. Throws a DeviceError on all
-// ranks, which names the first tensor in which no such majority agrees; nothing is changed then. `step` is the last one,
-// and `number` what people call this rank.
+// Collective, between steps. Checks that all ranks have the same weights, buffers and optimizer's state.
+// Ranks that sum their gradients must agree in every bit; a rank that does not has a faulty memory or
+// processor, and would silently spoil the training of all. Compares hashes of 64 bits, first of everything
+// and, if they differ, of each tensor. If more than half of the ranks agree in a tensor, the other ranks get
+// it from them, and rank 0 prints that on stderr. If no majority agrees in a tensor, throws a DeviceError on
+// all ranks that names the first such tensor, and changes nothing. `step`: the last step. `number`: this
+// rank's number in messages.
 void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number);
 
 }  // namespace plexaura

@@ -9,10 +9,10 @@ namespace {
 constexpr double narrowest = 3.0 / 4.0;  // width / height
 constexpr double widest = 4.0 / 3.0;
 
-// To the nearest whole number, a half to the even one.
+// Rounds to the nearest whole number, and halves to the even one.
 std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
-// The largest part of a permitted shape, in the middle.
+// Returns the largest box with a permitted aspect ratio, in the centre.
 Box largest_box(ImageSize size) {
   const auto width = static_cast<double>(size.width);
   const auto height = static_cast<double>(size.height);

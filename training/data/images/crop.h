@@ -19,7 +19,7 @@ struct Box {
   std::int64_t height = 0;
 };
 
-// How an image becomes a sample: `source` is cut out and scaled to the size `scaled`; the sample is the part
+// How an image becomes a sample: the part `source` is scaled to the size `scaled`; the sample is the part
 // `window` of the result, optionally flipped horizontally.
 struct Crop {
   Box source;
@@ -28,15 +28,16 @@ struct Crop {
   bool horizontal_flip = false;
 };
 
-// The crops of torchvision's transforms, with its rounding. The sample has `side` pixels on both sides.
+// These functions return the crops of torchvision's transforms, with the same rounding. The sample has `side`
+// pixels on both sides.
 
 // Resize(shorter_side), then CenterCrop(side); `shorter_side` is not below `side`.
 Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
 
-// RandomResizedCrop(side, scale=(smallest_area, 1)): a part of random area (uniform, as a share of the
-// image's), aspect ratio (width / height, log-uniform from 3/4 to 4/3) and place. If ten tries find none
-// because the image is too long, the largest part with a permitted ratio, in the middle. With `may_flip`,
-// then RandomHorizontalFlip(): flips with probability 1/2.
+// RandomResizedCrop(side, scale=(smallest_area, 1)): a part with random area (uniform, as a share of the
+// image's area), aspect ratio (width / height, log-uniform from 3/4 to 4/3) and position. If ten tries find
+// no such part, because the image is too long, takes the largest part with a permitted ratio, in the centre.
+// With `may_flip`, RandomHorizontalFlip() follows: flips with probability 1/2.
 Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_flip, Random& random);
 
 }  // namespace plexaura

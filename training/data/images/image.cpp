@@ -48,7 +48,7 @@ std::string_view unread_format(std::span<const std::uint8_t> bytes) {
   if (has_at(bytes, 0, {"II*\0", 4}) || has_at(bytes, 0, {"MM\0*", 4})) return "TIFF";
   for (const char* brand : {"avif", "heic", "heix", "mif1"})
     if (has_at(bytes, 4, "ftyp") && has_at(bytes, 8, brand)) return "HEIF";
-  // Behind the length of the file stand four bytes of 0.
+  // After the length of the file, a BMP has four bytes of 0.
   return has_at(bytes, 0, "BM") && has_at(bytes, 6, {"\0\0\0\0", 4}) ? "BMP" : "";
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A link that leads nowhere is an error: a class or images would be missing.
+// A broken link is an error, because a class or images would be missing.
 bool is_folder(const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_directory(error)) return true;
@@ -34,7 +34,7 @@ bool is_folder(const fs::directory_entry& entry) {
   return false;
 }
 
-// Those of a folder without those that begin with a dot.
+// Returns the entries of a folder whose names do not begin with a dot.
 std::vector<fs::directory_entry> entries_in(const fs::path& folder) {
   std::vector<fs::directory_entry> entries;
   try {
@@ -47,7 +47,7 @@ std::vector<fs::directory_entry> entries_in(const fs::path& folder) {
   return entries;
 }
 
-// A hint that spares opening the file: there may be a million of them.
+// Looks only at the name, because opening up to a million files would take long.
 bool has_image_extension(const std::string& name) {
   std::string extension = fs::path(name).extension().string();
   std::ranges::transform(extension, extension.begin(), [](char letter) {
@@ -56,7 +56,7 @@ bool has_image_extension(const std::string& name) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Enough to tell formats apart.
+// Returns as many bytes as is_image() and unread_format() need.
 std::vector<std::uint8_t> head_of(const fs::path& path) {
   std::vector<std::uint8_t> head(12);
   try {
@@ -69,12 +69,12 @@ std::vector<std::uint8_t> head_of(const fs::path& path) {
   return head;
 }
 
-// The images below a folder, with those in folders within it.
+// The images in a folder and in folders within it.
 class ImageList {
  public:
   explicit ImageList(const fs::path& folder) : root_(folder) { add("", {}); }
 
-  // Names below the folder, by the path of their own folder and then by name.
+  // Returns names relative to the folder, sorted by the path of their own folder and then by name.
   std::vector<std::string> sorted_names() const {
     std::vector<std::string> names;
     for (const auto& [below, files] : files_)
@@ -84,14 +84,14 @@ class ImageList {
   const IgnoredFiles& ignored() const { return ignored_; }
 
  private:
-  // `above`: the real paths of the folders that led here.
+  // `above`: the real paths of the folders that lead to this one.
   void add(const std::string& below, std::vector<fs::path> above) {
     const fs::path folder = below.empty() ? root_ : root_ / below;
     check_loop(folder, above);
     for (const fs::directory_entry& entry : entries_in(folder)) {
       const std::string name = entry.path().filename().string();
-      // What is called an image must be one: a folder, a pipe or a link that leads nowhere is an error when it is read, as
-      // a broken image is.
+      // A file with the name of an image must be one: a folder, a pipe or a broken link causes an error when
+      // it is read, as a damaged image does.
       if (has_image_extension(name))
         files_[below].insert(name);
       else if (is_folder(entry))
@@ -110,7 +110,7 @@ class ImageList {
     above.push_back(std::move(real));
   }
 
-  // A file whose name does not tell what it is.
+  // Adds a file whose name does not show its format.
   void add_unnamed(const std::string& below, const fs::path& path) {
     const std::vector<std::uint8_t> head = head_of(path);
     if (is_image(head))

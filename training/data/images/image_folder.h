@@ -12,34 +12,37 @@
 namespace plexaura {
 
 struct ImageFolderOptions {
-  std::int64_t image_size = 224;  // pixels of both sides of a sample
-  // Whether samples are random crops, each shape and place a function of (seed, epoch, index), half of them
-  // flipped. Otherwise the shorter side is scaled to shorter_side_of() and the centre is taken.
+  std::int64_t image_size = 224;  // pixels of each side of a sample
+  // If true, samples are random crops whose shape and place are functions of (seed, epoch, index), and half
+  // of them are flipped. If false, the shorter side is scaled to shorter_side_of() and the centre is taken.
   bool augment = false;
-  double min_crop_scale = 0.08;  // of the image's area
+  double min_crop_scale = 0.08;  // as a share of the image's area
   bool horizontal_flip = true;   // whether augmentation flips
 };
 
-// image_size * 256 / 224, rounded: to what the shorter side of an image is scaled that is not augmented.
+// Returns image_size * 256 / 224, rounded: the size to which the shorter side of an image is scaled without
+// augmentation.
 std::int64_t shorter_side_of(const ImageFolderOptions& options);
 
-// What lies among images and is not read.
+// Counts files among the images that are not read.
 struct IgnoredFiles {
-  std::map<std::string, std::int64_t> pictures = {};  // by their format, such as "WebP"
+  // Pictures of formats that are not supported, by format, such as "WebP".
+  std::map<std::string, std::int64_t> pictures = {};
   std::int64_t others = 0;
-  std::int64_t beside_classes = 0;  // those called images that lie in no folder of a class
+  std::int64_t beside_classes = 0;  // files with names of images that are in no class folder
 
   IgnoredFiles& operator+=(const IgnoredFiles& more);
 };
 
-// Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name, and samples the files in
-// them and in folders within them that begin as JPEG or PNG does. They are sorted as torchvision does: by class, then by
-// the path of their folder, then by name. Files called .jpg, .jpeg or .png are believed to be images, so that they need
-// not be opened. Other files and names that begin with a dot are passed over. Only names are held in memory. A sample
-// is uint8 [3, image_size, image_size], RGB, cut and scaled as torchvision's transforms do it: see crop.h and
-// resample.h. The constructor throws UserError when root cannot be read, holds no folder or a link to a folder that leads
-// nowhere or to one above it, or a folder holds not an image; read() when what is called an image is none, is broken, or
-// is no regular file, naming it. Thread-safe.
+// Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name. Samples are the files
+// in these folders, and in folders within them, that begin like JPEG or PNG. They are sorted as torchvision
+// does: by class, then by the path of their folder, then by name. Files named .jpg, .jpeg or .png count as
+// images without being opened. Other files, and names that begin with a dot, are ignored. Only names are kept
+// in memory. A sample is uint8 [3, image_size, image_size], RGB, cropped and scaled as torchvision's
+// transforms do: see crop.h and resample.h. The constructor throws UserError if root cannot be read, contains
+// no folder, or contains a link to a folder that does not exist or that contains the link, or if the folder
+// of a class contains no image. read() throws UserError that names the file if it is no image, is damaged, or
+// is no regular file. Thread-safe.
 class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
@@ -53,15 +56,15 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
   void read(std::int64_t index, const SampleContext& context, std::span<std::uint8_t> sample,
             std::int64_t& label) const override;
 
-  // The file of a sample.
+  // Returns the path of a sample's file.
   std::filesystem::path path(std::int64_t index) const;
-  // The same below the root, as "cat/1.jpg".
+  // Returns the path relative to the root, such as "cat/1.jpg".
   std::string name(std::int64_t index) const;
   const IgnoredFiles& ignored() const { return ignored_; }
 
  private:
   struct File {
-    std::string name;  // below the class's folder
+    std::string name;  // relative to the folder of the class
     std::int64_t label = 0;
   };
 
@@ -74,8 +77,8 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
   IgnoredFiles ignored_;
 };
 
-// An image by its path, as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,
-// image_size]. Throws as ImageFolderDataset::read().
+// Reads one image as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,
+// image_size]. Throws as ImageFolderDataset::read() does.
 Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options);
 
 }  // namespace plexaura

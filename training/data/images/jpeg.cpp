@@ -15,15 +15,15 @@
 #include "core/base/error.h"
 #include "training/data/images/codecs.h"
 
-// libjpeg reports an error by a function that must not return, and no C++ exception may pass through its
-// frames. So errors jump out, and each member function below that calls libjpeg has a setjmp of its own and
-// no object with a destructor behind it.
+// libjpeg reports an error by calling a function that must not return, and no C++ exception may pass through
+// its frames. So errors use longjmp. Each member function below that calls libjpeg has its own setjmp, and
+// has no object with a destructor after it.
 namespace plexaura::codecs {
 
 namespace {
 
 struct JpegErrors {
-  jpeg_error_mgr manager{};  // first: libjpeg's pointer to it is a pointer to this
+  jpeg_error_mgr manager{};  // first member: libjpeg's pointer to it is also a pointer to this struct
   std::jmp_buf escape{};
   std::array<char, JMSG_LENGTH_MAX> message{};
 };
@@ -52,8 +52,8 @@ void set_up(JpegErrors& errors) {
   errors.manager.emit_message = on_message;
 }
 
-// libjpeg's CMYK as RGB. 255 stands for no ink, as Adobe's programs write it. Pillow reads every JPEG of four
-// components so, with Adobe's marker or without it.
+// Converts libjpeg's CMYK to RGB. 255 means no ink, as Adobe's programs write it. Pillow reads every JPEG
+// with four components in this way, with or without Adobe's marker.
 void convert_cmyk(std::span<const std::uint8_t> cmyk, std::uint8_t* rgb) {
   for (std::size_t pixel = 0; pixel * 4 < cmyk.size(); ++pixel)
     for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -64,7 +64,8 @@ void convert_cmyk(std::span<const std::uint8_t> cmyk, std::uint8_t* rgb) {
 
 class JpegReader {
  public:
-  explicit JpegReader(std::span<const std::uint8_t> bytes) : JpegReader() {  // so that a throw destroys
+  // delegates, so that the destructor runs if this throws
+  explicit JpegReader(std::span<const std::uint8_t> bytes) : JpegReader() {
     if (!read_header(bytes)) throw_error();
   }
   JpegReader(const JpegReader&) = delete;
@@ -72,7 +73,7 @@ class JpegReader {
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
 
   Image read() {
-    // Before start(), which decodes all of a progressive file.
+    // The image is allocated before start(), which decodes a whole progressive file.
     Image image = make_image(info_.image_width, info_.image_height);
     if (!start()) throw_error();
     const bool is_cmyk = info_.out_color_space == JCS_CMYK;

@@ -5,9 +5,9 @@
 
 #include "training/data/images/codecs.h"
 
-// libpng reports an error by a function that must not return, and no C++ exception may pass through its
-// frames. So errors jump out, and each member function below that calls libpng has a setjmp of its own and no
-// object with a destructor behind it.
+// libpng reports an error by calling a function that must not return, and no C++ exception may pass through
+// its frames. So errors use longjmp. Each member function below that calls libpng has its own setjmp, and has
+// no object with a destructor after it.
 namespace plexaura::codecs {
 
 namespace {
@@ -35,7 +35,8 @@ void read_bytes(png_structp png, png_bytep into, std::size_t count) {
 
 class PngReader {
  public:
-  explicit PngReader(std::span<const std::uint8_t> bytes) : PngReader() {  // so that a throw destroys
+  // delegates, so that the destructor runs if this throws
+  explicit PngReader(std::span<const std::uint8_t> bytes) : PngReader() {
     left_ = bytes;
     if (!read_header()) throw_error();
   }
@@ -70,11 +71,11 @@ class PngReader {
     return true;
   }
 
-  // Values as the file holds them: its gamma, colour profile and transparency change nothing.
+  // Reads values as the file contains them: gamma, colour profile and transparency are ignored.
   bool read_pixels(png_bytepp rows) {
     if (setjmp(errors_.escape) != 0) return false;
-    png_set_expand(png_);    // palettes become colours, fewer than 8 bits become 8
-    png_set_strip_16(png_);  // to the upper 8 bits
+    png_set_expand(png_);    // palettes become colours; fewer than 8 bits become 8
+    png_set_strip_16(png_);  // keeps the upper 8 bits
     png_set_strip_alpha(png_);
     png_set_gray_to_rgb(png_);
     png_set_interlace_handling(png_);

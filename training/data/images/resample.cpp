@@ -11,7 +11,8 @@ namespace {
 constexpr int fraction_bits = 22;
 constexpr std::int32_t half = 1 << (fraction_bits - 1);
 
-// The old pixels that make one new pixel along an axis: first, first + 1, … with weights in units of 2^-22.
+// The old pixels that contribute to one new pixel along an axis: first, first + 1, …, with weights in units
+// of 2^-22.
 struct Taps {
   std::int64_t first = 0;
   std::vector<std::int32_t> weights;
@@ -19,7 +20,7 @@ struct Taps {
   std::int64_t end() const { return first + static_cast<std::int64_t>(weights.size()); }
 };
 
-// Rounds as torchvision does. A first pixel that is negative becomes 0, whichever way it is rounded.
+// Rounds as torchvision does. A negative first pixel becomes 0 in either way of rounding.
 // NOLINTBEGIN(bugprone-incorrect-roundings)
 Taps taps_around(double centre, double radius, std::int64_t pixels) {
   Taps taps;
@@ -39,7 +40,8 @@ Taps taps_around(double centre, double radius, std::int64_t pixels) {
 }
 // NOLINTEND(bugprone-incorrect-roundings)
 
-// An axis of `pixels` is scaled to `scaled` new pixels: those of the `count` new ones from `first` on.
+// Scales an axis of `pixels` pixels to `scaled` pixels. Returns the taps of `count` new pixels, beginning
+// with `first`.
 std::vector<Taps> make_taps(std::int64_t pixels, std::int64_t scaled, std::int64_t first,
                             std::int64_t count) {
   const double step = static_cast<double>(pixels) / static_cast<double>(scaled);
@@ -49,12 +51,12 @@ std::vector<Taps> make_taps(std::int64_t pixels, std::int64_t scaled, std::int64
   return taps;
 }
 
-// Rounding errors of many weights may add up to more than 1.
+// Limits the result, because rounding errors of many weights may add up to more than 1.
 std::uint8_t to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::min(sum >> fraction_bits, 255));
 }
 
-// One row of the image, [width, 3], as [taps, 3].
+// Resamples one row of the image, [width, 3], to [taps, 3].
 void resample_row(const std::uint8_t* row, const std::vector<Taps>& taps, std::uint8_t* result) {
   for (const Taps& tap : taps) {
     std::int32_t sums[3] = {half, half, half};

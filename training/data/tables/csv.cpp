@@ -30,7 +30,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
 
-// The columns of a file by name and number.
+// The columns of a file, found by name or number.
 class Columns {
  public:
   Columns(std::string file, const CsvRow& first, bool header) : file_(std::move(file)) {
@@ -86,7 +86,7 @@ void check_names(const CsvText& text, const CsvRow& first, const CsvOptions& opt
   if (!options.names_may_be_numbers) check_header(text, first, features);
   std::vector<std::size_t> used = features;
   if (label != no_column) used.push_back(label);
-  // Who asks for a column says that it is there on purpose.
+  // If the user lists the features, a column without a name is used on purpose.
   if (options.features.empty()) {
     check_named(text, first, used);
     if (options.label_is_assumed && label != no_column) check_assumed_label(text, first, label);
@@ -108,7 +108,7 @@ std::vector<std::string> sorted_classes(const std::set<std::string>& found) {
   return classes;
 }
 
-// A label as it stands in the file.
+// The text of a label in the file, and its place.
 struct NamedLabel {
   std::string text;
   std::string place;
@@ -162,7 +162,7 @@ void check_width(const CsvText& text, const CsvRow& row, const Columns& columns)
                                                 : "give every row as many"));
 }
 
-// What the rows hold, before labels have become numbers.
+// The contents of the rows, with labels as text.
 struct Table {
   std::vector<double> values;
   std::vector<NamedLabel> labels;
@@ -185,7 +185,7 @@ struct Table {
   }
 };
 
-// Such a word would be a class of its own.
+// Throws for a label that usually means a missing value, because it would become a class of its own.
 void check_none_means_missing(const std::vector<NamedLabel>& labels) {
   for (const NamedLabel& label : labels)
     if (means_missing(label.text))
@@ -211,8 +211,9 @@ Spread spread_of(const std::vector<double>& values, std::size_t column, std::siz
   return spread;
 }
 
-// What differs by no more than the rounding of some operations in float64, as 0.3 and 0.1 + 0.2 do, is one number.
-// Otherwise float32 might round it to two, and standardising would make a feature of the noise.
+// Makes all numbers of a column equal if they differ only by the rounding of some operations in float64, as
+// 0.3 and 0.1 + 0.2 do. Otherwise float32 might round them to two values, and standardising would make a
+// feature of the noise.
 void level_noise(std::vector<double>& values, std::size_t columns) {
   constexpr double noise = 64 * std::numeric_limits<double>::epsilon();
   for (std::size_t column = 0; column < columns; ++column) {
@@ -222,7 +223,8 @@ void level_noise(std::vector<double>& values, std::size_t columns) {
   }
 }
 
-// Large numbers that differ by little, such as times in seconds since 1970, are the same as float32.
+// Throws for a column whose numbers are large and differ by little, such as times in seconds since 1970,
+// because float32 would make them equal.
 void check_precision(const std::string& file, const std::vector<double>& values,
                      const std::vector<std::string>& names) {
   constexpr double largest_share = 0.01;
@@ -233,7 +235,7 @@ void check_precision(const std::string& file, const std::vector<double>& values,
     for (std::size_t i = column; i < values.size(); i += names.size())
       rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
     const bool is_normal =
-        spread.largest() >= std::numeric_limits<float>::min();  // the rest counts as 0 anyway
+        spread.largest() >= std::numeric_limits<float>::min();  // smaller numbers count as 0 anyway
     if (is_normal && width > 0 && rounding > largest_share * width)
       throw UserError(
           fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "

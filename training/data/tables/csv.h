@@ -10,37 +10,39 @@
 
 namespace plexaura {
 
-// A column of a table: its name in the header, or its number counted from 0, or, negative, from the end (-1
-// is the last).
+// A column of a table: its name in the header, or its number, counted from 0 or, if negative, from the end
+// (-1 is the last column).
 using ColumnRef = std::variant<std::int64_t, std::string>;
 
 struct CsvOptions {
-  bool header = true;  // whether the first line names the columns
-  // Whether a header may name all features by numbers. Otherwise such a line is an error: it may be a sample.
+  bool header = true;  // true: the first line contains the names of the columns
+  // True: a header may contain numbers as names of all features. False: such a line is an error, because it
+  // may be a sample.
   bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
-  // Whether nobody has named the label. Then a header that calls another column "label", "class" or "target" is an error.
+  // True: the user has not named the label. Then it is an error if another column is named "label", "class"
+  // or "target".
   bool label_is_assumed = false;
-  bool labelled = true;  // otherwise no column is the label's, and every label is 0
-  // In the order of a sample; empty: all columns but the label's, in the file's order.
+  bool labelled = true;  // false: there is no label column, and every label is 0
+  // In the order of a sample; empty: all columns except the label's, in the file's order.
   std::vector<ColumnRef> features{};
   char delimiter = ',';
-  // The classes that labels may name, in order (those of the training set, for a validation set). Empty:
-  // those found in the file, sorted, as numbers where all are whole numbers and as text otherwise.
+  // The permitted classes, in order (those of the training set, for a validation set). Empty: the classes in
+  // the file, sorted as numbers if all are whole numbers, otherwise as text.
   std::vector<std::string> class_names{};
-  // Whether a class that is found may be called "NA", "nan", "None", "?" or as programs otherwise write a missing
-  // value.
+  // True: a class in the file may be named "NA", "nan", "None", "?" or another word that programs write for a
+  // missing value.
   bool missing_is_class = false;
 };
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
-// [features]; its label is its class's place in class_names(). Lines end in LF or CRLF, cells may be quoted
-// ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number,
-// no label is empty or found to be a word for a missing value, every column that is used has a name, unless `features`
-// asks for it, and none has the name of another one. In a labelled table the numbers of a column differ by more than
-// float32 rounds them; a column whose numbers differ by the rounding of float64 alone holds one number. The text is
-// UTF-8, in a regular file. The constructor throws UserError naming file:line:column (both counted from 1, the column
-// in characters) for whatever is otherwise. Thread-safe.
+// [features]; its label is the index of its class in class_names(). The file is a regular file of UTF-8 text.
+// Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
+// Every cell of a feature must be a finite number. No label may be empty or a word for a missing value. Every
+// used column must have a name of its own, unless `features` lists it. In a labelled table, the numbers of a
+// column must differ by more than the rounding of float32; numbers that differ only by the rounding of
+// float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the
+// column in characters) if a rule is broken. Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});
@@ -53,13 +55,13 @@ class CsvDataset final : public DatasetOf<float> {
   void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
             std::int64_t& label) const override;
 
-  // The header's names of the features, in the order of a sample; "column 3" where there is no header.
+  // Returns the names of the features, in the order of a sample; "column 3" if there is no header.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
 
-  // Likewise of the labels; empty where there are none.
+  // Returns the name of the label column; empty if there is none.
   const std::string& label_name() const { return label_name_; }
 
-  // All features, sample by sample.
+  // Returns all features, sample by sample.
   const std::vector<float>& values() const { return values_; }
 
  private:

@@ -14,17 +14,18 @@ std::string shortened(const std::string& text) {
   constexpr std::size_t longest = 60;
   if (text.size() <= longest) return text;
   std::size_t end = longest;
-  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
+  // Moves to the beginning of a UTF-8 character.
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
 }
 
 std::errc parse_number(const std::string& text, double& value) {
-  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
+  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars accepts no plus sign
   const char* last = text.data() + text.size();
   const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
   const bool is_whole = result.ptr == last && std::isfinite(value);
   if (result.ec == std::errc{} && !is_whole) return std::errc::invalid_argument;
-  // Not whether a float of it is 0: that depends on what this thread does with denormals.
+  // Compares in double, because whether a float is 0 depends on this thread's handling of denormals.
   constexpr double rounds_to_none = static_cast<double>(std::numeric_limits<float>::denorm_min()) / 2;
   const bool fits = value == 0 || (std::abs(value) <= std::numeric_limits<float>::max() &&
                                    std::abs(value) > rounds_to_none);
@@ -36,7 +37,7 @@ bool is_number(const std::string& text) {
   return parse_number(text, ignored) == std::errc{};
 }
 
-// Those of pandas, R, SQL, spreadsheets and Weka.
+// The words of pandas, R, SQL, spreadsheets and Weka.
 bool means_missing(const std::string& label) {
   constexpr std::array<std::string_view, 22> words{
       "NA",   "N/A",  "n/a",  "na",   "<NA>", "#NA",  "#N/A", "#N/A N/A", "NaN",     "nan",      "NAN",

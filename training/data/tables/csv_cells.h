@@ -5,17 +5,17 @@
 
 namespace plexaura {
 
-// What the cells of a table may be, for the files that read tables.
+// Functions for the cells of a table, used by the files that read tables.
 
-// Foreign text in an error is not shown at any length.
+// Shortens text of a user's file for an error.
 std::string shortened(const std::string& text);
 
-// Reads the whole of `text` as a finite number. invalid_argument for anything else, result_out_of_range for a
-// number that float32 takes for 0 or for infinity.
+// Reads the whole of `text` as a finite number. Returns invalid_argument if it is none, and
+// result_out_of_range for a number that float32 rounds to 0 or to infinity.
 std::errc parse_number(const std::string& text, double& value);
 bool is_number(const std::string& text);
 
-// Whether a label is one of the words that programs write where a value is missing: "NA", "nan", "None", "?" ...
+// True if a label is a word that programs write for a missing value: "NA", "nan", "None", "?" ...
 bool means_missing(const std::string& label);
 
 }  // namespace plexaura

@@ -14,14 +14,14 @@ namespace plexaura {
 
 namespace {
 
-// What may separate the columns of this line, which was read as one; empty for nothing.
+// Returns the delimiter that this line, which was read as one cell, may contain, or an empty text.
 std::string other_delimiter(const std::string& line) {
   const std::size_t at = line.find_first_of(",;\t|");
   if (at != std::string::npos) return line[at] == '\t' ? "a tab" : fmt::format("'{}'", line[at]);
   return line.find(' ') == std::string::npos ? "" : "blanks";
 }
 
-// pandas calls a column so that had no name in the file that it read.
+// True for the name that pandas gives a column without a name in its file.
 bool is_name_of_pandas(const std::string& name) {
   constexpr std::string_view begin = "Unnamed: ";
   return name.starts_with(begin) && name.size() > begin.size() &&

@@ -24,7 +24,7 @@ void check_utf8(const std::string& name, std::string_view text) {
         name, 1 + std::ranges::count(text.substr(0, at), '\n'), static_cast<unsigned char>(text[at])));
 }
 
-// Files of other kinds, by their first bytes.
+// Throws for files of other formats, recognised by their first bytes.
 void check_kind(const std::string& name, std::string_view text) {
   if (text.starts_with("\x1f\x8b"))
     throw UserError(fmt::format("{}: is compressed by gzip; unpack it first", name));
@@ -119,7 +119,7 @@ CsvCell CsvText::quoted_cell() {
   return cell;
 }
 
-// From the opening quote to behind the closing one; a doubled quote stands for one.
+// Reads from the opening quote to the closing one. A doubled quote means one quote.
 void CsvText::unquote(CsvCell& cell) {
   ++at_;
   while (at_ < text_.size()) {

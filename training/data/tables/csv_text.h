@@ -8,27 +8,27 @@
 namespace plexaura {
 
 struct CsvCell {
-  std::string text;  // without quotes and the blanks around it
-  // Where it begins, counted from 1, the column in characters.
+  std::string text;  // without quotes and surrounding blanks
+  // The position of the cell's beginning, counted from 1, the column in characters.
   std::int64_t line = 1;
   std::int64_t column = 1;
 };
 
 using CsvRow = std::vector<CsvCell>;
 
-// Takes a text in the form of RFC 4180 (with any one-character delimiter) apart, row by row, without a second
-// copy of the whole.
+// Parses text of the form of RFC 4180, with any delimiter of one character, row by row, without copying the
+// whole text.
 class CsvText {
  public:
-  // `name` is the file's, for errors; `text` must outlive this. Throws UserError for what is
-  // not UTF-8 text, with its line, and for lines that end in CR alone.
+  // `name`: the file's name, for errors. `text` must outlive this. Throws UserError, with the line, for text
+  // that is not UTF-8, and for lines that end in CR alone.
   CsvText(std::string name, std::string_view text, char delimiter);
 
-  // The next row that is not empty; false behind the last. Throws UserError at a quote that is not closed, or
-  // is followed by something else than a delimiter.
+  // Reads the next row that is not empty; returns false after the last one. Throws UserError for a quote that
+  // is not closed, or that is followed by something other than a delimiter.
   bool next(CsvRow& row);
 
-  // "file:line:column", as editors and compilers write it.
+  // Returns "file:line:column".
   std::string place(const CsvCell& cell) const;
 
  private:

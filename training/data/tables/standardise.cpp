@@ -26,7 +26,7 @@ Standardisation measure_standardisation(const Dataset& training_set) {
     throw UserError("a training set without samples has no mean and standard deviation; give it samples");
   const auto width = static_cast<std::size_t>(training_set.sample_shape().elements());
   std::vector<double> mean(width);
-  std::vector<double> squares(width);  // of the differences from the mean: Welford's sums
+  std::vector<double> squares(width);  // sums of squared differences from the mean, by Welford's method
   std::vector<float> sample(width);
   for (std::int64_t index = 0; index < training_set.size(); ++index) {
     std::int64_t label = 0;
@@ -41,7 +41,7 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   for (std::size_t i = 0; i < width; ++i) {
     const auto stddev = static_cast<float>(std::sqrt(squares[i] / static_cast<double>(training_set.size())));
     result.mean.push_back(static_cast<float>(mean[i]));
-    // Kernels may take a number below the smallest normal one for 0.
+    // Kernels may treat a number below the smallest normal one as 0.
     result.stddev.push_back(std::isnormal(stddev) ? stddev : 1);
   }
   return result;

@@ -10,18 +10,18 @@ namespace plexaura {
 // The mean and standard deviation of each value of a sample, over the samples of a dataset.
 struct Standardisation {
   std::vector<float> mean;
-  std::vector<float> stddev;  // 1 where a value never changes
+  std::vector<float> stddev;  // 1 for a value that never changes
 };
 
-// Measures the training set, to be used on training and validation set alike. The standard deviation is that
-// of the population (divided by the number of samples). Throws UserError for an empty dataset and for one of another
-// dtype than float32.
+// Measures the training set; the result is used for training and validation sets. The standard deviation is
+// that of the population (divided by the number of samples). Throws UserError for an empty dataset, and for
+// samples of another dtype than float32.
 Standardisation measure_standardisation(const Dataset& training_set);
 
-// Another dataset with every value of a sample as (value - mean) / stddev. Thread-safe.
+// Another dataset with every value of a sample replaced by (value - mean) / stddev. Thread-safe.
 class StandardisedDataset final : public DatasetOf<float> {
  public:
-  // Throws UserError when the numbers of values differ, and for samples of another dtype than float32.
+  // Throws UserError if the numbers of values differ, and for samples of another dtype than float32.
   StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation);
 
   std::int64_t size() const override { return raw_->size(); }
