@@ -77,7 +77,7 @@ PassGraph Predictor::build(const TensorType& type) const {
 }
 
 VM& Predictor::machine_for(const TensorType& type) {
-  // Before it has machines, the first program of a clone may place the store meanwhile.
+  // Before this object has machines, the first program of a clone may have placed the store.
   if (!machines_.empty() && placed_times_ != store_.placed_times()) machines_.clear();
   const auto found = std::ranges::find(machines_, type, &Machine::type);
   if (found == machines_.end())

@@ -18,36 +18,37 @@
 namespace plexaura {
 
 struct PredictorOptions {
-  // For so many shapes and types of samples the compiled programs are kept, with their memory: those used last. At least 1.
+  // How many compiled programs are kept with their memory, one for each shape and type of samples: those used
+  // last. At least 1.
   std::int64_t kept_programs = 16;
 };
 
-// What a trained model says of samples: no gradients, no dropout, running statistics in batch norm. Random ops draw
-// the same in each call. One thread at a time: UserError for a call while another thread is in one. Each thread takes a
-// clone() of its own.
+// Computes a trained model's outputs for samples: without gradients and dropout, and with the running
+// statistics of batch norm. Random ops draw the same numbers in each call. One thread at a time may call it:
+// a call while another thread is in one throws UserError. Other threads use a clone().
 //
-// It shares the store, which may be moved or destroyed, and the backend where a std::shared_ptr owns it; UserError where
-// another backend is gone.
+// It shares the store, which may be moved or destroyed, and the backend if a std::shared_ptr owns that. If a
+// backend that is not shared was destroyed, a call throws UserError.
 class Predictor {
  public:
   // Extends the graph of samples [N, ...] by the model: `[&](Node x) { return model(x); }`.
   using Forward = std::function<Node(const Node& samples)>;
 
-  // Weights are those of the store, as they are at each call. The model outlives it.
+  // Uses the weights that the store has at each call. The model must outlive this object.
   Predictor(Forward model, ParameterStore& store, Backend& backend, const PredictorOptions& options = {});
-  // The model that the section `model` of a configuration describes, with the weights of a safetensors file. Images
-  // of bytes are normalised as its section `data` says.
-  // Throws as make_model() and load_weights() do.
+  // Makes the model that the section `model` of a configuration describes, with the weights of a safetensors
+  // file. Images of bytes are normalised as its section `data` describes. Throws as make_model() and
+  // load_weights() do.
   Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
             std::int64_t classes, Backend& backend, const PredictorOptions& options = {});
 
-  // A Predictor of the same model, weights and backend, with programs of its own: for another thread. Clones may be made
-  // and called at the same time, but not while the store is written or placed by somebody else.
+  // Returns a Predictor for another thread, with the same model, weights and backend, and its own programs.
+  // Clones may be made and called at the same time, but not while the store is written or placed.
   Predictor clone() const;
 
-  // samples [N, ...] -> the model's outputs: logits [N, classes] for a Model. Floating samples are converted
-  // to the dtype of the store, and a Model takes them as they are: images have to be normalised before. Compiled
-  // for each shape when it comes and no program is kept for it.
+  // samples [N, ...] -> the model's outputs; for a Model, logits [N, classes]. Floating-point samples are
+  // converted to the dtype of the store. A Model does not normalise them, so images must be normalised
+  // before. Compiles a program for a shape for which none is kept.
   Tensor operator()(const Tensor& samples);
 
  private:
@@ -72,7 +73,7 @@ class Predictor {
   BackendUse backend_;
   PredictorOptions options_;
   std::uint64_t placed_times_ = 0;  // of the store, when the machines were made
-  std::list<Machine> machines_;     // that used last comes first
+  std::list<Machine> machines_;     // the one used last comes first
   BusyFlag busy_;
 };
 

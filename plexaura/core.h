@@ -1,6 +1,6 @@
 #pragma once
 
-// Graphs, gradients, programs and stores: all that plexaura::core and plexaura::cpu have for a user.
+// Graphs, gradients, programs and stores: all public headers of plexaura::core and plexaura::cpu.
 
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// All that a program needs to write a model, train it and use it.
+// All headers that a program needs to define a model, train it and use it.
 
 #include "plexaura/core.h"
 

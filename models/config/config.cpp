@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 20;
 }
 
-// The walks over what was read.
+// Functions that visit all sections that were read.
 struct Section::Walk {
   using Read = State::Read;
 

@@ -16,13 +16,14 @@
 
 namespace plexaura {
 
-// Which whole numbers a key takes, both ends included.
+// The permitted whole numbers of a key, both ends included.
 struct IntegerRange {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
 };
 
-// Which numbers a key takes: `minimum` and `maximum` included, `above` and `below` excluded. Always finite.
+// The permitted numbers of a key: `minimum` and `maximum` are included, `above` and `below` excluded. Only
+// finite numbers are permitted.
 struct NumberRange {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
@@ -30,23 +31,24 @@ struct NumberRange {
   double below = std::numeric_limits<double>::infinity();
 };
 
-// A map of a configuration: `training`, or one element of `layers`. A small handle; copies are one section.
+// A map of a configuration: `training`, or one element of `layers`. A small handle; copies refer to the same
+// section.
 //
-// Sections are read by tables of keys, see read_keys(). Below that, each key is read by the function of its type:
-// `integer("epochs", {.minimum = 1})` throws where the key is missing. Reading marks a key as used and keeps its value for
-// Config::values. Everything wrong is a UserError of one sentence: place, key, what was found, what it must be. One
-// thread at a time.
+// Sections are usually read by tables of keys, see read_keys(). These use the functions below, one for each
+// type of key: `integer("epochs", {.minimum = 1})` throws if the key is missing. Reading a key marks it as
+// used, and stores its value for Config::values(). Every mistake is a UserError of one sentence with the
+// place, the key, what was found, and what is permitted. One thread at a time may use it.
 class Section {
  public:
   std::int64_t integer(std::string_view key, IntegerRange range = {}) const;
-  // A whole number, or this word, which gives none.
+  // Reads a whole number, or `word`, for which it returns nothing.
   std::optional<std::int64_t> integer_or_word(std::string_view key, std::string_view word,
                                               IntegerRange range = {}) const;
-  // `what`: what the number is, for the error where it is none.
+  // `what` describes the number in the error for a value that is no number.
   double number(std::string_view key, NumberRange range = {}, std::string_view what = "a number") const;
-  // `rule`: what the text must be, for the error where it is a list or a section.
+  // `rule` describes the text in the error for a value that is a list or a section.
   std::string text(std::string_view key, std::string_view rule = "a text") const;
-  // The path of a file or folder; "~" is the user's home folder. See expand_home().
+  // Reads the path of a file or folder; "~" means the user's home folder. See expand_home().
   std::filesystem::path location(std::string_view key) const;
   bool flag(std::string_view key) const;  // true or false
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
@@ -54,35 +56,37 @@ class Section {
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
   std::vector<std::string> texts(std::string_view key) const;
 
-  // Keeps for Config::values the value, as YAML, of a key that is not written.
+  // Stores the YAML value of a key that is not given, for Config::values().
   void note(std::string_view key, std::string yaml) const;
 
-  // A map within this one; where it is not written, an empty one, whose required keys are then missing.
+  // Returns a map within this one. If it is not given, returns an empty map, whose required keys are then
+  // missing.
   Section section(std::string_view key) const;
-  // A list of maps, such as `layers`.
+  // Returns a list of maps, such as `layers`.
   std::vector<Section> sections(std::string_view key) const;
 
-  // Whether the key is written, which does not count as reading it.
+  // True if the key is given. This does not mark it as used.
   bool has(std::string_view key) const;
 
-  // Where this section begins, and where the value of a key stands (where it is not written: the section).
+  // Return where this section begins, and where the value of a key is; the section if the key is not given.
   const YamlPosition& position() const;
   const YamlPosition& position(std::string_view key) const;
-  const std::string& path() const;  // "training", "model.layers[2]"; empty for the whole configuration
+  // Such as "training" or "model.layers[2]"; empty for the whole configuration.
+  const std::string& path() const;
 
-  // Throws UserError for the first key, here or below, that nobody has read, with the nearest key that was
-  // asked for in its section.
+  // Throws UserError for the first key, in this section or below, that was not read. The error suggests a
+  // similar key of its section.
   void check_all_used() const;
 
-  // Throws UserError where one of these keys is written: "... has no effect here, because <because>; remove it".
+  // Throws UserError if one of these keys is given: "... has no effect here, because <because>; remove it".
   void refuse(std::initializer_list<std::string_view> keys, std::string_view because) const;
 
-  // Throws UserError for the first key of this section that is none of `known`. For a reader that leaves some
-  // of them to others.
+  // Throws UserError for the first key of this section that is not in `known`. For a reader that leaves some
+  // of these keys to other readers.
   void check_keys(const std::vector<std::string>& known) const;
 
-  // The error for a rule that only the caller knows: `throw section.error("units", "does not fit the
-  // labels")` says "models/iris.yaml:7:10: model.layers[2].units does not fit the labels".
+  // Returns the error for a rule that only the caller knows: `throw section.error("units", "does not fit the
+  // labels")` reports "models/iris.yaml:7:10: model.layers[2].units does not fit the labels".
   UserError error(std::string_view key, std::string_view what) const;
 
  private:
@@ -98,27 +102,29 @@ class Section {
   std::shared_ptr<State> state_;
 };
 
-// A configuration: a YAML file of sections, with overrides from the command line, read by the key and checked
-// to the last one. Positions are kept, so that errors and graph nodes can name the line that they come from.
+// A configuration: a YAML file of sections, with overrides from the command line. Every key must be read by
+// some part of the program. Positions are stored, so that errors and graph nodes can name the line that they
+// come from.
 class Config {
  public:
-  // Reads a file of at most 1 MiB. Each override is "training.batch_size=8" (see apply_override); the last
-  // one for a key wins. Throws UserError with a position for a missing or empty file and for everything that
-  // parse_yaml refuses.
+  // Reads a file of at most 1 MiB. An override has the form "training.batch_size=8" (see apply_override); the
+  // last one for a key wins. Throws UserError with a position for a missing or empty file, and for everything
+  // that parse_yaml() refuses.
   static Config load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
-  // The same for text; `name` stands for the file in positions.
+  // The same for a text; `name` replaces the file's name in positions.
   static Config parse(const std::string& text, const std::string& name,
                       const std::vector<std::string>& overrides = {});
 
   Section root() const { return root_; }
   Section section(std::string_view key) const { return root_.section(key); }
 
-  // That of all sections. To be called when everything has been built from the configuration: an option that
-  // has no effect is an error.
+  // Calls Section::check_all_used() for the whole configuration. Called after everything was built from the
+  // configuration: an option without effect is an error.
   void check_all_used() const { root_.check_all_used(); }
 
-  // What was read, defaults included, from path ("training.batch_size") to value: the same for the same
-  // effective configuration, however it was written, and with names for what differs between two.
+  // Returns all values that were read, including defaults, by path ("training.batch_size"). The result is
+  // equal for configurations with equal effect, however they are written, and shows by name what differs
+  // between two.
   std::map<std::string, std::string> values() const;
 
  private:

@@ -5,9 +5,9 @@
 
 namespace plexaura {
 
-// The path with the home folder of the user, as the variable HOME has it, in place of "~" at its beginning: programs get
-// that from YAML and from --set, where no shell replaces it. Throws UserError, without a place, for what a shell would
-// have replaced otherwise, unless a file or folder of that name is there: "~name", and variables such as "$HOME".
+// Replaces "~" at the beginning of the path by the user's home folder, which is in the variable HOME. In YAML
+// and in --set no shell replaces it. Throws UserError, without a position, for other parts that a shell would
+// replace, "~name" and variables such as "$HOME", unless a file or folder with that name exists.
 std::filesystem::path expand_home(const std::string& path);
 
 }  // namespace plexaura

@@ -10,7 +10,7 @@
 namespace plexaura {
 namespace {
 
-// The rule of each type of a key, as the errors of Section have it.
+// Returns the rule for each type of key, in the words of the errors of Section.
 struct Rule {
   const Key& key;
 
@@ -56,7 +56,7 @@ std::string default_of(const Key& key) {
   return key.late_default.set ? key.late_default.shown : value_of(key);
 }
 
-// Lines of at most 100 columns, each behind an indentation.
+// Wraps the text to lines of at most 100 columns, each indented.
 std::string wrapped(const std::string& text) {
   constexpr std::size_t columns = 100;
   std::istringstream words(text);

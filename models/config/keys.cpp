@@ -13,7 +13,7 @@
 namespace plexaura {
 namespace {
 
-// The names of the keys that are in force, and their values, empty where no key needs them.
+// The keys read so far whose needs are met, by name, and their values.
 using InForce = std::map<std::string, std::string>;
 
 NumberRange range_of(const Key& key) {
@@ -31,7 +31,7 @@ IntegerRange whole_range_of(const Key& key) {
   return whole;
 }
 
-// Reads each type of a key. `name` is the last part of the key's name.
+// Reads a key of each type. `name` is the last part of the key's name.
 class Reader {
  public:
   Reader(const Section& section, const Key& key, const std::string& name)
@@ -78,7 +78,7 @@ class Reader {
   const std::string& name_;
 };
 
-// The present value of each type of a key as YAML; empty where it has none.
+// Returns the present value of a key of each type as YAML; empty if it has none.
 struct Writer {
   const Key& key;
 
@@ -97,19 +97,20 @@ struct Writer {
   }
 };
 
-// Returns a text as Need::values has it.
+// Returns a YAML text in the form of Need::values.
 std::string without_quotes(std::string yaml) {
   return yaml.starts_with('"') ? yaml.substr(1, yaml.size() - 2) : yaml;
 }
 
-// A key's section, which lies within the section of the table if its name has a dot, and its last name.
+// Returns a key's section and the last part of its name. If the name has a dot, the section is within that of
+// the table.
 std::pair<Section, std::string> place_of(const Section& section, const std::string& name) {
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos) return {section, name};
   return {section.section(name.substr(0, dot)), name.substr(dot + 1)};
 }
 
-// Returns whether the key is written, and marks it as known.
+// True if the key is given. Also marks it as known.
 bool is_written(const Section& section, const std::string& name) {
   if (!section.has(name.substr(0, name.find('.')))) return false;
   const auto [within, last] = place_of(section, name);
@@ -127,7 +128,7 @@ std::string path_in(const Section& section, const std::string& name) {
   return section.path().empty() ? name : section.path() + '.' + name;
 }
 
-// "training.optimizer.name is adam; remove it, or choose sgd or lars"
+// Returns a text such as "training.optimizer.name is adam; remove it, or choose sgd or lars".
 std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const Key& key,
                                const InForce& in_force) {
   const Need& need = key.needs;
@@ -152,7 +153,7 @@ void refuse(const Section& section, const std::vector<Key>& keys, const Key& key
   throw within.error(last, "has no effect here, because " + why_without_effect(section, keys, key, in_force));
 }
 
-// Refuses a section within, even an empty one, if none of its keys has an effect.
+// Throws for an inner section, even an empty one, if none of its keys has an effect.
 void check_sections_within(const Section& section, const std::vector<Key>& keys, const InForce& in_force) {
   for (const Key& key : keys) {
     const std::string within = key.name.substr(0, key.name.find('.'));
@@ -179,7 +180,7 @@ std::string value_of(const Key& key) { return std::visit(Writer{key}, key.into);
 
 void read_keys(const Section& section, const std::vector<Key>& keys) {
   for (const Key& key : keys)
-    is_written(section, key.name);  // so that a missing key is sought among unknown ones
+    is_written(section, key.name);  // marks all keys as known, so that errors can suggest them
   InForce in_force;
   for (const Key& key : keys) {
     const auto applies = [&](const Key& other) {

@@ -9,14 +9,15 @@
 
 namespace plexaura {
 
-// "a whole number >= 1", "a list of numbers > 0 and <= 1": `what`, and the ends of the range that it has.
+// Returns `what` and the bounds of the range: "a whole number >= 1", "a list of numbers > 0 and <= 1".
 std::string rule_of(std::string_view what, const IntegerRange& range);
 std::string rule_of(std::string_view what, const NumberRange& range);
 
-// "sgd, adam or lars"
+// Returns a text such as "sgd, adam or lars".
 std::string joined_with_or(const std::vector<std::string>& words);
 
-// A value as YAML on one line. Texts are in quotes, and numbers are the shortest text that reads back as they are.
+// Returns a value as YAML on one line. Texts are quoted; a number is the shortest text that reads back as the
+// same number.
 std::string to_yaml(const std::string& text);
 std::string to_yaml(bool value);
 std::string to_yaml(std::int64_t value);

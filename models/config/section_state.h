@@ -12,9 +12,9 @@
 
 namespace plexaura {
 
-// What is known of a section: what was written there, and what has been asked for. Not for other files.
+// The state of a section: its contents in the file, and the keys that were read. Not for other files.
 struct Section::State {
-  // A key that was read: the value in force as YAML on one line, or the sections below it.
+  // A key that was read: its value as YAML on one line, or the sections in it.
   struct Read {
     std::string value;
     std::vector<std::shared_ptr<State>> sections;
@@ -25,7 +25,7 @@ struct Section::State {
   YamlPosition position;
   std::string path;
   std::map<std::string, Read, std::less<>> read;
-  std::set<std::string, std::less<>> asked;  // every key that anyone read or looked for
+  std::set<std::string, std::less<>> asked;  // every key that was read or looked for
 
   const YamlMember* find(std::string_view key) const { return written->find(key); }
   std::string path_of(std::string_view key) const {

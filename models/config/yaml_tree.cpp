@@ -26,7 +26,7 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   throw UserError(fmt::format("{}: {}", to_string(position), what));
 }
 
-// Builds the tree out of the parser's events. The parser's own tree would follow aliases.
+// Builds the tree from the parser's events. The parser's own tree would resolve aliases.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -62,9 +62,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
  private:
   struct Level {
-    YamlValue value;                            // the list or map that is being filled
-    std::optional<YamlMember> pending;          // a key that waits for its value
-    std::map<std::string, YamlPosition> taken;  // keys of the map
+    YamlValue value;                            // the list or map that is being built
+    std::optional<YamlMember> pending;          // a key whose value follows
+    std::map<std::string, YamlPosition> taken;  // keys of the map so far
   };
 
   YamlPosition place(const YAML::Mark& mark) const { return {name_, mark.line + 1, mark.column + 1}; }
@@ -73,7 +73,7 @@ class TreeBuilder final : public YAML::EventHandler {
     fail(place(mark), "anchors and aliases (& and *) are not supported; write the value out");
   }
 
-  // The parser takes a text whose closing quote is missing to reach to the end of the file.
+  // Throws if the closing quote is missing. The parser would read such a text up to the end of the file.
   void check_closed(const YAML::Mark& mark) const {
     const std::size_t start =
         static_cast<std::size_t>(mark.pos) + (text_.starts_with(byte_order_mark) ? 3 : 0);
@@ -91,7 +91,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   YamlValue begin(Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != YAML::NullAnchor) refuse_anchor(mark);
-    // The parser says "?" for a plain value and "!" for one in quotes.
+    // The parser's tag is "?" for a plain value and "!" for a quoted one.
     if (!tag.empty() && tag != "?" && tag != "!")
       fail(place(mark), fmt::format("the tag {} is not supported; leave it out", quoted_for_error(tag)));
     YamlValue value;
@@ -139,7 +139,7 @@ class TreeBuilder final : public YAML::EventHandler {
     level.pending = YamlMember{std::move(key.text), std::move(key.position), {}};
   }
 
-  // YAML takes {a:1} for a key "a:1" without a value.
+  // YAML reads {a:1} as a key "a:1" without a value.
   static void check_colon(const YamlMember& key, const YamlValue& value) {
     const std::size_t colon = key.key.find(':');
     if (value.kind != Kind::empty || colon == std::string::npos || colon + 1 == key.key.size()) return;
@@ -159,7 +159,7 @@ void check_character(char c, const YamlPosition& position) {
     fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
 }
 
-// What the parser takes silently, or answers with a riddle.
+// Throws for characters that the parser accepts silently, or rejects with an unclear error.
 void check_characters(std::string_view text, const std::string& name) {
   YamlPosition position{name, 1, 1};
   bool in_indentation = true;
@@ -181,7 +181,8 @@ void move_to(YamlValue& value, const YamlPosition& position) {
   }
 }
 
-// The value that `step`, one part of an override's path, names within `parent`; made where it may be.
+// Returns the value that `step`, one part of an override's path, names in `parent`. Creates it if that is
+// permitted.
 YamlValue& descend(YamlValue& parent, const std::string& step, const YamlPosition& position) {
   if (parent.kind == Kind::list) {
     const bool is_number =
@@ -201,8 +202,10 @@ YamlValue& descend(YamlValue& parent, const std::string& step, const YamlPositio
   return parent.members.emplace_back(std::move(made)).value;
 }
 
-// The right side of an override. Only what begins with a bracket or a quote, or has several lines, is YAML: the
-// characters that have a meaning at the beginning of a YAML value, such as '|' and '%', are texts here.
+// Parses the right side of an override. It is YAML only if it begins with a bracket, a brace or a quote, or
+// has several lines. Otherwise it is a text, also if it begins with a character that has a meaning in YAML,
+// such as '
+// ' or '%'.
 YamlValue parse_assigned(const std::string& text, const YamlPosition& position) {
   const std::size_t first = text.find_first_not_of(' ');
   const bool is_yaml =
@@ -275,7 +278,7 @@ std::string quoted_for_error(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::size_t end = std::min(text.size(), longest);
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end;  // whole characters
+    --end;  // does not cut within a character
   return fmt::format("'{}{}'", printable(text.substr(0, end)), end < text.size() ? "…" : "");
 }
 

@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// Where a value of a configuration was written. Line and column count from 1; line 0 means that `file` alone
-// names the place (an override given on the command line).
+// The place where a value of a configuration was written. Line and column count from 1. If the line is 0, `file` alone
+// is the place (an override on the command line).
 struct YamlPosition {
   std::string file;
   int line = 0;
@@ -15,19 +15,19 @@ struct YamlPosition {
   bool operator==(const YamlPosition&) const = default;
 };
 
-std::string to_string(const YamlPosition& position);  // "models/iris.yaml:7:3"
+std::string to_string(const YamlPosition& position);  // such as "models/iris.yaml:7:3"
 
 struct YamlMember;
 
-// A value of a YAML document, with its place. Scalars keep their text: its meaning is for the reader.
+// A value of a YAML document and its position. A scalar keeps its text; the reader interprets it.
 struct YamlValue {
   enum class Kind { empty, scalar, list, map };
 
   Kind kind = Kind::empty;
   YamlPosition position;
-  std::string text;                 // of a scalar
-  std::vector<YamlValue> items;     // of a list
-  std::vector<YamlMember> members;  // of a map, in the order written; no key twice
+  std::string text;                 // for a scalar
+  std::vector<YamlValue> items;     // for a list
+  std::vector<YamlMember> members;  // for a map, in the order of the file; no key occurs twice
 
   YamlMember* find(std::string_view key);
   const YamlMember* find(std::string_view key) const;
@@ -39,20 +39,20 @@ struct YamlMember {
   YamlValue value;
 };
 
-// The one document in `text`; `name` stands for the file in positions and errors. Throws UserError with a
-// position for what is not YAML, and for what a configuration has no use for: a key twice in a map, tabs as
-// indentation, control characters, anchors and aliases, tags, keys that are not scalars, a second document,
-// nesting deeper than 64.
+// Returns the one document in `text`; `name` replaces the file's name in positions and errors. Throws
+// UserError with a position for invalid YAML, and for YAML that a configuration may not contain: a key given
+// twice in a map, tabs as indentation, control characters, anchors and aliases, tags, keys that are not
+// scalars, a second document, and nesting deeper than 64.
 YamlValue parse_yaml(const std::string& text, const std::string& name);
 
 // Sets one value: "training.batch_size=8", "model.layers.0.units=30" or "training.optimizer={name: sgd,
-// learning_rate: 0.1}", which replaces the whole of what was there. The right side is YAML where it begins with a
-// bracket, a brace or a quote, and otherwise a text as it stands, without the blanks around it. Maps on the
-// way are made where they are missing. The new value's position is "--set " and the assignment. Throws
-// UserError for a malformed assignment and for a path that leads through a scalar or past the end of a list.
+// learning_rate: 0.1}", which replaces the whole former value. The right side is YAML if it begins with a
+// bracket, a brace or a quote, or has several lines; otherwise it is a text without the surrounding blanks.
+// Missing maps on the path are created. The position of the new value is "--set " and the assignment. Throws
+// UserError for an invalid assignment, and for a path through a scalar or past the end of a list.
 void apply_override(YamlValue& root, const std::string& assignment);
 
-// `text` for use within an error: in quotes, on one line, not at any length.
+// Returns `text` for an error: quoted, on one line, and shortened if it is long.
 std::string quoted_for_error(std::string_view text);
 
 }  // namespace plexaura

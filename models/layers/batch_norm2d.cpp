@@ -17,8 +17,8 @@ struct Statistics {
   Node mean;
   Node inverse;  // 1 / sqrt(variance + epsilon)
   Node variance;
-  double unbiased =
-      1;  // by what this variance is to be multiplied: n / (n - 1), where n elements were averaged
+  // The factor that makes the variance unbiased: n / (n - 1), if n elements were averaged.
+  double unbiased = 1;
 };
 
 double elements_per_channel(const Shape& x) {
@@ -31,7 +31,8 @@ Statistics of_own_batch(Operand x, const BatchNormOptions& options) {
   return {own.mean, own.inverse, own.variance, count < 2 ? 1 : count / (count - 1)};
 }
 
-// In float64, in which the mean square is exact enough for the variance: the mean square less the square of the mean.
+// Computes in float64, which is exact enough for the variance as the mean square minus the square of the
+// mean.
 Statistics of_all_ranks(Operand x, const BatchNormOptions& options) {
   const MomentsResult own = moments(x, options);
   const DType dtype = own.mean.dtype();
@@ -84,7 +85,7 @@ Node BatchNorm2d::train(Operand x) {
   return normalise(x, weight_.in(graph), bias_.in(graph), of.mean, of.inverse);
 }
 
-// What changes stands last in the sum, so that a step sums it over ranks as it is.
+// The change is the last term of the sum, so that a step can sum the change over ranks.
 void BatchNorm2d::update(Parameter& running, const Node& batch, double factor) const {
   Graph& graph = batch.graph();
   const Node old = running.in(graph);

@@ -14,14 +14,14 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
   bool bias = true;
   Initialiser weight = Initialiser::lecun_uniform();  // within 1 / sqrt(inputs of an output), as in PyTorch
-  std::optional<Initialiser> bias_start = {};         // by default like the weight
+  std::optional<Initialiser> bias_start = {};         // default: like the weight
 };
 
 // Convolution, the op conv2d: x [N, in, H, W] -> [N, out, OH, OW].
 // Parameters: weight [out, in / groups, KH, KW], bias [out].
 class Conv2d final : public Layer {
  public:
-  // Throws UserError where groups divide `in` or `out` unevenly.
+  // Throws UserError if `groups` does not divide `in` and `out`.
   Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& options = {});
 
   void members(MemberVisitor& visit) override;

@@ -7,12 +7,12 @@
 
 namespace plexaura::layers {
 
-// Layers without parameters that are one builder function.
+// Layers without parameters, each of which calls one builder function.
 
-// An elementwise function by name: relu, sigmoid, tanh. Any shape.
+// An elementwise function by name: relu, sigmoid or tanh. Accepts any shape.
 class Activation final : public Layer {
  public:
-  explicit Activation(std::string_view name);  // UserError for an unknown name, with the nearest one
+  explicit Activation(std::string_view name);  // UserError for an unknown name, with a suggestion
   Node operator()(Operand x) override;
 
   static const std::vector<std::string>& names();
@@ -27,8 +27,8 @@ class Flatten final : public Layer {
   Node operator()(Operand x) override;
 };
 
-// In a graph of Mode::train sets elements to 0 with probability p and divides the others by 1 - p; otherwise
-// x itself.
+// In a graph of Mode::train, sets elements to 0 with probability p and divides the others by 1 - p. In other
+// graphs returns x itself.
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
@@ -38,7 +38,7 @@ class Dropout final : public Layer {
   double p_;
 };
 
-// Each sample by itself to mean 0 and variance 1 over its last axis: (x - mean) / sqrt(variance + 1e-5).
+// Scales each sample to mean 0 and variance 1 over its last axis: (x - mean) / sqrt(variance + 1e-5).
 class Standardise final : public Layer {
  public:
   Node operator()(Operand x) override;

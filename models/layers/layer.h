@@ -3,15 +3,16 @@
 #include "core/graph/node.h"
 #include "core/params/module.h"
 
-// Layers are modules that take one value and give one. They have a namespace of their own, because ops have
-// the same names: plexaura::Conv2d is the op, layers::Conv2d declares weights and uses it.
+// Layers are modules with one input and one output. They have their own namespace, because ops have the same
+// names: plexaura::Conv2d is the op, layers::Conv2d declares weights and calls it.
 namespace plexaura::layers {
 
-// A named layer keeps nothing of a call, and the graph nothing of the layer: several threads may call it at
-// once, each with a graph of its own, and the layer may go before the graph does.
+// A call of a named layer changes nothing in the layer, and the graph does not refer to the layer. So several
+// threads may call it at the same time, each with its own graph, and the layer may be destroyed before the
+// graph.
 class Layer : public Module {
  public:
-  // Extends the graph of x, which must be a Node. Errors name the place that x was written at.
+  // Extends the graph of x, which must be a Node. Errors name the source line where x was passed.
   virtual Node operator()(Operand x) = 0;
 };
 

@@ -8,13 +8,13 @@
 
 namespace plexaura::layers {
 
-// Layers one after the other. Their names are numbers from 0 unless given.
+// Layers in sequence. A layer's default name is its number, from 0.
 class Sequential final : public Layer {
  public:
   Sequential() = default;
 
-  // Makes a layer at the end: `features.append<Linear>(4, 30)`. Returns it; the reference holds as long as
-  // this lives.
+  // Constructs a layer at the end: `features.append<Linear>(4, 30)`. Returns a reference, which is valid as
+  // long as this object lives.
   template <class L, class... Arguments>
   L& append(Arguments&&... arguments) {
     return append_named<L>(std::to_string(children_.size()), std::forward<Arguments>(arguments)...);
@@ -26,7 +26,8 @@ class Sequential final : public Layer {
     add(name, std::move(layer));
     return made;
   }
-  // While it lives in here the layer's nodes have this origin, where one is given.
+  // Adds a layer at the end. If `origin` is given, nodes that calls of this object make for the layer have
+  // that origin.
   void add(std::string name, std::unique_ptr<Layer> layer, Origin origin = {});
 
   std::size_t size() const { return children_.size(); }
@@ -44,7 +45,7 @@ class Sequential final : public Layer {
   std::vector<Child> children_;
 };
 
-// relu(body(x) + shortcut(x)), where an absent shortcut is x itself.
+// relu(body(x) + shortcut(x)). Without a shortcut, x itself is added.
 class Residual final : public Layer {
  public:
   explicit Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut = nullptr)

@@ -18,7 +18,8 @@ constexpr NumberRange count{.minimum = 1, .maximum = 1 << 24};
 constexpr NumberRange window{.minimum = 1, .maximum = 1 << 12};
 constexpr NumberRange border{.minimum = 0, .maximum = 1 << 12};
 
-// Returns how many outputs a layer may have whose weight holds `each` elements for one, so that all can be counted.
+// Returns the largest number of outputs of a layer whose weight has `each` elements for one output, so that
+// all elements can be counted.
 double most_outputs(std::int64_t each) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 59;
   return static_cast<double>(std::max<std::int64_t>(most_elements / each, 1));
@@ -26,13 +27,13 @@ double most_outputs(std::int64_t each) {
 
 std::int64_t channels_of(const Shape& x) { return x.rank() > 1 ? x[1] : 1; }
 
-// What a layer is called unless it says so: its kind and a number, as in "conv2".
+// Returns the beginning of a layer's default name, such as "conv" in "conv2".
 std::string prefix_of(const std::string& type) {
   if (type == "linear") return "fc";
   return type == "batch_norm" ? "bn" : type;
 }
 
-// Returns how many inputs meet in an output whose window has one element.
+// Returns how many inputs contribute to an output whose window has one element.
 std::int64_t inputs_of(const std::string& type, const Shape& x) {
   if (type != "linear") return channels_of(x);
   return x.rank() > 0 ? x[x.rank() - 1] : 1;
@@ -182,7 +183,7 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
     const std::string full = path.empty() ? name : path + '.' + name;
     const Origin origin = yaml_origin(yaml.position());
     std::unique_ptr<layers::Layer> layer = make_layer(yaml, keys, x, full);
-    yaml.check_all_used();  // before a key that is none lets the next layers fail
+    yaml.check_all_used();  // reports an unknown key before it lets later layers fail
     specs_of(*layer, DType::float32, full);
     const Graph::WithOrigin here(x.graph(), origin);
     x = (*layer)(x);
@@ -238,7 +239,7 @@ std::unique_ptr<layers::Layer> LayerList::make_residual(const Section& yaml, con
   return std::make_unique<layers::Residual>(std::move(body), make(keys.shortcut, y, path + ".shortcut"));
 }
 
-// PyTorch's default with PyTorch's default of the weights; zeros with all others.
+// Returns PyTorch's default for biases if weights have PyTorch's default, otherwise zeros.
 std::optional<Initialiser> LayerList::bias_start() const {
   if (weight_.fan == Initialiser::Fan::in && weight_.value < 1) return std::nullopt;
   return Initialiser::zeros();

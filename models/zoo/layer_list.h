@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// Holds what a YAML list says of one layer.
+// The keys of one layer in a YAML list.
 struct LayerKeys {
   std::string type = {};
   std::string name = {};
@@ -31,23 +31,25 @@ struct LayerKeys {
   std::vector<Section> shortcut = {};
 };
 
-// The place of a layer in its net, on which some defaults and limits of its keys depend.
+// The place of a layer in its net, which determines some defaults and limits of its keys.
 struct LayerPlace {
-  Shape input = {};  // of one sample
+  Shape input = {};  // shape of one sample
   std::int64_t classes = 1;
-  std::map<std::string, int> numbers = {};  // of the layers before with a name of this kind: "conv"
+  // For each prefix of a name, such as "conv": how many layers before have it.
+  std::map<std::string, int> numbers = {};
 };
 
 std::vector<Key> layer_keys(LayerKeys& keys, const LayerPlace& place = {});
 
-// Makes layers from a YAML list. Each is called at once on one sample in a graph that is thrown away: that
-// tells the next one how large its input is, by the shape rules of the ops themselves, and finds what does
-// not fit, with its line.
+// Makes layers from a YAML list. Each layer is called at once on one sample in a temporary graph. The shape
+// rules of the ops give the next layer its input size, and find layers that do not fit, which errors report
+// with their line.
 class LayerList {
  public:
   LayerList(std::int64_t classes, Initialiser weight) : classes_(classes), weight_(weight) {}
 
-  // `x` is one sample, and afterwards what comes out. `path` is that of the list in the model.
+  // `x`: one sample before the call, the output of the layers after it. `path`: the path of the list in the
+  // model.
   std::unique_ptr<layers::Sequential> make(const std::vector<Section>& list, Node& x,
                                            const std::string& path);
 

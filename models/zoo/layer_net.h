@@ -6,7 +6,7 @@
 
 namespace plexaura {
 
-// A network that is a list of layers. Parameters: the layers' names and theirs, "conv1.weight".
+// A network that is a list of layers. A parameter's name is the layer's name and its own: "conv1.weight".
 class LayerNet final : public Model {
  public:
   LayerNet(ModelInfo info, std::unique_ptr<layers::Sequential> layers)
@@ -21,7 +21,7 @@ class LayerNet final : public Model {
   std::unique_ptr<layers::Sequential> layers_;
 };
 
-// Holds what the section `model` says of a list of layers.
+// The keys of the section `model` for a list of layers.
 struct LayerNetKeys {
   std::vector<Section> layers = {};
   std::string initialiser = "lecun_uniform";
@@ -29,9 +29,9 @@ struct LayerNetKeys {
 
 std::vector<Key> layer_net_keys(LayerNetKeys& keys);
 
-// From the key `layers`, a list of sections {type: ..., options}; sizes of inputs follow from the samples.
-// Every node has the place of its layer in the YAML file as its origin. UserError where a layer does not fit
-// what comes before it.
+// Makes a model from the key `layers`, a list of sections {type: ..., options}. Input sizes are inferred from
+// the samples. The origin of every node is the place of its layer in the YAML file. Throws UserError if a
+// layer does not fit the output of the layer before.
 std::unique_ptr<Model> make_layer_net(const Section& yaml, ModelInfo info);
 
 }  // namespace plexaura

@@ -21,8 +21,8 @@ double memory_bytes() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// The least that training takes: a store holds every value twice while it is placed. Systems promise more
-// memory than there is, and kill who uses it.
+// Throws if the machine has less memory than training needs at least: a store has every value twice while it
+// is placed. Systems grant more memory than exists, and kill processes that use it.
 void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>& specs) {
   const auto bytes = [](const ParameterSpec& spec) { return static_cast<double>(spec.type.bytes()); };
   double needed = 0;
@@ -37,7 +37,7 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
                   to_string(largest.type)));
 }
 
-// Builds the model for one sample, so that what does not fit is found before any data is read.
+// Builds the model for one sample, so that layers that do not fit are found before any data is read.
 void try_once(Model& model) {
   Graph graph(Mode::inference);
   const Node outputs = model(one_sample(graph, model.sample_shape()));

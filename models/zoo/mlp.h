@@ -12,8 +12,8 @@ namespace plexaura {
 
 struct MlpOptions {
   std::vector<std::int64_t> hidden;  // widths of the hidden layers
-  std::string activation = "relu";   // of the hidden layers: relu, sigmoid, tanh
-  bool sigmoid_outputs = false;      // whether the outputs go through a sigmoid too
+  std::string activation = "relu";   // of the hidden layers: relu, sigmoid or tanh
+  bool sigmoid_outputs = false;      // applies a sigmoid to the outputs
   bool standardise = false;          // scales the input of every layer to mean 0 and variance 1 per sample
 };
 

@@ -6,7 +6,7 @@ namespace plexaura {
 
 namespace {
 
-// Far beyond what values from 0 to 1 need, and well within what a float can hold.
+// The limit is much larger than values from 0 to 1 need, and much smaller than the largest float.
 constexpr double largest = 1e6;
 constexpr NumberRange mean_range{.minimum = -largest, .maximum = largest};
 constexpr NumberRange stddev_range{.minimum = 1 / largest, .maximum = largest};

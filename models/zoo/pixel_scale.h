@@ -7,23 +7,23 @@
 
 namespace plexaura {
 
-// Holds what the section `data` says of pixels.
+// The options of the section `data` about pixels.
 struct PixelOptions {
   std::string format = {};
-  double mean = 0;  // of format idx
+  double mean = 0;  // for format idx
   double stddev = 1;
-  std::vector<double> means = {0.485, 0.456, 0.406};  // of format image_folder: red, green and blue
+  std::vector<double> means = {0.485, 0.456, 0.406};  // for format image_folder: red, green and blue
   std::vector<double> stddevs = {0.229, 0.224, 0.225};
 };
 
-// The keys `mean` and `stddev`, which need the key `format` before them.
+// Returns the keys `mean` and `stddev`, which need the key `format` before them.
 std::vector<Key> pixel_keys(PixelOptions& options);
 
-// Returns how images are normalised; the default PixelScale where the format has none. Throws UserError, with the line and column in
-// the section `data`, unless images of colours have three numbers.
+// Returns how images are normalised; the default PixelScale if the format has no images. Throws UserError,
+// with line and column in the section `data`, unless colour images have three numbers.
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data);
 
-// Reads the same from the section `data`, for a program that reads nothing else there.
+// Reads the same from the section `data`, for a program that reads no other key there.
 PixelScale read_pixel_scale(const Section& data);
 
 }  // namespace plexaura

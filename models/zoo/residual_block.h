@@ -7,18 +7,17 @@
 
 namespace plexaura {
 
-// A block of a ResNet: convolutions, each with batch norm, with ReLU between them; their result and the
-// block's input are added, and ReLU follows. Where the shapes differ, the input goes through a 1x1
-// convolution with batch norm first. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0,
-// downsample.1.
+// A block of a ResNet: convolutions, each with batch norm, and ReLU between them. The block's input is added
+// to their result, and ReLU follows. If the shapes differ, a 1x1 convolution with batch norm is applied to
+// the input first. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0, downsample.1.
 class ResidualBlock final : public layers::Layer {
  public:
   struct Options {
     std::int64_t in = 0;
-    std::int64_t width = 0;   // output channels are as many, or four times as many in a bottleneck
-    std::int64_t stride = 1;  // of the (first) 3x3 convolution
+    std::int64_t width = 0;   // number of output channels, or a quarter of it in a bottleneck
+    std::int64_t stride = 1;  // of the first 3x3 convolution
     bool bottleneck = true;
-    bool zero_init = true;      // the last batch-norm scale
+    bool zero_init = true;      // initial scale 0 in the last batch norm
     bool synchronised = false;  // batch norm over all ranks
   };
   explicit ResidualBlock(const Options& options);

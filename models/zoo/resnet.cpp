@@ -35,7 +35,7 @@ std::vector<std::string> depth_words() {
   return words;
 }
 
-// Fills what the depth or the stages decide.
+// Sets the stages and the kind of blocks by the depth, or the stages by the key `stages`.
 void choose_stages(const Section& yaml, ResNetKeys& keys) {
   if (keys.stages) {
     if (keys.depth) throw yaml.error("depth", "and stages are both given; give one of them");

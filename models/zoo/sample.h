@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// A batch of one sample as an input named "x", for building a model on trial.
+// Returns a batch of one sample as an input named "x", to try a model with it.
 Node one_sample(Graph& graph, const Shape& sample_shape, DType dtype = DType::float32);
 
 }  // namespace plexaura

@@ -31,7 +31,8 @@ std::string scope_of(std::string_view parameter) {
   return std::string(dot == std::string_view::npos ? std::string_view{} : parameter.substr(0, dot));
 }
 
-// The nodes that the output needs: not, for one, what batch norm notes for inference.
+// Marks the nodes that the output needs. These exclude, for example, the updates of batch norm's running
+// statistics.
 std::vector<bool> needed_by(const Node& output) {
   std::vector<bool> needed(output.graph().size());
   needed[output.id()] = true;
@@ -41,7 +42,7 @@ std::vector<bool> needed_by(const Node& output) {
   return needed;
 }
 
-// Of the trainable and frozen parameters of a scope.
+// Returns the number of elements of trainable and frozen parameters in each scope.
 std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<ParameterSpec>& specs) {
   std::map<std::string, std::int64_t> counts;
   for (const ParameterSpec& spec : specs)
@@ -49,8 +50,8 @@ std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<Parame
   return counts;
 }
 
-// The rows of a model in the order of its ops: those of one scope that follow each other make a row. A scope
-// that comes again shows no parameters there.
+// Returns the rows of a model in the order of its ops. Consecutive ops of one scope form a row. If a scope
+// occurs again, its later rows show no parameters.
 std::vector<Row> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
   const std::vector<bool> needed = needed_by(output);
   std::map<std::string, std::int64_t> parameters = parameters_by_scope(specs);
@@ -76,7 +77,7 @@ std::int64_t elements(const std::vector<ParameterSpec>& specs, ParameterRole rol
   return total;
 }
 
-// Columns as wide as their widest cell, the last one to the right.
+// Formats columns as wide as their widest cell. The last column is aligned to the right.
 std::string table_of(const std::vector<std::vector<std::string>>& lines) {
   std::vector<std::size_t> widths(lines[0].size());
   for (const auto& line : lines)
@@ -103,7 +104,7 @@ std::string with_commas(std::int64_t number) {
 
 std::string summary(Model& model) {
   const std::vector<ParameterSpec> specs = specs_of(model, model.dtype());
-  Graph graph(Mode::train);  // where dropout is an op
+  Graph graph(Mode::train);  // a training graph contains dropout ops
   const Node output = model(one_sample(graph, model.sample_shape(), model.dtype()));
   std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
   for (const Row& row : rows_of(output, specs))

@@ -6,12 +6,12 @@
 
 namespace plexaura {
 
-// A table of the model's layers in the order in which they finish: path, ops, shape of the output for one
-// sample (without the batch), trainable elements; and the totals. Tied weights count once, where they are
-// named; a dropout, which does nothing in inference, has no line. Names the model if it has no names yet.
+// Returns a table of the model's layers in the order in which they finish: path, ops, output shape for one
+// sample (without the batch), and trainable elements; and the totals. Tied weights count once, at their first
+// name. Names the parameters of the model if they have no names yet.
 std::string summary(Model& model);
 
-// "25,557,032"
+// Returns a text such as "25,557,032".
 std::string with_commas(std::int64_t number);
 
 }  // namespace plexaura
