@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// For a trainer that makes no step: so many images of bytes, and labels, which nobody reads.
+// A source of `size` images of bytes, with labels, for a trainer that makes no real step. Reading one throws.
 class UnreadSamples final : public SampleSource {
  public:
   UnreadSamples(std::int64_t size, const Shape& sample);
@@ -27,11 +27,13 @@ class UnreadSamples final : public SampleSource {
   std::vector<Field> fields_;
 };
 
-// What a step of training enqueues on a device that need not be there. The trainer was made for it.
+// Returns the work that a training step enqueues on a device that need not exist. The trainer must have been
+// made for it.
 WorkAccount account_of_step(DescribedBackend& device, Trainer& trainer);
 
-// A table with a line for each kind of work of a step of so many samples, and the least time that the device needs: the sum
-// over all calls, of which each takes as long as its bytes or its operations, whichever is longer.
+// Returns a table with a line for each kind of work in a step of `samples` samples, and the least time that
+// the device needs for it: the sum over all calls, each of which takes as long as its bytes or its
+// operations, whichever is longer.
 std::string text_of(const WorkAccount& account, const DescribedBackend& device, std::int64_t samples);
 
 }  // namespace plexaura

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t most_at_once = 256;
 
-// Some of the samples, from `first` on.
+// Returns `count` samples, beginning with `first`.
 Tensor part(const Tensor& samples, std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> extents = samples.shape().extents();
   const std::size_t bytes = samples.bytes() / static_cast<std::size_t>(extents[0]);

@@ -29,13 +29,14 @@ void check_alone(const CommandLine& line, const Communicator& ranks) {
         "--device plans for one rank, and there are {}; start the program without mpirun", ranks.size()));
 }
 
-// What is needed before ranks exist.
+// The options that are needed before there are ranks.
 struct Beginning {
   CommunicatorOptions communicator = {};
   std::filesystem::path output = {};  // of a run that trains
 };
 
-// It stands in the file, which is read here for that alone; what is wrong with it is said when ranks exist.
+// Reads these options from the command line and the file. Ignores errors, which are reported when there are
+// ranks.
 Beginning read_beginning(const std::string& kind, int argc, const char* const* argv) {
   Beginning beginning;
   try {
@@ -57,8 +58,8 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
   reserve_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away, as head does, does not end the run
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on file sizes then fails as on a full disk
+  std::signal(SIGPIPE, SIG_IGN);  // the run continues if the reader of its output ends, as head does
   StopSignals::end_process();
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);

@@ -19,14 +19,15 @@ namespace {
 
 const char* given(bool is_given) { return is_given ? "given" : "not given"; }
 
-// The keys of the data are those of the rank that has read it.
+// Includes the keys of the section `data` from the rank that has read it.
 Settings values_of(const Setup& setup) {
   Settings values = setup.config->values();
   values.insert(setup.data.keys.begin(), setup.data.keys.end());
   return values;
 }
 
-// What weights mean: the model, how samples are scaled, and the classes that have names.
+// Returns the settings that define what weights mean: the model, the scaling of samples, and the named
+// classes.
 Settings settings_of(const Setup& setup) {
   Settings settings = values_of(setup);
   const std::vector<std::string>& classes = setup.data.train->class_names();
@@ -50,7 +51,8 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
   return open_data(config, trained);
 }
 
-// Those that receive the data do not read the keys by which it was opened. `trainers`: how many ranks may train.
+// Builds the model and reads the options that depend on the data. Ranks that receive the data do not read the
+// keys of the section `data`, so they do not check for unused keys. `trainers`: how many ranks may train.
 void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
   const Dataset& train = *setup.data.train;
   setup.model = make_model(setup.config->section("model"), train.sample_shape(),
@@ -73,7 +75,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   if ((line.resume || line.replace) && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: {} needs output.dir, where checkpoints are", line.config,
                                 line.resume ? "--resume" : "--replace"));
-  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // the server saves
+  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // on a client, the server saves
 }
 
 Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
@@ -118,15 +120,15 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
-  // The ranks of one client draw together, as many parts ahead as their readers take.
+  // The ranks of one client draw data together, and the number of parts ahead depends on their workers.
   if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");
   facts["output.dir"] = given(!setup.options.trainer.output.empty());
-  facts.erase("training.tuning");  // that of rank 0 counts
+  facts.erase("training.tuning");  // the value of rank 0 counts
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
-  facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
+  facts["--backend"] = name_of_backend(line.backend);  // each rank may use a different device
   facts["--resume"] = given(line.resume);
   facts["--replace"] = given(line.replace);
   facts["--dry-run"] = given(line.dry_run);

@@ -16,25 +16,27 @@
 
 namespace plexaura {
 
-// All that is read and built before ranks look at each other.
+// All that is read and built before the ranks compare it.
 struct Setup {
   std::unique_ptr<Config> config;
-  bool data_is_sent = false;  // by rank 0, which alone reads it
+  bool data_is_sent = false;  // only rank 0 reads the data, and sends it
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
   std::vector<ToldChoice> choices;
-  std::unique_ptr<Visit> visit;  // null: this job has its weights to itself, or from its own ranks
+  std::unique_ptr<Visit> visit;  // null: this job is no client of another job's server
 };
 
-// Reads the configuration and opens the data, on all ranks together, and makes the model, of which `kind` is the model.name. `spares`:
-// how many of the ranks wait until another one dies. Throws a UserError.
+// Collective. Reads the configuration, opens the data and makes the model. `kind`: the model.name that the
+// program accepts. `spares`: how many of the ranks wait until another rank dies. Throws UserError.
 Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares);
 
-// When all else is read: the settings of a run are those that were asked for. `ranks`: those that train.
+// Called after everything else was read, so that the settings of the run include all keys that were used.
+// `ranks`: the number of ranks that train.
 void read_run_options(Setup& setup, const CommandLine& line, int ranks);
 
-// What has to be equal on all ranks: a value for each name. Folders may differ from host to host.
+// Returns values that must be equal on all ranks, by name. Paths of folders are not among them, because they
+// may differ between hosts.
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line);
 
 std::vector<ParameterSpec> parameters_of(const Setup& setup);

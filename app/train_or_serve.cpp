@@ -29,7 +29,7 @@ namespace plexaura {
 
 namespace {
 
-// Nothing is measured on a device that is not there.
+// Switches off tuning for a device that does not exist, because nothing can be measured on it.
 std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& options) {
   if (line.device.empty()) return open_backend(line.backend);
   options.tuning = Tuning::off;
@@ -62,7 +62,7 @@ void tell(RunReport& report, const ToldChoice& choice) {
   report.log(choice.fields);
 }
 
-// How the run that wrote the checkpoint may have differed.
+// Describes how the run that wrote the checkpoint may have differed.
 std::string_view difference_of(const Trainer& trainer) {
   return trainer.has_other_buckets()
              ? "had another distributed.bucket_bytes, which cuts updates into other pieces, or took other "
@@ -70,7 +70,7 @@ std::string_view difference_of(const Trainer& trainer) {
              : "took other kernels, as with another processor, build, number of ranks or batch";
 }
 
-// What a user of 16 bits may not expect.
+// Returns a remark for users who expect more speed from 16 bits on a CPU.
 std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
   if (!types.is_mixed() || !backend.info().host_memory) return {};
   return fmt::format(
@@ -80,16 +80,16 @@ std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
       name_of(types.precision()));
 }
 
-// What a rank needs that trains, or may have to.
+// The objects that a rank needs if it trains, or may have to.
 struct Work {
   std::unique_ptr<RunReport> report;
-  std::unique_ptr<Profile> profile;  // null: none
+  std::unique_ptr<Profile> profile;  // null: no profile is written
   std::unique_ptr<Backend> backend;
   ParameterStore store;
   KernelChoice choice;
 };
 
-// Of a run that is not stopped before.
+// Returns the last step of a run that is not stopped before.
 std::int64_t last_step_of(const Setup& setup) {
   const TrainerOptions& trainer = setup.options.trainer;
   const BatchPlan plan{setup.data.train->size(), trainer.batch_size};
@@ -97,7 +97,7 @@ std::int64_t last_step_of(const Setup& setup) {
   return std::min(all, trainer.steps.value_or(all));
 }
 
-// A spare gets its weights when it is needed. `backend`: null where it has not been opened yet.
+// A spare gets its weights later, when it is needed. `backend`: null if it is not open yet.
 Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
   Communicator& ranks = roles.candidates();
   auto report = together(ranks, "opening the outputs", [&] {
@@ -135,7 +135,7 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
 // Prints the summary of a serving rank. Runs last, so that an error of printing cannot lose a checkpoint.
 void print_account(const Survivors& survivors) { print_output(survivors.strategy().account()); }
 
-// Trains, and tells how it ended. Returns the exit status.
+// Trains, and reports the result. Returns the exit status.
 int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
                    Work& work) {
   const TrainingResult result = survivors.run(trainer, work.store, *work.backend, *work.report);
@@ -148,7 +148,7 @@ int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survi
   return status;
 }
 
-// Of a spare.
+// The work of a spare. Returns the exit status.
 int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   Work work = prepare(line, roles, setup, nullptr);
   Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
@@ -157,7 +157,7 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   return run_to_the_end(line, setup, survivors, trainer, work);
 }
 
-// With the ranks that train.
+// The work of a rank that trains. Returns the exit status.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
           Setup setup, std::unique_ptr<Backend> opened) {
   Communicator& ranks = roles.training();
@@ -223,8 +223,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   return run_to_the_end(line, setup, survivors, trainer, work);
 }
 
-// The ranks that train bring the weights. They also decide when a run is stopped: mpirun signals all ranks, and one that
-// serves is needed until they have saved.
+// The work of a rank that serves. It gets the weights from the ranks that train. It ignores signals to stop:
+// mpirun sends them to all ranks, the ranks that train decide when a run stops, and this rank is needed until
+// they have saved.
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
   ParameterStore store = make_store_of(setup);
@@ -237,7 +238,7 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   return status;
 }
 
-// What is not written in the file is asked for where it can be had.
+// Checks that on_loss is possible in this job. The default value is not checked; an explicit one is.
 void check_survival(const Communicator& ranks, const Setup& setup) {
   if (setup.options.on_loss == OnLoss::end || ranks.size() == 1 || ranks.outlives_ranks()) return;
   if (!setup.config->section("distributed").has("on_loss")) return;
@@ -248,7 +249,8 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-// Where devices may sum: theirs, that the devices of all ranks have joined, and the backend.
+// If devices sum: the strategy, for which the devices of all ranks were joined, and the backend. Otherwise
+// both are null.
 struct OnDevices {
   std::unique_ptr<Backend> backend = {};
   std::unique_ptr<Strategy> strategy = {};
@@ -262,7 +264,8 @@ OnDevices settle_devices(Communicator& exchange, const CommandLine& line, Setup&
   return {std::move(backend), std::move(settled.strategy)};
 }
 
-// What is left to choose of how gradients cross. Spares do not hear of the size of buckets.
+// Makes the choices about the exchange of gradients that are still open. With spares the bucket size is not
+// chosen, because spares would not get it.
 void settle_choices(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
   const bool compresses = setup.options.strategy.compression.name == automatic_compression;
   if ((exchange.size() == 1 && !compresses) || setup.options.algorithm == device_algorithm) return;
@@ -271,7 +274,7 @@ void settle_choices(Communicator& exchange, const CommandLine& line, bool has_sp
   if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
 }
 
-// What the options of a run take from these ranks, and not from the file.
+// Sets the options of a run that depend on the ranks and not on the file.
 void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOptions& options) {
   if (ranks.outlives_ranks()) options.strategy.update = BucketSum::Update::by_step;
   options.trainer.parts_may_move = ranks.outlives_ranks() && options.on_loss == OnLoss::exact;
@@ -282,13 +285,14 @@ void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOp
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
+  // Not the communicator of collective ops in a graph, so that the order of calls on one does not depend on
+  // the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
   exchange->choose_algorithm(algorithm_of_hosts(setup.options));
   OnDevices devices = is_spare ? OnDevices{} : settle_devices(*exchange, line, setup);
-  // A spare may write a checkpoint, too, and hears of no choice that is settled below.
+  // A spare may write a checkpoint too, and does not take part in the choices below.
   fit_to_ranks(ranks, *exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   settle_choices(*exchange, line, spares > 0, setup);

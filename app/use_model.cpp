@@ -36,7 +36,8 @@ fs::path weights_file(const CommandLine& line, const fs::path& output) {
                   line.config));
 }
 
-// What `read` makes of the file. A run that goes on may have replaced the checkpoint by a newer one before it was read.
+// Returns the result of `read` for the weights file. Tries again if a running job has replaced the checkpoint
+// by a newer one before it was read.
 template <class Read>
 auto read_weights(const CommandLine& line, const fs::path& output, const Read& read) {
   for (;;) {
@@ -49,8 +50,9 @@ auto read_weights(const CommandLine& line, const fs::path& output, const Read& r
   }
 }
 
-// Of a table it depends on the other rows, and on the split, how a row is scaled and which rows are held out.
-// Throws UserError where they are not those of the training. Returns a remark where the file does not say.
+// How a row of a table is scaled, and which rows are validation samples, depends on the other rows and on the
+// split. Throws UserError if they differ from those of the training. Returns a remark if the file does not
+// contain them.
 std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
                          const RunData& data) {
   if (line.evaluate ? !data.is_cut : !data.is_measured) return "";
@@ -99,7 +101,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
                                           .workers = options.workers,
                                           .prefetch = options.prefetch,
                                           .on_error = options.on_error});
-  if (!std::isfinite(validation.loss))  // on all ranks, which have the same
+  if (!std::isfinite(validation.loss))  // on all ranks, which have the same loss
     agree_on_error(ranks,
                    std::make_exception_ptr(UserError(fmt::format(
                        "the validation loss is {}: the weights, or a sample, lead beyond what numbers can "
@@ -111,7 +113,8 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
   });
 }
 
-// The samples of a file; none where it cannot be read and may be left out. A table is one file for all of its samples.
+// Returns the samples of a file; nothing if it cannot be read and may be skipped. A table may not be skipped,
+// because it contains many samples.
 std::optional<NamedSamples> read_file(const std::string& file, const RunData& data, OnError on_error,
                                       Skipped& skipped) {
   try {

@@ -10,16 +10,16 @@
 
 namespace plexaura {
 
-// Whether the line asks for one of the modes of use_model().
+// True if the command line asks for a mode of use_model().
 bool uses_model(const CommandLine& line);
 
-// What the weights that use_model() will load say of the data of their training; empty for those of other programs.
-// Throws UserError where they cannot be read.
+// Returns what the weights that use_model() will load contain about their training data; nothing for weights
+// of other programs. Throws UserError if they cannot be read.
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config);
 
-// The modes --evaluate and --predict: what a model with the weights of --weights, or else of the newest
-// checkpoint in output.dir, says of the validation data or of files. All ranks call it together; --predict is
-// for one rank. Returns the exit status.
+// Collective. The modes --evaluate and --predict: evaluates a model on the validation data, or predicts the
+// samples of files, with the weights of --weights or else of the newest checkpoint in output.dir. --predict
+// works with one rank only. Returns the exit status.
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
               Model& model);
 

@@ -26,10 +26,10 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t pushes_between_saves = 100;  // where output.every does not say
-// In the metadata of weights.
+constexpr std::int64_t pushes_between_saves = 100;  // used if output.every is not given
+// Keys in the metadata of weights.
 const std::string account_key = "server.account";
-const std::string held_key = "server.held";  // numbers of checkpoints that stay
+const std::string held_key = "server.held";  // numbers of checkpoints that are not removed
 
 ServerRule rule_of(const RunOptions& options) {
   ServerRule rule = options.strategy.async_server.rule;
@@ -54,19 +54,21 @@ VisitFacts facts_of_run(const RunOptions& options) {
   return facts;
 }
 
-// Checkpoints that stay beside the newest ones, by what they count: one from before all pushes that may yet be doubted, the
-// one that takes its place when those behind it are no longer doubted, and those from before the pushes of clients whose
-// training diverged.
+// Checkpoints that are kept besides the newest ones, identified by their version, the number of pushes in
+// them. These are one from before all pushes that may still be doubted, the one that replaces it when the
+// pushes before that one are no longer doubted, and those from before the pushes of clients whose training
+// diverged.
 class HeldCheckpoints {
  public:
-  // Of the checkpoint with which the server begins, and of those that an earlier one has held.
+  // Begins with the version of the server's first checkpoint, and the checkpoints that an earlier server has
+  // kept.
   void begin_with(std::int64_t version, const std::set<std::int64_t>& earlier) {
     next_ = version;
     kept_ = earlier;
   }
-  // Those that stay whatever comes.
+  // Returns the checkpoints that are never removed.
   const std::set<std::int64_t>& kept() const { return kept_; }
-  // Before the one of this version is saved.
+  // Called before the checkpoint of this version is saved. Returns the checkpoints that must stay.
   const std::set<std::int64_t>& hold(std::int64_t version, std::int64_t doubted_since) {
     if (next_ && *next_ <= doubted_since) trusted_ = std::exchange(next_, std::nullopt);
     if (!next_) next_ = version;
@@ -75,7 +77,7 @@ class HeldCheckpoints {
     if (trusted_) held_.insert(*trusted_);
     return held_;
   }
-  // The newest of those that are held, and of the last one, which is not behind the version; from now on it is kept.
+  // Returns the newest held checkpoint that is not later than the version, and keeps it from now on.
   std::optional<std::int64_t> keep_before(std::int64_t version) {
     const auto behind = held_.upper_bound(version);
     if (behind == held_.begin()) return std::nullopt;
@@ -89,7 +91,8 @@ class HeldCheckpoints {
   std::set<std::int64_t> held_;
 };
 
-// What a server keeps: its weights in a checkpoint, whose number counts pushes, and in its metadata who its clients are.
+// The saved state of a server: its weights in a checkpoint, whose number is the number of pushes, and its
+// clients in the metadata.
 class Snapshots {
  public:
   Snapshots(const RunOptions& options, ParameterStore& store, const LogicalWeights& form)
@@ -100,7 +103,8 @@ class Snapshots {
     if (are_kept()) lock_.emplace(options_.output);
   }
 
-  // Into the store. Nothing where there is none.
+  // Loads the newest checkpoint into the store. Returns its version and the account of its clients; nothing
+  // if there is none.
   std::optional<std::pair<std::int64_t, std::string>> load() {
     const auto state = load_checkpoint(options_.output, store_, state_.optimizer, state_.settings);
     if (!state) return std::nullopt;
@@ -110,7 +114,7 @@ class Snapshots {
     return std::pair(state->step, metadata.at(account_key));
   }
 
-  // Those that an earlier server has held, as far as they are there.
+  // Returns the checkpoints that an earlier server has kept and that still exist.
   std::set<std::int64_t> earlier_ones(const Metadata& metadata) const {
     std::set<std::int64_t> held;
     const auto found = metadata.find(held_key);
@@ -154,7 +158,7 @@ class Snapshots {
   std::optional<FolderLock> lock_;
 };
 
-// Nobody is to be lost because nothing can be printed.
+// Ignores errors of printing, so that they end no run.
 void say(const std::string& sentence) noexcept {
   try {
     print_output(printable(sentence) + "\n");

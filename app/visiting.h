@@ -13,28 +13,30 @@
 
 namespace plexaura {
 
-// Clients of a parameter server that are jobs of their own: see docs/reference/parameter_servers.md.
+// A parameter server whose clients are jobs of their own: see docs/reference/parameter_servers.md.
 
-// With --serve or --join: UserError for several ranks, for a strategy without a server, and for keys that these jobs have no
-// use for.
+// With --serve or --join: throws UserError for several ranks, for a strategy without a server, and for keys
+// that have no effect in these jobs.
 void check_visiting(const CommandLine& line, const Communicator& ranks, const Config& config);
 
-// With --serve: serves to the end, or until a signal comes, and saves now and then. The exit status.
+// With --serve: serves until all clients have left or a signal comes, and saves from time to time. Returns
+// the exit status.
 int serve_visitors(const CommandLine& line, const RunOptions& options, ParameterStore store,
                    double deadline_seconds);
 
-// With --join: this job's place at its server.
+// With --join: this job's membership at its server.
 class Visit {
  public:
   // Waits until there is a server: see Visitor.
   Visit(const CommandLine& line, double deadline_seconds);
 
-  // How samples of a table are to be read, so that they mean to the model what those of the server do.
+  // Returns how samples of a table must be read to match the server's model.
   std::optional<TrainedData> samples() const;
-  // Takes the weights of the server, and a seed of its own, so that two clients do not go through the same data in the same
-  // order. What is to be said of it. UserError where the server refuses.
+  // Writes the server's weights to the store, and sets a seed that depends on the client's number, so that
+  // two clients do not read the same data in the same order. Returns a sentence for the user. Throws
+  // UserError if the server refuses the client.
   std::string join(RunOptions& options, ParameterStore& store);
-  // It begins after join().
+  // Must be called after join().
   std::unique_ptr<Strategy> strategy(const RunOptions& options);
 
  private:

@@ -14,9 +14,9 @@ namespace plexaura {
 namespace {
 
 constexpr const char* what = "the profile of a rank";
-constexpr double patience = 600;  // seconds, for rank 0 may have to do with other ranks first
+constexpr double patience = 600;  // seconds, because rank 0 may receive from other ranks first
 constexpr const char* clocks = "the clocks of the ranks";
-constexpr int questions = 10;  // of which the one counts that was answered first
+constexpr int questions = 10;  // the fastest one counts
 
 void send_number(Communicator& ranks, int to, double number) {
   ranks.send({.rank = to}, std::as_bytes(std::span(&number, 1)), clocks);
@@ -28,8 +28,8 @@ double hear(Communicator& ranks, int from) {
   return number;
 }
 
-// On rank 0: by how much the profile of another rank was made later, by what its clock says halfway between question and
-// answer.
+// On rank 0: returns the number of seconds by which the profile of another rank was made later, assuming that
+// the other rank read its clock halfway between question and answer.
 double ask(Communicator& ranks, int rank, const Profile& profile) {
   double least = std::numeric_limits<double>::infinity();
   double later = 0;
@@ -71,7 +71,7 @@ void align_clocks(Communicator& ranks, Profile& profile) {
   profile.begin_after(hear(ranks, 0));
 }
 
-// Events travel in messages, beside the calls that tell everybody that ranks are at work.
+// Events are sent in messages, besides the calls that show other ranks that this one works.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
   std::optional<TraceFile> file;
   const std::string events = together(ranks, "creating the profile", [&] {

@@ -7,13 +7,13 @@
 
 namespace plexaura {
 
-// From now on this rank's profile tells the times of rank 0's, whose clock is asked in messages: off by half the time of the
-// fastest question and answer at most. All ranks together.
+// Collective. Shifts the times of this rank's profile to the clock of rank 0, which is read by messages. The
+// error is at most half the time of the fastest question and answer.
 void align_clocks(Communicator& ranks, Profile& profile);
 
-// Writes the events of all ranks into one trace, on rank 0, which holds no more than its own and a piece of
-// another's. All ranks together; however long it takes, nobody's deadline ends the run. UserError on all of
-// them where the file cannot be written.
+// Collective. Writes the events of all ranks to one trace, on rank 0, which keeps in memory only its own
+// events and a piece of another rank's. No deadline ends the run, however long it takes. Throws UserError on
+// all ranks if the file cannot be written.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path);
 
 }  // namespace plexaura

@@ -6,7 +6,7 @@ namespace plexaura {
 
 namespace {
 
-// A table without a header has no names.
+// Reads the label's column number: without a header, columns have no names.
 std::int64_t label_number(const Section& data, const std::string& text) {
   if (text.find_first_not_of("+-0123456789") == std::string::npos) return data.integer("label");
   throw data.error("label", fmt::format("is '{}' and with data.header=false the columns have no names; give "
@@ -106,7 +106,7 @@ std::vector<Key> image_keys(DataOptions& options) {
   };
 }
 
-// Adds keys, of which those that need nothing else need the format.
+// Adds keys. Those without another need get the need of this format.
 void append(std::vector<Key>& keys, std::vector<Key> more, const std::string& format = {}) {
   for (Key& key : more) {
     if (!format.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = {format}};

@@ -14,15 +14,15 @@
 
 namespace plexaura {
 
-// Holds what the section `data` says of the samples. TrainerOptions holds how they are read in training.
+// The options of the section `data`. TrainerOptions says how samples are read in training.
 struct DataOptions {
-  PixelOptions pixels = {};  // with the format
+  PixelOptions pixels = {};  // includes the format
   std::filesystem::path path = {};
   std::optional<double> use_fraction = {};
   std::optional<std::int64_t> limit = {};
   std::optional<std::int64_t> validation_limit = {};
-  // Of a table.
-  CsvOptions csv = {};  // see read_csv_options()
+  // For tables.
+  CsvOptions csv = {};  // completed by read_data_options()
   std::string delimiter = ",";
   std::optional<std::string> label = {};
   bool standardise = true;
@@ -30,7 +30,7 @@ struct DataOptions {
   std::optional<std::int64_t> folds = {};
   std::int64_t fold = 0;
   std::int64_t split_seed = 1;
-  // Of images.
+  // For images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
 
@@ -38,11 +38,11 @@ struct DataOptions {
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 
-// The data is read to train, or for a model that was trained before: to evaluate it, for which all rows may be used, or
-// to predict, for which the samples are elsewhere.
+// Why the data is read: to train; to evaluate a trained model, for which all rows may be used; or to predict,
+// for which the samples are in other files.
 enum class DataUse : std::uint8_t { train, evaluate, predict };
 
-// The keys of the section `data` that fill the options.
+// Returns the keys of the section `data`, which set the options.
 std::vector<Key> data_keys(DataOptions& options, DataUse use = DataUse::train);
 
 DataOptions read_data_options(const Section& data, DataUse use);

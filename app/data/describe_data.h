@@ -8,14 +8,15 @@
 
 namespace plexaura {
 
-// "1 sample", "2 samples"
+// Returns "1 sample", "2 samples".
 std::string counted(std::int64_t number, const char* one, const char* several);
 
-// The classes of a data set and how many samples each has: "'setosa' (40), 'versicolor' (40), 'virginica' (40)". Of many
-// classes the first ones, and between which numbers the others lie.
+// Returns the classes of a data set and the number of samples in each: "'setosa' (40), 'versicolor' (40),
+// 'virginica' (40)". Of many classes it shows the first ones, and for the others the least and largest
+// number.
 std::string classes_text(const Dataset& dataset);
 
-// What was passed over: " (ignored: 1 file that is not an image)"; empty for nothing.
+// Returns a text about ignored files: " (ignored: 1 file that is not an image)"; empty if there are none.
 std::string ignored_text(const IgnoredFiles& ignored);
 
 }  // namespace plexaura

@@ -31,7 +31,7 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
-// The folder that is called otherwise than `part` and may be meant; empty for none.
+// Returns a folder with another name that may be meant for `part`; empty if there is none.
 std::string meant_for(std::string_view part, const std::vector<std::string>& folders) {
   const std::vector<std::string> names =
       part == "train" ? std::vector<std::string>{"train", "training"}

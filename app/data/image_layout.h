@@ -7,10 +7,11 @@
 
 namespace plexaura {
 
-// Throws UserError where the folder that data.path names has no folder `train`, or `val` if there is to be validation.
+// Throws UserError if the folder data.path has no folder `train`, or no folder `val` although there is
+// validation.
 void require_parts(const Section& data, const std::filesystem::path& path, bool validates);
 
-// Where all images are of one class: what to do. They may lie in folders that were meant as classes.
+// Returns what to do if all images belong to one class: the classes may be folders within its folder.
 std::string remedy_for_one_class(const std::filesystem::path& folder_of_class);
 
 }  // namespace plexaura

@@ -13,7 +13,8 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t several_classes = 10;  // below that, few rows are a small table
+// With fewer different numbers, few rows are a small table of classes.
+constexpr std::int64_t several_classes = 10;
 
 bool is_fraction(const std::string& name) {
   double value = 0;
@@ -25,7 +26,7 @@ bool are_nearly_all_different(const Dataset& samples) {
   return classes >= several_classes && 2 * classes > samples.size();
 }
 
-// Whole numbers may be classes of few samples each, fractions hardly.
+// Whole numbers may be classes with few samples each; fractions hardly are.
 bool looks_like_regression(const CsvDataset& table) {
   const std::vector<std::string>& names = table.class_names();
   if (!std::ranges::all_of(names, is_number)) return false;

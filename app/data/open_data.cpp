@@ -33,12 +33,12 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 struct Pair {
   DatasetPtr train;
-  DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
-  std::uint64_t origin = fnv_start;  // see RunData
-  std::optional<std::uint64_t> older_origin = {};  // likewise
+  DatasetPtr validation = {};                      // null if data.validation_limit is 0
+  std::uint64_t origin = fnv_start;                // see RunData
+  std::optional<std::uint64_t> older_origin = {};  // see RunData
   IgnoredFiles ignored = {};
   std::string preparation = {};   // see RunData
-  ReadSamples read_samples = {};  // none: --predict refuses the format
+  ReadSamples read_samples = {};  // empty for a format that --predict refuses
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
@@ -53,13 +53,13 @@ DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));
 }
 
-// A file of a folder that cannot be looked into is none: who opens it says why.
+// False for a file in a folder that cannot be read. The code that opens the file reports the reason.
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-// Where the program looked for a relative path, and the file of that name that may be meant.
+// Returns where the program looked for a relative path, and names a file with that name beside the YAML file.
 std::string where_looked(const Section& data, const fs::path& path) {
   if (path.is_absolute()) return "";
   std::error_code error;
@@ -69,7 +69,7 @@ std::string where_looked(const Section& data, const fs::path& path) {
   return text;
 }
 
-// A table is a file, everything else a folder of files.
+// Checks that a table is a file, and other data a folder.
 void require_kind(const Section& data, const std::string& format, const fs::path& path) {
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);
@@ -82,7 +82,7 @@ void require_kind(const Section& data, const std::string& format, const fs::path
                                          path.string(), format));
 }
 
-// One class would always be right.
+// Throws if there is only one class, because every prediction would be right.
 void require_classes(const Section& data, const std::string& format, const fs::path& path,
                      const std::vector<std::string>& names) {
   if (names.size() > 1) return;
@@ -109,7 +109,8 @@ void require_path(const Section& data, const fs::path& path) {
                   path.string(), where_looked(data, path)));
 }
 
-// A class without samples could not be learnt. `value` of the key has chosen the part; `remedy` ends the sentence.
+// Throws if a class has no samples to learn from. `value` is the value of the key that has chosen the part;
+// `remedy` is the end of the sentence.
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy) {
   const std::vector<std::int64_t> labels = labels_of(part);
@@ -123,8 +124,8 @@ void require_each_class(const Section& data, const char* key, const std::string&
                       remedy_for_classes(whole, remedy)));
 }
 
-// One table is cut in two: by folds, of which one is for validation, or by a share.
-// `trains`: on one of them; a model that was trained before may be used on all rows.
+// Splits a table into training and validation samples: by folds, one of which is for validation, or by a
+// share. `trains`: the data is for training. A trained model may be used on all rows.
 Pair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
   const auto seed = static_cast<std::uint64_t>(options.split_seed);
   const std::vector<std::int64_t> labels = labels_of(*whole);
@@ -152,7 +153,7 @@ Pair split(const Section& data, const DataOptions& options, const DatasetPtr& wh
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
-// The columns and classes of a model that was trained before.
+// Sets the columns and classes of a trained model.
 void ask_for(const TrainedData& trained, CsvOptions& options) {
   if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   options.class_names = trained.classes;
@@ -167,7 +168,7 @@ void require_columns(const Section& data, const fs::path& path, const CsvDataset
                                path.string(), table.feature_names().size(), trained.columns.size()));
 }
 
-// Mean 0 and deviation 1, where columns are taken as they are.
+// Returns mean 0 and deviation 1, for columns that are not scaled.
 Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
@@ -199,7 +200,7 @@ Pair open_csv(const Section& data, const DataOptions& options, const std::option
   return pair;
 }
 
-// MNIST's names, plain or gzipped.
+// Returns a file with one of MNIST's names, plain or gzipped.
 fs::path idx_file(const fs::path& directory, const std::string& name) {
   const fs::path plain = directory / name;
   const fs::path zipped = directory / (name + ".gz");
@@ -246,7 +247,7 @@ std::string preparation_text(const ImageFolderOptions& train, const ImageFolderO
   return fmt::format("{}{}; {}", train.augment ? random : "", centre, normalisation_text(pixels));
 }
 
-// Moving an image to another class, or renaming it, makes other data.
+// The hash changes if an image moves to another class or is renamed.
 std::uint64_t hash_of(const ImageFolderDataset& images) {
   std::uint64_t hash = fnv_start;
   for (std::int64_t i = 0; i < images.size(); ++i) hash = fnv(images.name(i) + '\n', hash);
@@ -278,14 +279,14 @@ std::uint64_t with_classes(const std::string& format, const std::vector<std::str
   return hash;
 }
 
-// What is kept of the training data.
+// Keeps only these training samples.
 void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
   const DatasetPtr part = subset(train, std::move(indices));
   require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
   train = part;
 }
 
-// What was read of the section so far.
+// Returns the keys of the section that were read so far.
 Settings keys_of_data(const Config& config) {
   Settings keys = config.values();
   std::erase_if(keys, [](const auto& key) { return !key.first.starts_with("data."); });

@@ -6,10 +6,10 @@
 
 namespace plexaura {
 
-// Opens what the section `data` names. Every key is read, and described in docs/reference/configuration.md. Throws
-// UserError with file and line, or naming the data's own file.
-// `trained`: of a model that is used and not trained. A table is then read as that model was taught: its columns,
-// their scale, its classes; and there need be no row to train on.
+// Opens the data that the section `data` describes. Reads every key of the section;
+// docs/reference/configuration.md lists them. Throws UserError with file and line, or with the name of a data
+// file. `trained`: the data of a model that was trained before. A table is then read with the columns, scale
+// and classes of that model, and need not have rows for training.
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained = {});
 
 }  // namespace plexaura

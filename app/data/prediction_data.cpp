@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-// What a sample looks like, and no sample.
+// A dataset that has types and classes, and no samples.
 class NoSamples final : public Dataset {
  public:
   NoSamples(TensorType sample, std::vector<std::string> class_names)

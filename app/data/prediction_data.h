@@ -9,19 +9,20 @@
 
 namespace plexaura {
 
-// Returns the options by which images are read in validation and for --predict.
+// Returns the options for reading images in validation and for --predict.
 ImageFolderOptions without_augmentation(ImageFolderOptions options);
 
-// Read the files of --predict: tables without labels, whose rows have the columns of `trained` and, if
-// `standardise`, are scaled as these; and images.
+// Return functions that read the files of --predict: tables without labels, whose rows have the columns of
+// `trained` and, with `standardise`, are scaled as those were; and images.
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 
-// Throws UserError where a table is to be read by a model that was trained on something else.
+// Throws UserError if the model was not trained on a table.
 void require_table(const Section& data, const TrainedData& trained);
 
-// What --predict needs where the weights say what else there is to know: no sample is opened, and data.path is not
-// looked at. Empty where they do not say it. Throws UserError for a format whose files --predict does not read.
+// Returns the data for --predict, if the weights contain all that must be known about the training data.
+// Opens no sample, and ignores data.path. Returns nothing if the weights do not contain it. Throws UserError
+// for a format whose files --predict cannot read.
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained);
 
 }  // namespace plexaura

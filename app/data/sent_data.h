@@ -5,11 +5,11 @@
 
 namespace plexaura {
 
-// Whether rank 0 alone reads the data, and sends the others their samples.
+// True if only rank 0 reads the data, and sends the other ranks their samples.
 bool sends_data(const std::string& strategy);
 
-// What the other ranks have to know of the data that rank 0 has opened. On rank 0 `mine` itself; on the others, which
-// bring nothing, datasets whose samples cannot be read there. Collective.
+// Collective. Returns `mine` on rank 0. On other ranks, whose `mine` is ignored, returns a description of
+// rank 0's data, with datasets whose samples cannot be read there.
 RunData share_data(Collective& ranks, RunData mine);
 
 }  // namespace plexaura

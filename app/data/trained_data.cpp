@@ -15,7 +15,7 @@ namespace {
 std::string column_key(std::size_t index) { return fmt::format("data.column {}", index); }
 std::string class_key(std::size_t index) { return fmt::format("data.class {}", index); }
 
-// Takes a number and the blank behind it from the front of a text. False where there is none.
+// Removes a number and the blank after it from the beginning of a text. Returns false if there is none.
 bool take_number(std::string_view& text, float& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end == text.data() + text.size() || *end != ' ') return false;

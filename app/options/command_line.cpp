@@ -26,13 +26,13 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// A file that comes with Plexaura.
+// Returns the name of a YAML file that comes with Plexaura.
 const char* example_for(const std::string& program) {
   if (program == "convnet") return "models/mnist_cnn.yaml";
   return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
 }
 
-// Whether the text is a whole number from 1 to `most`.
+// True if the text is a whole number from 1 to `most`.
 bool is_whole_number(const std::string& text, std::int64_t most) {
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -66,7 +66,7 @@ void require_file(const std::string& program, const CommandLine& line) {
       fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
 }
 
-// A server has no steps of its own, and a client takes weights from there.
+// A server makes no steps, and a client gets its weights from the server, so some options have no effect.
 void check_visiting(const std::string& program, const CommandLine& line) {
   if (!line.serve.empty() && !line.join.empty())
     throw UserError(fmt::format("{}: --serve and --join exclude each other; give one of them", program));
@@ -93,7 +93,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
           serves ? "only serves those that train" : "trains with the weights of its server", option));
 }
 
-// Options that leave each other no work.
+// Throws for combinations of options in which one has no effect.
 void check_modes(const std::string& program, const CommandLine& line) {
   check_visiting(program, line);
   if (!line.skip.empty() && line.weights.empty())

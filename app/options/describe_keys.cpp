@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// Whether `path` is the key or a section that holds it.
+// True if `path` is the key, or a section that contains it.
 bool is_within(const std::string& key, const std::string& path) {
   return path.empty() || key == path || key.starts_with(path + '.') || key.starts_with(path + '[');
 }

@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// A strategy and a precision that do not go together.
+// Throws for a strategy or a compression that does not support the precision.
 void check_precision(const Section& distributed, const RunOptions& run) {
   const std::string& strategy = run.strategy.name;
   const bool all_update_alike =
@@ -52,7 +52,8 @@ void check_local(const Section& distributed, const LocalOptions& local, std::int
         fmt::format("is {}, and training.epochs is {}; give a smaller number", local.first_epochs, epochs));
 }
 
-// Empty where the parts of lost ranks can be summed as those ranks would have done.
+// Returns an empty text if the parts of lost ranks can be summed with the same bits as before, otherwise the
+// reason.
 std::string why_not_exact(const RunOptions& run) {
   if (run.strategy.name != "allreduce")
     return fmt::format("distributed.strategy is {}; choose allreduce", run.strategy.name);
@@ -66,7 +67,8 @@ std::string why_not_exact(const RunOptions& run) {
   return {};
 }
 
-// The bytes that other algorithms send are not known to the estimate.
+// Throws if the compression is `auto` and the algorithm sends a number of bytes that the estimate does not
+// know.
 void check_automatic(const Section& distributed, const RunOptions& run) {
   const std::vector<std::string> fit = sum_algorithms_of_shards();
   if (run.strategy.compression.name == automatic_compression &&
@@ -83,7 +85,8 @@ void check_exact(const Section& distributed, const RunOptions& run) {
     throw distributed.error("on_loss", "is 'exact' and " + why_not + ", or drop");
 }
 
-// A thread that waits in MPI cannot be interrupted.
+// Switches off overlap with the algorithm mpi, because a thread that waits in MPI cannot be interrupted.
+// Throws if overlap or a delay was asked for.
 void settle_overlap(const Section& distributed, RunOptions& run) {
   if (run.algorithm != "mpi") return;
   if (run.strategy.local.delay > 0)
@@ -95,7 +98,8 @@ void settle_overlap(const Section& distributed, RunOptions& run) {
   run.strategy.overlap = Overlap::off;
 }
 
-// Devices sum what `allreduce` sums, as it is, beside what they compute, and end with the first rank that does.
+// Checks sums on devices: they sum only uncompressed gradients of `allreduce`, always overlap with
+// computation, and end with the first rank that ends.
 void check_device(const Section& distributed, const RunOptions& run) {
   if (run.algorithm != device_algorithm) return;
   const std::string is = fmt::format("is '{}', and ", device_algorithm);
@@ -112,7 +116,7 @@ void check_device(const Section& distributed, const RunOptions& run) {
         "algorithm", is + "devices sum beside what they compute whatever overlap says; remove one of them");
 }
 
-// A rank that dies takes with it what no other has.
+// Throws if the death of a rank would lose data that no other rank has.
 void check_drop(const Section& distributed, const RunOptions& run) {
   if (run.on_loss != OnLoss::drop) return;
   if (run.strategy.local.delay > 0)
@@ -150,7 +154,7 @@ OnLoss default_on_loss(const RunOptions& run) {
 }
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
-  // As the file has them: some may have been chosen since.
+  // Reads the file again, because some options may have been chosen since.
   const Section distributed = config.section("distributed");
   const std::string why_not = why_not_exact(read_distributed_alone(config));
   const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
@@ -177,7 +181,7 @@ RunOptions read_distributed_alone(const Config& config) {
 
 void read_distributed(const Section& distributed, RunOptions& run) {
   read_keys(distributed, distributed_keys(run));
-  run.strategy.elastic.every = run.strategy.local.every;  // one key
+  run.strategy.elastic.every = run.strategy.local.every;  // both strategies share the key
   run.finds_buckets = !run.bucket_bytes && run.strategy.name == "allreduce";
   run.trainer.bucket_bytes = run.bucket_bytes.value_or(run.trainer.bucket_bytes);
   check_local(distributed, run.strategy.local, run.trainer.epochs);

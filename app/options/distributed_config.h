@@ -7,21 +7,21 @@
 
 namespace plexaura {
 
-// Reads the section `distributed`, when what the other sections say is in `run`.
+// Reads the section `distributed`. The options of the other sections must already be in `run`.
 void read_distributed(const Section& distributed, RunOptions& run);
 
-// Reads the section `distributed` alone, for use before the other sections can be read. Its keys are not checked against
-// other sections.
+// Reads only the section `distributed`, for use before the other sections can be read. Does not check its
+// keys against other sections.
 RunOptions read_distributed_alone(const Config& config);
 
-// The default of distributed.on_loss, which follows from the other keys of the section.
+// Returns the default of distributed.on_loss, which depends on the other keys of the section.
 OnLoss default_on_loss(const RunOptions& run);
 
-// What a parameter server does not take in, for whoever starts it.
+// Returns a sentence for the user about the pushes that a parameter server refuses.
 std::string push_limit_sentence(const AsyncServerOptions& options);
 
-// Of a run with on_loss `end`, where the MPI would let the others go on when a rank dies: that they end, which key is the
-// reason, and what to do.
+// For a run with on_loss `end` whose MPI would let the other ranks continue after a death. Returns a sentence
+// that says that they end, which key is the reason, and what to do.
 std::string why_others_end(const Config& config, const RunOptions& run);
 
 }  // namespace plexaura

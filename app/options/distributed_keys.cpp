@@ -8,10 +8,10 @@ namespace plexaura {
 
 namespace {
 
-constexpr double shortest_deadline = 0.1;       // seconds: a message between hosts takes a part of it
-constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
+constexpr double shortest_deadline = 0.1;       // seconds; much longer than a message between hosts takes
+constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, which any clock can represent
 
-// Returns the need of a key that has an effect with the strategies for which `is_true`.
+// Returns the need of a key that has an effect only with the strategies for which `is_true` returns true.
 template <class F>
 Need strategies_where(F is_true, const std::string& why = {}) {
   Need need{.key = "strategy", .why = why};

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How a log of this program begins, and a trace.
+// The beginning of a log, and of a trace, that this program writes.
 constexpr std::string_view log_begin = R"({"event":)";
 constexpr std::string_view trace_begin = R"({"traceEvents":)";
 
@@ -25,7 +25,7 @@ bool begins_with(const fs::path& path, std::string_view wanted) {
   const InputFile file(path);
   std::string begin(std::min<std::size_t>(wanted.size(), file.bytes()), '\0');
   file.read(0, std::as_writable_bytes(std::span(begin)));
-  return wanted.starts_with(begin);  // a run that was killed may have left a part of it
+  return wanted.starts_with(begin);  // a killed run may have left an incomplete beginning
 }
 
 void check_replaceable(const char* option, const std::string& path, std::string_view begin) {
@@ -48,7 +48,7 @@ bool is_one_file(const fs::path& a, const fs::path& b) {
          fs::weakly_canonical(fs::absolute(b, error), error);
 }
 
-// A checkpoint that takes the place of an older one would take what lies there, too.
+// Throws if a file lies where a new checkpoint would replace it.
 void check_apart(const char* option, const std::string& path, const std::string& checkpoints) {
   if (path.empty() || checkpoints.empty()) return;
   std::error_code error;
@@ -60,7 +60,8 @@ void check_apart(const char* option, const std::string& path, const std::string&
         "{}: '{}' is at a place that output.dir keeps for checkpoints; name another file", option, path));
 }
 
-// A run that a scheduler starts again has the command line of the first time. One that still lives is told of by its lock.
+// Throws if an earlier run was stopped and neither --resume nor --replace is given: a scheduler may have
+// started the same command again. If the earlier run still lives, its lock causes another error.
 void check_earlier_run(const CommandLine& line, const std::string& folder, std::int64_t last_step) {
   if (line.resume || line.replace || is_locked(fs::path(folder) / FolderLock::file_name)) return;
   const auto newest = newest_step(folder);

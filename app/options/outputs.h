@@ -7,12 +7,12 @@
 
 namespace plexaura {
 
-// Tries now whatever a run is to write later, so that a bad place is not found after hours of training:
-// `checkpoints`, a folder or empty, and the files of --log and --profile. Throws UserError where one cannot
-// be written, where it holds something else than an older log or trace, which would be lost, where it is a
-// pipe, for whose reader the run would wait, and where both are one file. Also, without --resume and --replace, where the
-// newest checkpoint has made fewer updates than the `last_step` of this run: it may be of a run that was to go on, and
-// would be removed.
+// Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
+// training: `checkpoints`, a folder or empty, and the files of --log and --profile. Throws UserError if one
+// cannot be written, contains something other than an older log or trace, which would be lost, or is a pipe,
+// on whose reader the run would wait, and if both files are the same. Also throws, without --resume and
+// --replace, if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a
+// run that was to be resumed, and would be removed.
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step);
 
 }  // namespace plexaura

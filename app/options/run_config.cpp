@@ -14,8 +14,8 @@ namespace plexaura {
 
 namespace {
 
-// Returns "0" if kernels may take the value for zero in `precision`, as they may with denormal numbers, "infinite" if it overflows
-// there, and an empty text for all other values.
+// Returns "0" if kernels may treat the value as zero in `precision`, as they may with denormal numbers,
+// "infinite" if it overflows in `precision`, and an empty text for all other values.
 std::string_view lost_as(double value, DType precision) {
   const bool is_narrow = precision == DType::float32;
   const double least = is_narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
@@ -39,7 +39,8 @@ void check_optimizer(const Section& yaml, const OptimizerSpec& optimizer, DType 
   if (optimizer.nesterov && optimizer.momentum == 0) throw yaml.error("nesterov", "needs a momentum above 0");
 }
 
-// The rate that for a batch of base_batch_size grows with the batch, as in Goyal et al., arXiv:1706.02677.
+// Returns the learning rate, which is given for base_batch_size and grows in proportion to the batch size, as
+// in Goyal et al., arXiv:1706.02677.
 double peak_rate(const Section& optimizer, const TrainingInput& input, DType precision) {
   const std::int64_t batch_size = input.samples_of_step();
   const double rate = input.learning_rate;
@@ -56,7 +57,7 @@ double peak_rate(const Section& optimizer, const TrainingInput& input, DType pre
           base, batch_size, rate, scaled, lost, name_of(precision), lost == "0" ? "smaller" : "larger"));
 }
 
-// Epochs in the file, steps in the schedule.
+// Makes a schedule in steps from the epochs in the file.
 Schedule make_schedule(const Section& yaml, const TrainingInput& input, double peak, std::int64_t epochs) {
   const std::int64_t batch = *input.samples_of_batch();
   const std::int64_t steps_per_epoch = (std::max(input.samples, std::int64_t{1}) + batch - 1) / batch;

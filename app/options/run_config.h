@@ -14,24 +14,24 @@
 
 namespace plexaura {
 
-// What happens to the others when a rank dies, where the MPI outlives ranks.
+// The reaction of the other ranks if a rank dies and the MPI library outlives ranks.
 enum class OnLoss : std::uint8_t {
-  end,   // they end, too
-  drop,  // they share out the data anew, and go on
-  exact  // they compute its part of each step, and go on to the same bits
+  end,   // they end too
+  drop,  // they divide the data anew, and continue
+  exact  // they compute its part of each step, and continue with the same bits
 };
 
-// The value of distributed.algorithm with which devices sum; it is none of the communicator's.
+// The value of distributed.algorithm for sums on devices. The communicator does not know it.
 inline constexpr std::string_view device_algorithm = "device";
 
 struct RunOptions {
   ArenaTypes types = {};  // training.precision
   StrategyOptions strategy = {};
-  CommunicatorOptions communicator = {};          // without its algorithm
-  std::string algorithm = "auto";                 // of the sums that the strategy makes
-  std::optional<std::int64_t> bucket_bytes = {};  // as the file has them; none: auto
-  bool finds_buckets = false;  // trainer.bucket_bytes is where no other size is found to be faster
-  // Steps, where processors are of several kinds and the strategy does not align them.
+  CommunicatorOptions communicator = {};          // its `algorithm` is not set here
+  std::string algorithm = "auto";                 // for the sums of the strategy
+  std::optional<std::int64_t> bucket_bytes = {};  // the value in the file; none: auto
+  bool finds_buckets = false;  // measurements may replace trainer.bucket_bytes by a faster size
+  // In steps. Used if processors are of several kinds and the strategy does not realign weights.
   std::int64_t rebroadcast_every = 100;
   OnLoss on_loss = OnLoss::end;
   Tuning tuning = Tuning::cached;
@@ -39,11 +39,12 @@ struct RunOptions {
   TrainerOptions trainer = {.seed = 1};
 };
 
-// Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules
-// that know the whole run; 0 where none is open.
+// Reads the sections `training`, `distributed` and `output`. `samples`: the number of training samples, for
+// schedules that depend on the length of the run; 0 if no training set is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// Reads output.dir, the folder of checkpoints, before the other sections can be read; empty for none.
+// Reads output.dir, the folder of checkpoints, before the other sections can be read. Returns an empty path
+// if there is none.
 std::filesystem::path read_output_folder(const Config& config);
 
 }  // namespace plexaura

@@ -8,13 +8,13 @@
 #include "app/options/run_config.h"
 #include "models/config/key_texts.h"
 
-// The tables of the keys of `training`, `distributed` and `output`, and of those of `data` that say how samples are read.
-// Those of the data are in app/data/data_options.h, and those of the model in models/zoo.
+// The tables of the keys of `training`, `distributed` and `output`, and of the keys of `data` about reading
+// samples. The other keys of `data` are in app/data/data_options.h, and those of `model` in models/zoo.
 namespace plexaura {
 
 enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle };
 
-// Holds what the section `training` says where options are computed from it.
+// Values of the section `training` from which options are computed.
 struct TrainingInput {
   std::int64_t samples = 0;  // of the training set; 0: none is open
   int ranks = 1;
@@ -29,23 +29,23 @@ struct TrainingInput {
   CosineDecay cosine = {};
   OneCycle one_cycle = {};
 
-  // Returns the samples of a step over all ranks; none where neither or both keys are given.
+  // Returns the samples of a step over all ranks; nothing if neither or both keys are given.
   std::optional<std::int64_t> samples_of_batch() const;
-  // Returns the same, but no more than the training set has.
+  // Returns the same, limited to the number of training samples.
   std::int64_t samples_of_step() const;
 };
 
-// Each table fills these members.
+// Each function returns a table whose keys set members of its arguments.
 std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
 std::vector<Key> reading_keys(TrainerOptions& trainer);
 std::vector<Key> distributed_keys(RunOptions& run);
 std::vector<Key> output_keys(TrainerOptions& trainer);
 
-// All keys of a configuration.
+// Returns the descriptions of all keys of a configuration.
 std::vector<KeyText> all_key_texts();
 
-// Returns the output of --describe: the keys of a section such as "training.optimizer", or one key; all for an empty
-// path. Throws UserError where there is no such key or section.
+// Returns the output of --describe: the keys of a section such as "training.optimizer", or one key; all keys
+// for an empty path. Throws UserError if there is no such key or section.
 std::string describe_keys(const std::string& path);
 
 }  // namespace plexaura

@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-// No run needs more, and products of these with ranks or with samples still are 64-bit numbers.
+// No run needs more, and products of these with ranks or samples fit in 64 bits.
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 
@@ -17,7 +17,7 @@ Words tuning_words(Tuning& tuning) {
   return one_of(tuning, {{"cached", Tuning::cached}, {"measure", Tuning::measure}, {"off", Tuning::off}});
 }
 
-// Takes the value of PLEXAURA_TUNING where the file does not have the key.
+// Uses the value of PLEXAURA_TUNING as the default if the file does not have the key.
 void preset_tuning(Tuning& tuning) {
   const char* preset = std::getenv("PLEXAURA_TUNING");
   if (preset == nullptr) return;

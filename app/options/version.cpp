@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// "0.1.0 (0f2a4b6c8d9e, Release, g++ 12.2.0)"
+// Returns a text such as "0.1.0 (0f2a4b6c8d9e, Release, g++ 12.2.0)".
 std::string sources_and_compiler() {
   const std::string revision = source_revision();
   return fmt::format("{} ({}{}, g++ {})", PLEXAURA_VERSION, revision.empty() ? "" : revision + ", ",

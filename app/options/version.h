@@ -4,14 +4,15 @@
 
 namespace plexaura {
 
-// Several lines for --version: this build, compiler, oneDNN, MPI, processor.
+// Returns several lines for --version: this build, compiler, oneDNN, MPI, processor.
 std::string version_text();
 
-// The git commit that was built, "0f2a4b6c8d9e", with a hash of what was changed since,
-// "0f2a4b6c8d9e+01234567"; empty where it was built from no checkout.
+// Returns the git commit of this build, "0f2a4b6c8d9e", followed by a hash of uncommitted changes if there
+// were any, "0f2a4b6c8d9e+01234567"; empty if it was not built from a checkout.
 std::string source_revision();
 
-// What must be equal in all ranks of a run: version, revision, build type, compiler, oneDNN, MPI.
+// Returns a text that must be equal on all ranks of a run: version, revision, build type, compiler, oneDNN,
+// MPI.
 std::string build_id();
 
 }  // namespace plexaura

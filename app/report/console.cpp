@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// Opened anew: the flag is one of the open file, which other programs use, too.
+// Opens the file anew, because O_NONBLOCK belongs to the open file, which other programs share.
 FileDescriptor without_blocking(int output) {
   struct stat status {};
   if (fstat(output, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode))) return {};
@@ -25,15 +25,16 @@ FileDescriptor without_blocking(int output) {
 }  // namespace
 
 void reserve_standard_streams() {
+  // open() returns the lowest free number, which is that of the closed stream.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);  // the lowest free number: this one
+    if (fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
 }
 
 Console::Console(int output) : output_(output), unblocked_(without_blocking(output)) {}
 
 void Console::print(std::string_view text) {
   constexpr std::chrono::milliseconds nap(20);
-  constexpr int patience = 10;  // naps after a signal
+  constexpr int patience = 10;  // number of naps after a signal
   const int file = unblocked_.is_there() ? unblocked_.number() : output_;
   for (int naps = 0; !text.empty() && !given_up_;) {
     const ssize_t written = ::write(file, text.data(), text.size());

@@ -6,27 +6,27 @@
 
 namespace plexaura {
 
-// Takes the numbers of the standard streams that the program was started without (`mlp iris.yaml >&-`), so
-// that no file which it opens gets one of them, and with it what is said to a person.
+// Reserves the numbers of standard streams that were closed when the program started (`mlp iris.yaml >&-`),
+// so that no file which the program opens gets one of them, and messages for the user with it.
 void reserve_standard_streams();
 
-// Where a person reads what the program says. A reader that is slow is waited for; but once a signal has
-// asked the program to end (see StopSignals) it must not be held up by one that has stopped reading, as
-// mpirun has when it ends its ranks: what finds no room then is lost.
+// The output that the user reads. It waits for a slow reader. After a signal has asked the program to end
+// (see StopSignals), it does not wait for a reader that has stopped reading, as mpirun does when it ends its
+// ranks: text that cannot be written then is lost.
 class Console {
  public:
-  // `output`: a descriptor that stays open while this lives.
+  // `output`: a descriptor that stays open while this object lives.
   explicit Console(int output);
 
   void print(std::string_view text);
 
-  // The system's number of the error by which text was lost, as on a full disk; 0 for none. That a reader has left, or
-  // that the output was closed from the beginning, is no error.
+  // Returns the errno of the error by which text was lost, as on a full disk; 0 if there is none. A reader
+  // that has ended and an output that was closed from the start are no errors.
   int failure() const { return failure_; }
 
  private:
   int output_;
-  FileDescriptor unblocked_;  // the same terminal or pipe; none for a file, and where it cannot be had
+  FileDescriptor unblocked_;  // the same terminal or pipe; none for a file, or if it cannot be opened
   bool given_up_ = false;
   int failure_ = 0;
 };

@@ -16,7 +16,7 @@ namespace plexaura {
 
 namespace {
 
-// Between two lines, or two states of the line on a terminal.
+// Time between two lines in a file, and between two states of the line on a terminal.
 constexpr double seconds_in_file = 1;
 constexpr double seconds_on_terminal = 0.1;
 
@@ -26,7 +26,7 @@ std::string row(std::string_view name, const std::string& value) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-// "1,234" or "0.52"
+// Returns a text such as "1,234" or "0.52".
 std::string rate_text(double rate) {
   return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate));
 }
@@ -37,12 +37,12 @@ std::string clock_text(double seconds) {
                       : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// An accuracy is a share.
+// An accuracy is shown in percent.
 std::string value_text(const MetricValue& metric) {
   return metric.name.starts_with("accuracy") ? percent(metric.value) : fmt::format("{:.4f}", metric.value);
 }
 
-// "  accuracy 93.00 %  accuracy_top5 99.00 %"
+// Returns a text such as "  accuracy 93.00 %  accuracy_top5 99.00 %".
 std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_view kind = "") {
   std::string text;
   for (const MetricValue& metric : metrics)
@@ -102,7 +102,7 @@ void RunReport::log(std::span<const JsonField> fields) {
   if (log_) log_->write(fields);
 }
 
-// What follows, an error perhaps, begins on a line of its own.
+// Ends the line of the progress bar, so that later output, such as an error, begins on a line of its own.
 RunReport::~RunReport() {
   if (line_is_open_) console_.print("\n");
 }
@@ -113,7 +113,7 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   if (log_) log_->step(record);
   const double time = seconds_now();
   const std::int64_t done = record.step_in_epoch;
-  // The end of an epoch that was followed so far is shown, however soon it comes.
+  // Shows the end of an epoch that was shown before, even if it comes soon after the last line.
   const bool ends_shown_epoch = done == steps_in_epoch && shown_epoch_ == record.epoch;
   if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file) && !ends_shown_epoch) return;
   last_line_ = time;

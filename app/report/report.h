@@ -11,11 +11,11 @@
 
 namespace plexaura {
 
-// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows
+// The output of a run for the user, and the JSON log. Every rank has one; only the rank that speaks shows
 // anything.
 class RunReport final : public TrainingObserver {
  public:
-  // `log`: a file of JSON lines, empty for none.
+  // `log`: a file for JSON lines; empty: none.
   RunReport(bool speaks, const std::string& log, std::int64_t epochs);
   ~RunReport() override;
   RunReport(const RunReport&) = delete;
@@ -23,14 +23,14 @@ class RunReport final : public TrainingObserver {
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
-  // From now on this rank is the one that speaks: another one did before, and was lost. Where it cannot open the log it says so, and
-  // goes on without.
+  // From now on this rank is the one that speaks, because the former one was lost. If it cannot open the log,
+  // it prints that and continues without.
   void speak(const std::string& log);
-  void say(const std::string& line);  // as printable() shows it
+  void say(const std::string& line);  // a line, shown as printable() does
   void log(std::span<const JsonField> fields);
-  void show(const std::string& text);  // several lines, as they are
+  void show(const std::string& text);  // several lines, unchanged
 
-  // The table at the end.
+  // Shows the table at the end of a run.
   void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
                const std::string& checkpoints);
 
@@ -43,28 +43,29 @@ class RunReport final : public TrainingObserver {
   std::optional<JsonLog> log_;
   std::int64_t epochs_;
   double last_line_ = 0;
-  std::int64_t shown_epoch_ = -1;  // of the last line
-  bool line_is_open_ = false;      // on a terminal, with a progress bar
-  // Where the clock of an epoch was started, to tell the time left.
+  std::int64_t shown_epoch_ = -1;  // epoch of the last line
+  bool line_is_open_ = false;      // a progress bar is shown on a terminal
+  // Epoch, step and time at which the time measurement of an epoch began, to estimate the time left.
   std::int64_t clocked_epoch_ = -1;
   std::int64_t clocked_step_ = 0;
   double clocked_at_ = 0;
   StepRecord last_step_;
 };
 
-// "validation loss 0.1234  validation accuracy 97.00 %"
+// Returns a text such as "validation loss 0.1234  validation accuracy 97.00 %".
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics);
 
-// "exchanged 41.7 MB in 521 ms (80.0 MB/s)  sent 20.9 MB  waited 104 ms  overlap 80 %"
+// Returns a text such as "exchanged 41.7 MB in 521 ms (80.0 MB/s)  sent 20.9 MB  waited 104 ms  overlap 80
+// %".
 std::string exchange_text(const ExchangeRecord& record);
 
-// "the others waited 1.20 s for rank 3"
+// Returns a text such as "the others waited 1.20 s for rank 3".
 std::string straggler_text(const RankWaits::Straggler& straggler);
 
-// "1.25 GB"
+// Returns a text such as "1.25 GB".
 std::string bytes_text(double bytes);
 
-// "12.3 ms" or "4.56 s"
+// Returns a text such as "12.3 ms" or "4.56 s".
 std::string seconds_text(double seconds);
 
 }  // namespace plexaura

@@ -6,14 +6,14 @@
 
 namespace plexaura {
 
-// Columns of the terminal on which a person sees this program's output; 0 where it goes to a file or a pipe.
-// mpirun gives the ranks terminals of its own, which have no size: there its own output counts.
+// Returns the columns of the terminal on which the user reads this program's output; 0 if it goes to a file
+// or a pipe. mpirun gives the ranks terminals without a size, so under mpirun its own output is examined.
 std::size_t terminal_columns();
 
-// Goes back to the beginning of the terminal's line and clears it.
+// Moves to the beginning of the terminal's line and clears it.
 inline constexpr const char* clear_line = "\r\033[K";
 
-// "[=====>    ]"
+// Returns a text such as "[=====>    ]".
 std::string progress_bar(std::int64_t done, std::int64_t all);
 
 }  // namespace plexaura
