@@ -1,4 +1,4 @@
-# libsodium brings no CMake package of its own: target Sodium::sodium.
+# Defines the target Sodium::sodium, because libsodium has no CMake package.
 find_path(Sodium_INCLUDE_DIR sodium.h)
 find_library(Sodium_LIBRARY sodium)
 mark_as_advanced(Sodium_INCLUDE_DIR Sodium_LIBRARY)

@@ -1,6 +1,6 @@
 # cmake -D SOURCE=FOLDER -D BACKEND=NAME -D NAMESPACE=NAME -D COMPILER=TEXT -D OUTPUT=FILE -P KernelCode.cmake
-# Writes a C++ source with a hash of all that the kernels of backends/NAME are compiled from, and of TEXT, which says how. A file that
-# says so already is left alone.
+# Writes a C++ source with a hash of TEXT, which describes the compiler, and of all files from which the
+# kernels of backends/NAME are compiled. Does not write a file that has this content already.
 set(folder ${SOURCE}/backends/${BACKEND})
 file(GLOB_RECURSE files ${folder}/*.cpp ${folder}/*.cu ${folder}/*.h)
 file(GLOB shared ${SOURCE}/core/loops/* ${SOURCE}/core/ops/* ${SOURCE}/core/host/* ${SOURCE}/backends/regions/*)

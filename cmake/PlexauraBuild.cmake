@@ -1,5 +1,5 @@
-# How every target of the project is compiled. Targets are declared with the functions below, which collect a folder's
-# sources by themselves: a new file needs no line here.
+# How every target of the project is compiled. Targets are declared with the functions below, which find a
+# folder's sources themselves: a new file needs no line here.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -17,12 +17,12 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/with_ccache)
 endif()
 
-# Kernels are compiled with -O3 (plexaura_kernels); the rest of the code is as fast, and compiles sooner, with less.
+# Kernels are compiled with -O3 (plexaura_kernels). Other code is as fast with -O2, and compiles sooner.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
-# Errors and traces name a line of the sources from the root of the project, not from that of the machine that built it.
-# Through cmake/with_ccache the compiler may get paths from the folder of the build on.
+# Errors and traces name source files relative to the root of the project. With cmake/with_ccache the compiler
+# may get paths relative to the build folder.
 list(APPEND plexaura_compile_options -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 file(RELATIVE_PATH root_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 if(root_from_build)
@@ -41,15 +41,16 @@ elseif(PLEXAURA_SANITIZE)
 endif()
 
 if(PLEXAURA_SANITIZE)
-  list(APPEND plexaura_compile_options -Wno-maybe-uninitialized)  # g++ 12 finds it in <regex> where it sanitizes
+  # g++ 12 warns about <regex> if a sanitizer is on
+  list(APPEND plexaura_compile_options -Wno-maybe-uninitialized)
 endif()
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 
-# Headers that nearly every source includes are parsed once for each large target. A source includes what it uses all the same:
-# the debug preset builds without precompiled headers.
+# Headers that nearly every source includes are parsed once for each large target. Each source still includes
+# what it uses: the debug preset builds without precompiled headers.
 set(plexaura_precompiled_headers <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <span>
   <string> <utility> <vector> <fmt/format.h>)
 
@@ -58,9 +59,10 @@ function(plexaura_configure target)
   target_link_options(${target} PRIVATE ${plexaura_link_options})
 endfunction()
 
-# Several sources of a library, of a plugin or of a test program are compiled as one, in half the time or less. So the names in the
-# anonymous namespaces of a library must differ, and each test file has a namespace of its own. The compiler refuses two that are equal, and
-# dev/check_names those that it would take for overloads. The debug preset compiles each source by itself.
+# Several sources of a library, a plugin or a test program are compiled as one, which takes half the time or
+# less. So the names in the anonymous namespaces of a library must differ, and each test file has a namespace
+# of its own. The compiler rejects equal names, and dev/check_names those that it would treat as overloads.
+# The debug preset compiles each source separately.
 option(PLEXAURA_UNITY "Compile several sources of a library, of a plugin or of a test program as one" ON)
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME
@@ -76,9 +78,10 @@ function(plexaura_library name type)
   set_property(GLOBAL APPEND PROPERTY plexaura_libraries plexaura_${name})
 endfunction()
 
-# plexaura_kernels(TARGET): TARGET holds kernels, which are loops over numbers. They want all optimisation that a build allows and the
-# threads of OpenMP, whose runtime the thread sanitizer does not know. How well they are optimised shall not depend on what else is in
-# their folder.
+# plexaura_kernels(TARGET): TARGET contains kernels, which are loops over numbers. They are compiled with the
+# most optimisation of the build type, separately from other sources, so that their code does not depend on
+# other files. They use the threads of OpenMP, except with the thread sanitizer, which does not know OpenMP's
+# runtime.
 function(plexaura_kernels target)
   target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Release>,-O3,$<$<NOT:$<CONFIG:Debug>>:-O1>>)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
@@ -87,7 +90,8 @@ function(plexaura_kernels target)
   endif()
 endfunction()
 
-# plexaura_sources(VARIABLE FOLDERS...): the sources right in these folders of the current directory
+# plexaura_sources(VARIABLE FOLDERS...): sets VARIABLE to the sources directly in these folders of the current
+# directory
 function(plexaura_sources variable)
   set(found "")
   foreach(folder ${ARGN})
@@ -109,7 +113,8 @@ function(plexaura_program target)
   set_property(GLOBAL APPEND PROPERTY plexaura_programs ${target})
 endfunction()
 
-# plexaura_plugin(NAME SOURCES...): target plexaura_NAME, a backend that is opened at run time. Lies beside libplexaura_core.so.
+# plexaura_plugin(NAME SOURCES...): target plexaura_NAME, a backend that is loaded at run time. It is built
+# beside libplexaura_core.so.
 function(plexaura_plugin name)
   add_library(plexaura_${name} MODULE ${ARGN})
   plexaura_configure(plexaura_${name})

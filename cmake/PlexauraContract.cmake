@@ -1,5 +1,6 @@
-# plexaura_contract(VARIABLE FOLDER): a hash of what stands between the engine in FOLDER and a plugin, which calls it, reads the
-# options of its ops, and answers in its types. By this hash a plugin shows that it was compiled against the same headers.
+# plexaura_contract(VARIABLE FOLDER): a hash of the headers in FOLDER through which the engine and a plugin
+# interact: the calls of a plugin, the options of ops and the types of results. A plugin contains the hash,
+# which shows that it was compiled against the same headers.
 function(plexaura_contract variable folder)
   set(again CONFIGURE_DEPENDS)
   if(CMAKE_SCRIPT_MODE_FILE)

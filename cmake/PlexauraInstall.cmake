@@ -1,9 +1,9 @@
-# What is installed, and the package that find_package(Plexaura) reads.
+# Rules for installation, and the package that find_package(Plexaura) reads.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Plexaura)
 get_property(libraries GLOBAL PROPERTY plexaura_libraries)
-# An export of its own for each library, so that a user of one needs nothing that only others link.
+# Each library has an export of its own, so that its user does not need the dependencies of other libraries.
 foreach(library ${libraries})
   install(TARGETS ${library} EXPORT ${library}
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
@@ -13,13 +13,13 @@ foreach(library ${libraries})
   install(EXPORT ${library} NAMESPACE plexaura:: FILE ${file}.cmake DESTINATION ${package_folder})
 endforeach()
 
-# Headers of the parts that know a library which users of Plexaura need not have stay here.
+# Headers that need an optional library of Plexaura's build are not installed.
 install(DIRECTORY core testing training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
   PATTERN sodium_seal.h EXCLUDE)
-# In this tree paths begin at its root. Where they are installed, they begin with plexaura/, so that no folder of ours can be mistaken
-# for one of another project.
+# In this tree, include paths begin at the root. Installed headers are included by paths that begin with
+# plexaura/, so that our folders cannot be confused with those of another project.
 install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")
 install(SCRIPT cmake/InstalledIncludes.cmake)
 
@@ -30,7 +30,7 @@ endif()
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv"
   PATTERN layers EXCLUDE PATTERN zoo EXCLUDE)
 
-# The tools that start, explain and plan a run. Those that only serve the development of Plexaura stay here.
+# Tools that start, explain and plan a run are installed. Tools for the development of Plexaura are not.
 set(tools_folder ${CMAKE_INSTALL_DATADIR}/plexaura/tools)
 install(PROGRAMS tools/run tools/scaling tools/why DESTINATION ${tools_folder})
 install(FILES tools/mpi_environment tools/tool.py DESTINATION ${tools_folder})
@@ -45,7 +45,7 @@ set(documentation_folder ${CMAKE_INSTALL_DATADIR}/doc/plexaura)
 install(FILES README.md LICENSE DESTINATION ${documentation_folder})
 install(DIRECTORY docs DESTINATION ${documentation_folder})
 
-# Static libraries need at the user's link what they needed here.
+# Users of a static library link the same libraries as this build.
 get_directory_property(PLEXAURA_HAS_ONEDNN DIRECTORY ${PROJECT_SOURCE_DIR}/backends DEFINITION dnnl_FOUND)
 get_directory_property(PLEXAURA_HAS_MPI DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION MPI_C_FOUND)
 get_directory_property(PLEXAURA_HAS_SODIUM DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION Sodium_FOUND)

@@ -1,6 +1,7 @@
 # cmake -D SOURCE=FOLDER -D OUTPUT=FILE -P Revision.cmake
-# Writes a C++ source that says from which revision of FOLDER the build is: the git commit, and behind a plus a hash of what was
-# changed since in files that git knows. Nothing where FOLDER is no checkout of its own. A file that says so already is left alone.
+# Writes a C++ source with the revision of FOLDER: the git commit, followed by a plus and a hash of the
+# changes since then in tracked files. The revision is empty if FOLDER is no git checkout of its own. Does not
+# write a file that has this content already.
 find_package(Git QUIET)
 set(revision "")
 
