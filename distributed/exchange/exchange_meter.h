@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/exchange/collective.h"
+#include "core/exchange/exchange_record.h"
 #include "core/exchange/weights_immigration.h"
 
 namespace plexaura {
