@@ -1,4 +1,4 @@
-// The graph by itself, without modules and trainer: a straight line through points, by gradient descent.
+// Uses the graph without modules and trainer: fits a straight line to points by gradient descent.
 
 #include <cstdio>
 #include <plexaura/plexaura.h>
@@ -10,7 +10,7 @@ int main() try {
   const Tensor xs = Tensor::of<double>({5}, {-2, -1, 0, 1, 2});
   const Tensor ys = Tensor::of<double>({5}, {-5.1, -2.9, -1.0, 0.9, 3.1});  // about 2 x - 1
 
-  // The graph says what is computed.
+  // The graph describes the computation.
   Graph graph;
   const Node x = graph.input("x", {real, {5}});
   const Node y = graph.input("y", {real, {5}});
@@ -18,8 +18,8 @@ int main() try {
   const Node offset = graph.parameter("offset", {real, {}});
   const Node loss = mean(square(slope * x + offset - y));
 
-  // The store owns the values. The optimizer adds gradients, which are graph too, and compiles all of it for
-  // a device.
+  // The store owns the values of the parameters. The optimizer adds the gradients to the graph, which are
+  // nodes too, and compiles everything for a device.
   const auto zero = [](const char* name) {
     return ParameterSpec{name, {real, {}}, ParameterRole::trainable, Initialiser::zeros()};
   };

@@ -1,11 +1,12 @@
-// Data of one's own, in two forms: a class that makes samples, and tensors in memory. docs/guide/own_data.md explains it.
+// Your own data in two forms: a class that makes samples, and tensors in memory. docs/guide/own_data.md
+// explains it.
 
 #include <cstdio>
 #include <plexaura/plexaura.h>
 
 using namespace plexaura;
 
-// Points of a plane. The class of a point says whether it lies within the unit circle.
+// Points of a grid in the plane. Class 1 is inside the unit circle, class 0 outside.
 class Disc final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 1600; }
@@ -30,7 +31,7 @@ class Disc final : public DatasetOf<float> {
   std::vector<std::string> names_{"outside", "inside"};
 };
 
-// The last training loss of a classifier from YAML.
+// Trains a classifier from YAML and returns its last training loss.
 double train_on_classes(Backend& backend) {
   const auto data = std::make_shared<Disc>();
   const Config config = Config::parse("model: {name: mlp, hidden: [16]}", "disc.yaml");
@@ -47,7 +48,7 @@ struct Line final : Module {
   layers::Linear out{2, 1};
 };
 
-// The last training loss of a regression.
+// Trains a regression and returns its last training loss.
 double train_on_numbers(Backend& backend) {
   Tensor xs({DType::float32, {100, 2}});
   Tensor ys({DType::float32, {100, 1}});

@@ -1,4 +1,4 @@
-// A model of one's own, from declaration to training: docs/guide/writing_a_model.md explains it line by line.
+// Your own model, from declaration to training. docs/guide/writing_a_model.md explains it line by line.
 // Run it from the project's folder: build/examples/own_model
 
 #include <cstdio>
@@ -6,8 +6,8 @@
 
 using namespace plexaura;
 
-// Two paths from the measurements to the species, a straight one and one with a hidden layer, added with a
-// learned weight.
+// Adds two paths from the measurements to the species with a learned weight: a straight one and one with a
+// hidden layer.
 class Flowers : public Module {
  public:
   void members(MemberVisitor& visit) override {
@@ -37,7 +37,8 @@ struct Report : TrainingObserver {
   }
 };
 
-// Iris, standardised by the rows that are trained on: four fifths of all.
+// Returns the training and the validation samples of Iris, standardised by the training samples, which are
+// four fifths.
 std::pair<std::shared_ptr<Dataset>, std::shared_ptr<Dataset>> flowers() {
   const auto all = std::make_shared<CsvDataset>("models/iris.csv");
   const auto parts = stratified_split(labels_of(*all), std::vector{0.8, 0.2}, 1);

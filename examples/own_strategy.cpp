@@ -1,6 +1,6 @@
-// A strategy of one's own: how ranks work together, in some tens of lines against
-// core/exchange/strategy.h. It trains a small network on Iris. Run it from the project's folder,
-// alone or as several ranks:
+// Your own strategy, which defines how ranks work together, in a few lines against core/exchange/strategy.h.
+// It trains a small network on Iris.
+// Run it from the project's folder, alone or as several ranks:
 //   build/examples/own_strategy
 //   mpirun -n 2 build/examples/own_strategy
 
@@ -13,14 +13,15 @@
 
 using namespace plexaura;
 
-// Adds up the gradients of all ranks before each update, and every k steps gives everyone the weights of
-// rank 0. On equal processors these are the same bits already; on unlike ones they drift apart by rounding.
+// Adds up the gradients of all ranks before each update, and every k steps sends the weights of rank 0 to all
+// ranks. On equal processors the weights are the same bits anyway; on different ones they drift apart by
+// rounding.
 class SumAndRealign : public Strategy, public GradientSum, public WeightExchange {
  public:
   SumAndRealign(Communicator& communicator, std::int64_t every) : ranks(communicator), k(every) {}
 
-  // Only the parts that stand here are called. Because weights are realigned, nobody takes a difference between ranks for a fault
-  // of a machine.
+  // The engine calls only the parts that are listed here. `realigns_weights` says that the weights of ranks
+  // may drift apart until they are realigned, so that a difference is not an error.
   StrategyParts parts() override { return {.gradients = this, .weights = this, .realigns_weights = true}; }
 
   void begin(WeightsImmigration& engine) override {
@@ -28,11 +29,12 @@ class SumAndRealign : public Strategy, public GradientSum, public WeightExchange
     ready.resize(engine.buckets().size());
   }
 
-  // In the middle of backward: to be noted, not to be waited for.
+  // Called during the backward pass, so it must not wait: it only keeps the event.
   void gradients_ready(std::size_t bucket, Event& final) override { ready[bucket] = &final; }
 
-  // The last bucket also carries the losses, and the word that a rank wants to stop or has failed: so all
-  // buckets have to be summed. The sum needs no division, for each rank weighs its gradients by its samples.
+  // The last bucket also carries the losses and the flags that a rank wants to stop or has failed, so all
+  // buckets have to be summed. The sum needs no division, because each rank weighs its gradients by its
+  // number of samples.
   UpdateAnswer before_update(std::size_t bucket) override {
     ready[bucket]->wait();
     const Bucket& slice = border->buckets()[bucket];
@@ -51,7 +53,7 @@ class SumAndRealign : public Strategy, public GradientSum, public WeightExchange
   }
 
  private:
-  // What a rank says that waits in vain.
+  // Returns the description of a call for the error of a rank that waits in vain.
   static std::string at(const std::string& what, std::int64_t step) {
     return what + " of step " + std::to_string(step);
   }

@@ -1,4 +1,4 @@
-// A model from its YAML file: trained, saved, loaded, asked. docs/guide/using_a_model.md explains it.
+// Trains, saves, loads and uses a model from a YAML file. docs/guide/using_a_model.md explains it.
 // Run it from the project's folder: build/examples/using_a_model
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 using namespace plexaura;
 
-// Samples [N, values], scaled as a StandardisedDataset scales those to train on.
+// Standardises samples [N, values] like a StandardisedDataset does with training samples.
 Tensor scaled(Tensor samples, const Standardisation& measured) {
   const std::span<float> values = samples.as<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -18,12 +18,13 @@ Tensor scaled(Tensor samples, const Standardisation& measured) {
   return samples;
 }
 
-// Returns whether what was saved is what is loaded.
+// Returns true if the loaded weights equal the saved ones.
 bool save_and_load(Model& model, const ParameterStore& store, const std::filesystem::path& file) {
   save_weights(file, store);
   ParameterStore loaded = make_store(model, DType::float32);
   load_weights(file, loaded);
-  // For another task with other classes: the last layer keeps its random start, and a Trainer trains it alone.
+  // Prepares the model for another task with other classes: the last layer keeps its random start, and a
+  // Trainer trains this layer alone.
   std::vector<ParameterSpec> specs = specs_of(model, DType::float32);
   for (const char* pattern : {"fc1.*", "fc2.*"}) freeze(specs, pattern);
   ParameterStore tuned(specs, /*seed=*/2);
@@ -34,7 +35,7 @@ bool save_and_load(Model& model, const ParameterStore& store, const std::filesys
          tuned.read("fc3.weight") != store.read("fc3.weight");
 }
 
-// How much each measurement of a flower [1, 4] moves the logit of a class.
+// Returns the gradient of a class's logit with respect to the measurements of one flower [1, 4].
 Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, const Tensor& flower,
                       std::int64_t label) {
   Graph graph(Mode::inference);
@@ -47,7 +48,7 @@ Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, con
   return vm.output();
 }
 
-// Any value of the graph, here the input of the model's first tanh.
+// Returns a value from inside the graph, here the input of the model's first tanh.
 Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend, const Tensor& flower) {
   Graph graph(Mode::inference);
   const std::vector<ProgramOutput> outputs{{.node = model(graph.input("x", flower.type()))}};
@@ -76,7 +77,7 @@ int main() try {
   const bool same = save_and_load(*model, store, file);
 
   Predictor predict(config, file, data->sample_shape(), 3, *backend);
-  // Measured by hand: sepal length and width, petal length and width, in centimetres.
+  // Sepal length and width, petal length and width, in centimetres.
   const Tensor flower = scaled(Tensor::of<float>({1, 4}, {5.9F, 3.0F, 5.1F, 1.8F}), measured);
   const Tensor logits = predict(flower);
   const auto best = std::max_element(logits.as<float>().begin(), logits.as<float>().end());

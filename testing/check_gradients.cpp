@@ -24,14 +24,14 @@ bool is_saved(const Node& node) {
          record.types.size();
 }
 
-// The function under test in a graph of its own.
+// The function under test, built in a graph of its own.
 struct Function {
   Graph graph;
   GraphInputs inputs;
-  std::vector<Node> outputs;  // those that are differentiated
+  std::vector<Node> outputs;  // the outputs that are differentiated
 };
 
-// Two inputs that are given as one node: the second is no input of the graph.
+// Two inputs that share one node. The graph gets no input for the second.
 struct Pair {
   std::size_t first;
   std::size_t second;
@@ -78,8 +78,8 @@ void add_exception(GradientReport& report, const std::exception& error) {
       {"an exception", "", "", 0, 0, std::numeric_limits<double>::infinity(), 0, error.what()});
 }
 
-// The point at which both are equal is not chosen by whoever gave the inputs: the function may have a kink or no value
-// there.
+// Returns false if a failure may be caused by a kink or a missing value. The caller of check_gradients() did
+// not choose the point at which both inputs are equal, so such a failure does not count there.
 bool is_smooth(const GradientReport& report) {
   return std::ranges::all_of(report.failures, [](const GradientEntry& entry) {
     return entry.input.empty() ||
@@ -129,12 +129,14 @@ std::size_t count_floating(const std::vector<Tensor>& inputs) {
       std::ranges::count_if(inputs, [](const Tensor& input) { return is_floating(input.dtype()); }));
 }
 
-// "input 0 [1,2]", whatever the cotangents.
+// Returns the element of a failure, like "input 0 [1,2]", without the output element that its cotangent
+// selects.
 std::string element_of(const GradientEntry& entry) {
   return entry.input + ' ' + entry.index.substr(0, entry.index.find(" of "));
 }
 
-// Where single elements are known to be wrong, sums of all tell nothing new.
+// Returns one failure for each element. Drops failures of all inputs together, except the first entry: they
+// add nothing to failures of single elements.
 std::vector<GradientEntry> one_for_each_element(const std::vector<GradientEntry>& failures) {
   std::set<std::string> elements;
   std::vector<GradientEntry> told;
@@ -174,7 +176,7 @@ std::string to_string(const GradientReport& report) {
 
 namespace {
 
-// Whether the first derivatives are right.
+// Returns true if all failures are of second derivatives, so that the first derivatives are right.
 bool is_second(const GradientReport& report) {
   return std::ranges::all_of(report.failures,
                              [](const GradientEntry& entry) { return entry.check.starts_with("second"); });

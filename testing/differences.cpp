@@ -8,7 +8,7 @@ namespace plexaura::testing {
 
 namespace {
 
-// Roundings of a value that is a short sum, and of the four values of a difference.
+// Bounds the rounding errors of a value that is a short sum, and of the four values of a difference.
 constexpr double roundings = 16 * std::numeric_limits<double>::epsilon();
 
 }  // namespace

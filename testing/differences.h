@@ -7,7 +7,7 @@
 
 namespace plexaura::testing {
 
-// How far one element of one input moves for each unit of a step.
+// Says how far one element of one input moves for each unit of a step.
 struct Move {
   std::size_t input = 0;
   std::size_t element = 0;
@@ -15,22 +15,23 @@ struct Move {
 };
 using Direction = std::vector<Move>;
 
-// The derivatives of all elements of a function's outputs, one output behind the other, along a direction: by
-// differences of both sides (of fourth order), and of one side each (of second order).
+// The derivatives of all elements of a function's outputs along a direction, the outputs one after another:
+// `central` from fourth-order central differences, `below` and `above` from second-order one-sided
+// differences.
 struct Slopes {
   std::vector<double> central;
   std::vector<double> below;
   std::vector<double> above;
 };
 
-// Differences of a function around the point `at`. The runner must outlive this.
+// Computes differences of a function around the point `at`. The runner must outlive this object.
 class Differences {
  public:
   Differences(Runner& runner, std::vector<Tensor> at, const StepBlock& block);
 
   Slopes along(const Direction& direction, double step);
-  // How far the rounding of the function's values may put the central difference of sum(weights * outputs)
-  // off.
+  // Returns how much rounding of the function's values may change the central difference of sum(weights *
+  // outputs).
   double rounding(const std::vector<double>& weights, double step) const;
 
  private:
@@ -40,7 +41,7 @@ class Differences {
   std::vector<Tensor> at_;
   StepBlock block_;
   std::vector<double> value_;
-  std::vector<double> size_;  // of each element: the largest element of its output
+  std::vector<double> size_;  // for each element, the largest element of its output
 };
 
 }  // namespace plexaura::testing

@@ -15,7 +15,7 @@ namespace plexaura::testing {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// By which sums of the same terms in another order may differ, as a fraction of the sum of their sizes.
+// Sums of the same terms in different orders may differ by this fraction of the sum of their absolute values.
 constexpr double roundings_of_sums = 64 * std::numeric_limits<double>::epsilon();
 constexpr double tolerance_of_equals = 1e-10;
 constexpr std::size_t most_failures = 20;
@@ -40,21 +40,22 @@ double largest_of(const std::vector<double>& values) {
   return size;
 }
 
-// How far two values are apart beyond what is excused, as a fraction of the larger one.
+// Returns the difference of two values that exceeds `excused`, as a fraction of the larger one.
 double relative_error(double a, double b, double excused) {
   const double difference = std::abs(a - b);
   if (!std::isfinite(difference)) return infinity;
   return difference <= excused ? 0 : (difference - excused) / std::max(std::abs(a), std::abs(b));
 }
 
-// What the outputs are multiplied by, and what that is called.
+// One cotangent for each element of the outputs, and the name that reports give it.
 struct Cotangents {
   std::string check;  // "gradient", "jacobian"
   std::string where;  // " of output element 3"
   std::vector<double> values;
 };
 
-// Inputs that move, what they are called, and the differences along them, each step at most once.
+// A set of input elements that move together, its names in reports, and the differences along it, which are
+// computed once for each step size.
 struct Course {
   Direction direction;
   std::string input;  // "input 1", "all inputs"
@@ -62,8 +63,8 @@ struct Course {
   std::map<double, Slopes> slopes = {};
 };
 
-// A function of the inputs of a graph and its gradients: the function under test, or else its gradients by
-// the inputs `differentiated`.
+// Checks one function of the graph's inputs and its gradients. The function is the one under test or, for
+// second derivatives, its gradients with respect to the inputs `differentiated`.
 class Level {
  public:
   Level(Graph& graph, GraphInputs& inputs, const std::vector<Node>& outputs,
@@ -82,7 +83,7 @@ class Level {
     for (const Node& output : outputs) sizes_.push_back(static_cast<std::size_t>(output.shape().elements()));
   }
 
-  // By input, all wanted at once; empty where there is none.
+  // Returns the gradients by input, computed all at once. An input without a gradient has an empty node.
   const std::vector<Node>& grads() const { return program_.ways().front().grads; }
 
   void check() {
@@ -108,7 +109,8 @@ class Level {
     return index_text(inputs_.values[move.input].shape(), move.element);
   }
 
-  // Each element of each variable, or groups of elements where there are many, and everything together.
+  // Returns one course for each element of each input, or for groups of elements if an input is large, and
+  // one for all inputs together.
   std::vector<Course> all_courses() {
     std::vector<Course> courses;
     Direction everything;
@@ -137,7 +139,8 @@ class Level {
     return directions;
   }
 
-  // Random ones, those of each output alone, and a one for each output element where there are few.
+  // Returns random cotangents, cotangents of one output alone, and, if there are few output elements, a unit
+  // vector for each.
   std::vector<Cotangents> all_cotangents(std::size_t courses) {
     std::vector<Cotangents> all;
     for (std::int64_t draw = 0; draw < options_.draws; ++draw)
@@ -158,7 +161,7 @@ class Level {
     return all;
   }
 
-  // Calls body(output, element) for each element of the outputs, counted through.
+  // Calls body(output, element) for each element of the outputs. `element` counts through all outputs.
   template <class Body>
   void for_each_element(const Body& body) const {
     std::size_t element = 0;
@@ -166,7 +169,8 @@ class Level {
       for (std::size_t i = 0; i < sizes_[output]; ++i) body(output, element++);
   }
 
-  // Where a group of elements is wrong, names those that are wrong by themselves.
+  // Records the comparison along one course. If a group of elements is wrong, records the elements that are
+  // wrong by themselves instead.
   void check_course(Course& course, const Derivatives& grads, const Cotangents& cotangents) {
     const GradientEntry entry = compare(course, grads, cotangents);
     bool is_named = false;
@@ -191,7 +195,7 @@ class Level {
       entry.analytic += grads[move.input][move.element] * move.amount;
       size += std::abs(grads[move.input][move.element] * move.amount);
     }
-    double coarser = infinity;  // the difference with the step before
+    double coarser = infinity;  // the difference at the previous, coarser step
     double coarser_excused = 0;
     for (const double step : {options_.step, options_.step / 8, options_.step / 64}) {
       const double numeric = dot(cotangents.values, along(course, step).central);
@@ -205,7 +209,7 @@ class Level {
         count_if_excused(entry, excused);
         return entry;
       }
-      // A finer step helps only where the difference still depends on the step.
+      // A finer step helps only if the difference still depends on the step.
       if (std::abs(numeric - coarser) <= excused + coarser_excused) break;
       coarser = numeric;
       coarser_excused = excused;
@@ -214,7 +218,8 @@ class Level {
     return entry;
   }
 
-  // What only rounding explains was compared less closely than the limit says.
+  // Counts a derivative that passed only because rounding excused it, as it was compared less closely than
+  // the limit says.
   void count_if_excused(const GradientEntry& entry, double excused) {
     const double close = entry.limit * std::max(std::abs(entry.analytic), std::abs(entry.numeric));
     if (std::abs(entry.analytic - entry.numeric) <= close || excused <= entry.limit * scale_) return;
@@ -228,8 +233,8 @@ class Level {
     return course.slopes[step] = differences_.along(course.direction, step);
   }
 
-  // Says so where the function has a kink or a jump: there the slopes of both sides do not meet as the step
-  // shrinks.
+  // Returns a note if the function has a kink or a jump, and an empty text otherwise. At a kink the one-sided
+  // slopes do not approach each other as the step shrinks.
   std::string note_of_kink(Course& course, const std::vector<double>& cotangents) {
     const auto below = [&](double step) { return dot(cotangents, along(course, step).below); };
     const auto above = [&](double step) { return dot(cotangents, along(course, step).above); };
@@ -241,8 +246,8 @@ class Level {
                        below(fine), above(fine));
   }
 
-  // Each way of asking must give the gradients that asking for everything at once gives when the cotangents
-  // that it leaves out are zero.
+  // Compares each way of asking for gradients with the first way, which asks for all of them, where the
+  // cotangents that the way leaves out are zero.
   void check_ways() {
     const std::vector<double> drawn = program_.random_cotangents(random_);
     for (std::size_t way = 1; way < program_.ways().size(); ++way) {
@@ -265,7 +270,7 @@ class Level {
               relative_error(asked[i], at_once[i], excused), tolerance_of_equals});
   }
 
-  // The gradient along v of the gradient along u is that along u of the gradient along v.
+  // Checks that second derivatives are symmetric: u·(H v) must equal v·(H u).
   void check_symmetry() {
     const std::vector<double> u = program_.random_cotangents(random_);
     const std::vector<double> v = program_.random_cotangents(random_);
@@ -303,11 +308,11 @@ class Level {
   const GradientOptions& options_;
   GradientReport& report_;
   GradientProgram program_;
-  GraphInputs inputs_;  // with the cotangents of this level
+  GraphInputs inputs_;  // includes the cotangents of this level
   Runner forward_;
   Differences differences_;
-  std::vector<std::size_t> sizes_;  // of the outputs
-  double scale_ = 0;                // of the largest gradient under the cotangents that are looked at
+  std::vector<std::size_t> sizes_;  // number of elements of each output
+  double scale_ = 0;                // the largest gradient under the current cotangents
 };
 
 }  // namespace

@@ -7,15 +7,16 @@
 
 namespace plexaura::testing {
 
-// What an entry of the report calls everything together.
+// Names all inputs together in an entry of the report.
 inline constexpr const char* all_inputs = "all inputs";
 
-// Of a function with more inputs not every set of wanted ones is checked.
+// If a function has more inputs than this, not every subset of them is differentiated.
 inline constexpr std::size_t most_inputs_with_all_subsets = 4;
 
-// A function of the inputs of a graph: these outputs, or, where `differentiated` names inputs, the gradients by them of
-// the function under test. Compares its gradients with differences and adds what it finds to the report. Adds an input
-// to the graph for each output. Returns the gradients, by input; empty where there is none.
+// Compares the gradients of a function of the graph's inputs with differences, and adds the results to the
+// report. `outputs` are the outputs of the function under test or, if `differentiated` is not empty, its
+// gradients with respect to these inputs. Adds an input to the graph for the cotangent of each output.
+// Returns the gradients by input; an input without a gradient has an empty node.
 std::vector<Node> check_level(Graph& graph, GraphInputs& inputs, const std::vector<Node>& outputs,
                               std::vector<std::size_t> differentiated, Random& random, Backend& backend,
                               const GradientOptions& options, GradientReport& report);

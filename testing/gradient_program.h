@@ -8,7 +8,7 @@
 
 namespace plexaura::testing {
 
-// The inputs of a graph with their values, in the order in which they were made.
+// The inputs of a graph and their values, in the order in which they were added.
 struct GraphInputs {
   std::vector<Node> nodes;
   std::vector<Tensor> values;
@@ -18,38 +18,40 @@ struct GraphInputs {
   bool is_variable(std::size_t input) const { return is_floating(nodes[input].dtype()); }
 };
 
-// Derivatives by each input; those of inputs that are no variables, or are not asked for, are empty.
+// One list of derivatives for each input. It is empty if the input is not floating or no gradient was asked
+// for.
 using Derivatives = std::vector<std::vector<double>>;
 
-// The gradients of sum(cotangents * outputs) of a function by the inputs of its graph, asked for in several
-// ways.
+// Computes the gradients of sum(cotangents * outputs) with respect to the inputs of a graph, asked for in
+// several ways.
 class GradientProgram {
  public:
-  // One way to ask.
+  // One way to ask for gradients: with respect to some inputs, with cotangents for some outputs.
   struct Way {
     std::string name;             // "wanted alone", "without a cotangent of output 1"
-    std::vector<bool> variables;  // by input: whether its gradient is wanted
-    std::vector<bool> outputs;    // by output: whether it has a cotangent
-    std::vector<Node> grads;      // by input; empty where there is none
+    std::vector<bool> variables;  // by input: true if its gradient is asked for
+    std::vector<bool> outputs;    // by output: true if it has a cotangent
+    std::vector<Node> grads;      // by input; empty if it has no gradient
   };
 
   struct Asking {
     std::string_view label_of_cotangents;
-    // Where there are no more variables than this each set of them is asked for; otherwise each alone, and all but one.
+    // If there are at most this many variables, each subset of them is asked for. Otherwise, each one alone
+    // and all but one.
     std::size_t most_with_all_subsets = 1;
   };
 
-  // Adds a cotangent input for each output, and differentiates by the inputs that were there before. The
-  // first way is everything at once. Throws what a vjp throws.
+  // Adds a cotangent input for each output, and differentiates with respect to the inputs that existed
+  // before. The first way asks for everything at once. Throws what a vjp throws.
   GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<Node> outputs, const Asking& asking,
                   Random& random, Backend& backend);
 
   const std::vector<Way>& ways() const { return ways_; }
-  std::size_t variables() const { return variables_; }  // so many inputs were there before the cotangents
-  // Of all outputs, one behind the other.
+  std::size_t variables() const { return variables_; }  // the number of inputs without the cotangents
+  // Returns one cotangent for each element of all outputs, the outputs one after another.
   std::vector<double> random_cotangents(Random& random) const;
 
-  // What each way gives under these cotangents.
+  // Returns the derivatives of each way for these cotangents.
   std::vector<Derivatives> derive(std::vector<Tensor> inputs, const std::vector<double>& cotangents,
                                   const StepBlock& block);
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t seed_of_inputs = 7;
 
-// The values of a case in a dtype; those of float64 are the same numbers, rounded to `like` first.
+// Makes the input values of a case in `dtype`. They are first rounded to `like`, so that inputs of different
+// dtypes have the same values.
 std::vector<Tensor> make_inputs(const OpCase& op_case, DType dtype, DType like) {
   Random random(seed_of_inputs);
   std::vector<Tensor> inputs;
@@ -56,7 +57,8 @@ bool takes_cotangent(const Node& output) {
   return is_floating(output.dtype()) && output.value().output < kept;
 }
 
-// Random cotangents of the outputs, from the inputs behind those of the case.
+// Adds the loss sum(output * cotangent). The cotangents are random and are fed by inputs after those of the
+// case, which are appended to `inputs`.
 Node add_loss(Graph& graph, const std::vector<Node>& outputs, std::vector<Tensor>& inputs, DType like) {
   Random random(seed_of_inputs + 1);
   Node loss;
@@ -71,7 +73,8 @@ Node add_loss(Graph& graph, const std::vector<Node>& outputs, std::vector<Tensor
   return loss;
 }
 
-// The gradients by all floating inputs that have an influence; `inputs` are extended by the cotangents.
+// Adds the gradients with respect to all floating inputs that the loss depends on. Appends the values of the
+// cotangents to `inputs`.
 std::vector<Node> add_gradients(Graph& graph, const OpCase& op_case, std::vector<Tensor>& inputs,
                                 DType like) {
   const std::vector<Node> nodes = add_inputs(graph, inputs);

@@ -14,17 +14,17 @@ namespace plexaura::testing {
 struct CaseInput {
   Shape shape;
   Values values = between(-1, 1);
-  std::optional<DType> dtype = {};  // nothing: the floating type under test
+  std::optional<DType> dtype = {};  // none: the floating dtype under test
 };
 
-// What the outputs of a case must be, from the values of its inputs, all float64 whatever their type in the
-// graph. Written from the op's definition with plain loops and std:: functions: it shares no code with any
-// kernel.
+// Computes the expected outputs of a case from the values of its inputs. All values are float64, whatever
+// their dtype in the graph. It is written from the op's definition with plain loops and std:: functions, and
+// shares no code with any kernel.
 using Expected = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
 
-// How far a result may be from what is expected, as a fraction of the largest element of that output. The
-// default allows for the rounding of inputs, of the result and of a short sum: some units in the last place
-// of the type.
+// The largest allowed error of a result, as a fraction of the largest element of that output. The defaults
+// allow for the rounding of inputs, of the result and of a short sum: some units in the last place of the
+// dtype.
 struct Tolerances {
   double float64 = 1e-12;
   double float32 = 2e-6;
@@ -34,12 +34,11 @@ struct Tolerances {
   double of(DType dtype) const;
 };
 
-// One description of an op at work. It drives the comparison of results with what is expected and of
-// gradients with the portable kernels in float64, in every dtype on every backend, and the check of gradients
-// against differences.
+// Describes one use of an op. It drives three checks: results against `expected`, and gradients against the
+// portable kernels in float64, in every dtype on every backend; and gradients against differences.
 struct OpCase {
   std::string name;  // "conv2d, stride 2 and three groups"
-  std::string op;    // its line in ops.def
+  std::string op;    // the name of the op in ops.def
   BuildFunction build;
   std::vector<CaseInput> inputs;
   Expected expected;
@@ -48,11 +47,11 @@ struct OpCase {
   bool second_order = true;
   std::vector<DType> dtypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
   Tolerances tolerances = {};
-  double gradient_slack = 4;  // gradients may be so many times further off than results
+  double gradient_slack = 4;  // the tolerance of gradients is that of results times this factor
   StepBlock block = telling_step_block;
 };
 
-// Operands that an op must refuse, and words that must stand in what it says: the rule and what to do.
+// Operands that an op must refuse, and words that its error must contain: the rule and what to do.
 struct WrongCase {
   std::string name;
   std::string op;
@@ -60,7 +59,7 @@ struct WrongCase {
   std::vector<std::string> words;
 };
 
-// What was checked, and in words what was wrong; empty where nothing was.
+// The number of comparisons, and a text of all failures, which is empty if there are none.
 struct CaseReport {
   std::int64_t comparisons = 0;
   std::string failures;
@@ -69,33 +68,33 @@ struct CaseReport {
   void merge(const CaseReport& other);
 };
 
-// The functions below keep nothing of a call. One thread at a time uses a backend.
+// The functions below keep no state between calls. Only one thread at a time may use a backend.
 
-// Results of a backend against what is expected of the same (rounded) inputs. Throws UserError for a case
-// that expects nothing.
+// Compares the results of a backend with what the case expects of the same (rounded) inputs. Throws UserError
+// if the case has no `expected`.
 CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend);
 
-// Gradients of a backend, under a random cotangent, against the oracle, which computes in float64 from the
-// same (rounded) inputs.
+// Compares the gradients of a backend, for a random cotangent, with those of the oracle, which computes in
+// float64 from the same (rounded) inputs.
 CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 
-// Whether padding is zero in every value of the op and of its gradient.
+// Checks that the padding of every value of the op and of its gradient is zero.
 CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 
-// The oracle's gradients against differences.
+// Compares the oracle's gradients with differences.
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
-// What no backend changes: the oracle's results, its gradients against differences, and what the op says of
-// itself (testing/traits.h).
+// Runs the checks that do not depend on a backend: the oracle's results, its gradients against differences,
+// and the op's traits (testing/traits.h).
 CaseReport check_op(const OpCase& op_case, Backend& oracle);
 
-// What a backend computes: results, gradients and padding, in every dtype of the case.
+// Checks what a backend computes: results, gradients and padding, in every dtype of the case.
 CaseReport check_backend(const OpCase& op_case, Backend& backend, Backend& oracle);
 
-// Both.
+// Runs check_op() and check_backend().
 CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
 
-// The op throws UserError that names the place, itself and the words.
+// Checks that the op throws a UserError that contains its source line, its name and the words of the case.
 CaseReport check(const WrongCase& wrong);
 
 }  // namespace plexaura::testing

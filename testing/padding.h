@@ -8,17 +8,18 @@
 
 namespace plexaura::testing {
 
-// What lies beside the elements of values: zero, if all is well.
+// The result of a check that the padding of values is zero.
 struct PaddingReport {
-  std::int64_t values = 0;  // looked at
-  std::int64_t padded = 0;  // of these, with room for more than their elements
-  std::string failures;     // a line for each value with something else in its padding
+  std::int64_t values = 0;  // number of values that were checked
+  std::int64_t padded = 0;  // number of these values whose layout has padding
+  std::string failures;     // one line for each value whose padding is not zero
 };
 
-// Whether all bytes at `address` outside of the value's elements are zero, once what was enqueued is done.
+// Returns true if all bytes at `address` that belong to no element of the value are zero. Waits for work that
+// was enqueued.
 bool padding_is_zero(Backend& backend, Address address, const Layout& layout, const TensorType& type);
 
-// Looks at every value of a program that was compiled with keep_all and has run in this workspace.
+// Checks every value of a program that was compiled with keep_all and has run in this workspace.
 PaddingReport check_padding(const Program& program, const Workspace& workspace, Backend& backend);
 
 }  // namespace plexaura::testing

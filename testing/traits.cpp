@@ -18,7 +18,7 @@ Tensor drawn(const TensorType& type, std::uint64_t seed) {
   return make(type, is_floating(type.dtype) ? between(0.25, 1) : whole(0, 2), random);
 }
 
-// An output in the memory of an input.
+// An output that is computed in the memory of an input.
 struct Alias {
   std::size_t output;
   std::size_t input;

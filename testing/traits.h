@@ -4,13 +4,14 @@
 
 namespace plexaura::testing {
 
-// What the op of a case says of itself (OpTraits) against what its reference kernel does, bit by bit, on values
-// of the types that it has in the case:
-//   elementwise    each output may lie where an input of its type lies, and one element of an input of the
-//                  result's shape changes no other element of the result;
+// Compares the traits that the op of a case declares (OpTraits) with what its reference kernel does, bit by
+// bit, on the dtypes of the case:
+//   elementwise    each output may be computed in the memory of an input of its type, and an element of an
+//   input
+//                  of the result's shape changes no other element of the result;
 //   view           output 0 has the bytes of input 0;
-//   unread_inputs  other values of these inputs change nothing.
-// Compares nothing for an op that says nothing, and for one without a reference kernel.
+//   unread_inputs  the values of these inputs change nothing.
+// Compares nothing if the op declares none of these traits, or has no reference kernel.
 CaseReport check_traits(const OpCase& op_case, DType dtype);
 
 }  // namespace plexaura::testing

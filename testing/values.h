@@ -8,7 +8,7 @@
 
 namespace plexaura::testing {
 
-// Random numbers that are the same on every machine. One thread at a time draws from one.
+// Generates random numbers that are the same on every machine. Only one thread at a time may use an object.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
@@ -21,13 +21,14 @@ class Random {
   std::int64_t drawn_ = 0;
 };
 
-// Fills a value. The ready-made ones choose points at which a function can be differentiated, and keep
-// nothing of a call: several threads may use one, each with a Random of its own.
+// Fills the elements of a value. The functions below avoid points at which usual functions have no
+// derivative. They keep no state between calls, so several threads may use one if each has its own Random.
 using Values = std::function<void(std::span<double> values, Random& random)>;
 
 Values between(double low, double high);
-Values away_from_zero(double smallest = 0.1, double largest = 2);  // of either sign
-// All different, at least `spacing` from each other, in random order, around zero: no ties under a maximum.
+Values away_from_zero(double smallest = 0.1, double largest = 2);  // positive and negative numbers
+// Returns numbers around zero in random order, any two at least `spacing` apart, so that a maximum has no
+// ties.
 Values distinct(double spacing = 0.1);
 Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
 Values these(std::vector<double> given);

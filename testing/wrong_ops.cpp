@@ -12,7 +12,7 @@ namespace plexaura::testing {
 
 namespace {
 
-// The different values that a node reads, and the place of each operand among them.
+// The distinct values that a node reads, and for each operand its index among them.
 struct Operands {
   std::vector<Value> values;
   std::vector<std::size_t> places;
@@ -48,7 +48,7 @@ bool is_differentiated(const Graph& graph, NodeId id) {
          std::ranges::none_of(record.inputs, is_other, type_of);
 }
 
-// What the nodes read, when the inputs of the graph have these values.
+// Computes the values that the nodes read if the inputs of the graph have the given values.
 std::map<Value, Tensor> values_read(Graph& graph, const std::vector<NodeId>& nodes,
                                     const std::vector<Tensor>& inputs, const StepBlock& block,
                                     Backend& backend) {
@@ -68,7 +68,8 @@ bool has_kink(const GradientReport& report) {
   });
 }
 
-// A stop_gradient is wrong by intention, and so is what is differentiated through it.
+// Describes one wrong op. The gradient of a stop_gradient differs from the differences by design, and so do
+// the gradients of all functions that contain one.
 std::string verdict(const std::string& name, const NodeRecord& record, const GradientReport& report) {
   if (record.op->name() == "stop_gradient") return fmt::format("{} lies on the way", name);
   if (has_kink(report)) return fmt::format("{} is not differentiable at the values that it meets", name);
