@@ -1,4 +1,4 @@
-// Draws a small data set of images to classify: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
+// Draws a small data set for image classification: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
 
 #include <cstdio>
 #include <filesystem>
@@ -49,7 +49,8 @@ void make_folder(const std::filesystem::path& folder) {
                                 error.message()));
 }
 
-// Images of one class. `first` keeps those to train on and those to validate on apart.
+// Draws the images of one class. Images for training and for validation have different values of `first`, so
+// that none appears in both.
 void draw(const Options& options, const std::filesystem::path& folder, std::int64_t kind, std::int64_t first,
           std::int64_t count) {
   constexpr int quality = 92;

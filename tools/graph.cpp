@@ -1,5 +1,5 @@
 // Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that
-// it is compiled to.
+// it compiles to.
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -57,9 +57,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--backend", options.backend, "backend for --format program")->capture_default_str();
 }
 
-constexpr std::int64_t any_number = 1 << 20;  // of samples, where no data is read
+constexpr std::int64_t any_number = 1 << 20;  // number of samples that is assumed if no data is read
 
-// A key that is misspelt or does nothing is an error, as in the programs. A file may describe a model alone.
+// Throws UserError for a key that is misspelt or has no effect, like the programs do. The file may also
+// describe a model alone.
 void check_keys(const Config& config, std::int64_t samples, bool has_read_data) {
   const bool trains = config.root().has("training");
   if (trains) read_options(config, samples, 1);
@@ -69,7 +70,7 @@ void check_keys(const Config& config, std::int64_t samples, bool has_read_data) 
   if (trains) config.section("training").check_all_used();
 }
 
-// A model, and the dtype of the samples that it is given: none where they are of the parameters' dtype.
+// A model and the dtype of its samples, which is empty if it is that of the parameters.
 struct Described {
   std::unique_ptr<Model> model;
   std::optional<DType> samples = {};
@@ -92,7 +93,7 @@ Described read_model(const Options& options) {
   return {std::move(model), is_floating(samples) ? std::nullopt : std::optional(samples)};
 }
 
-// Extends the graph by what the mode asks for; returns what a program of it would compute.
+// Adds to the graph what the mode needs, and returns the outputs of its program.
 std::vector<ProgramOutput> build(Graph& graph, const Described& of, const ParameterStore& store,
                                  const Options& options) {
   Model& model = *of.model;
@@ -106,7 +107,7 @@ std::vector<ProgramOutput> build(Graph& graph, const Described& of, const Parame
   return training_outputs(graph, loss, store, options.batch);
 }
 
-// graphviz draws it, from standard input to standard output.
+// Writes `dot` as a picture to standard output, by running graphviz.
 void draw(const std::string& dot) {
   std::fflush(stdout);
   FILE* pipe = popen("dot -Tsvg", "w");  // NOLINT(cert-env33-c): the command is fixed

@@ -1,7 +1,7 @@
-// The plugin "paced": a slower processor than this one, so that few cores carry the ranks of many machines. It
-// computes as the CPU does, and each kernel takes `times` times as long as estimates expect of the CPU. With
-// `slow_rank` and `slow` that rank takes `slow` times as long as the others. With `computes=0` kernels of 10 us and more
-// sleep without computing anything: for times that do not depend on what else this machine does.
+// The plugin "paced" simulates a slower processor, so that a few cores can run the ranks of many machines. It
+// computes like the CPU backend, but each kernel takes `times` times as long as estimated for the CPU. The
+// rank `slow_rank` takes `slow` times as long as the others. With `computes=0`, kernels of 10 us or more
+// sleep instead of computing, for timings that do not depend on the load of this machine.
 
 #include <algorithm>
 #include <charconv>
@@ -25,8 +25,8 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 
-// Makes what is called take as long as was said. It sleeps only where a millisecond or more has come together,
-// and what a sleep was too long shortens the next ones.
+// Makes a call take a given time by sleeping after it. Waiting times are collected until they reach a
+// millisecond, and a sleep that was too long shortens the next ones.
 class Pace {
  public:
   template <class Work>
@@ -45,13 +45,14 @@ class Pace {
   }
 
   static constexpr Seconds least_sleep{1e-3};
-  static constexpr Seconds most_credit{10e-3};  // of kernels that took longer than they should
+  static constexpr Seconds most_credit{10e-3};  // largest credit from kernels that took longer than they
+                                                // should
   Seconds owed_{0};
 };
 
 class PacedLaunch final : public Launch {
  public:
-  // `launch`: null where nothing is computed.
+  // `launch` is null if the kernel only sleeps.
   PacedLaunch(std::unique_ptr<Launch> launch, Seconds wanted, std::shared_ptr<Pace> pace)
       : launch_(std::move(launch)), wanted_(wanted), pace_(std::move(pace)) {}
   void run() override {
@@ -108,7 +109,8 @@ class PacedBackend final : public ForwardingBackend {
   }
 
  private:
-  // What takes less is the tail, among others, which the steps look at.
+  // Shorter kernels are computed also with `computes=0`. Among them is the kernel of the tail, which training
+  // reads.
   static constexpr double short_seconds = 10e-6;
 
   std::unique_ptr<Backend> cpu_;

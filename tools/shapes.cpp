@@ -43,7 +43,7 @@ struct Brightness {
 constexpr Brightness dark{0.05, 0.4};
 constexpr Brightness light{0.6, 0.95};
 
-// A colour of any hue.
+// Returns a random colour of any hue with this range of brightness.
 Colour random_colour(Brightness range, Random& random) {
   while (true) {
     const Colour colour{random.uniform(), random.uniform(), random.uniform()};
@@ -55,8 +55,8 @@ Point rotate(Point p, double angle) {
   return {p.x * std::cos(angle) - p.y * std::sin(angle), p.x * std::sin(angle) + p.y * std::cos(angle)};
 }
 
-// Outlines around the origin that reach about as far as the unit circle: negative inside, and about the
-// distance near the edge. `proportion` from 0 to 1 is what varies within a kind.
+// Outlines around the origin, about as large as the unit circle. A function returns a negative number inside,
+// and approximately the distance near the edge. `proportion` from 0 to 1 varies the shape within its kind.
 double circle(Point p, double proportion) { return std::hypot(p.x, p.y * (1 + 0.25 * proportion)) - 0.9; }
 
 double ring(Point p, double proportion) {
@@ -100,7 +100,8 @@ constexpr std::array<Outline, 6> outlines{circle, ring, square, triangle, star, 
 // A pattern of two colours over the plane.
 class Pattern {
  public:
-  // `contrast` from 0 to 1: how far the second colour goes from the first to another of the range.
+  // The second colour is a mix of the first one and another of the range; `contrast` from 0 to 1 is the share
+  // of the other.
   Pattern(Brightness range, double contrast, Random& random)
       : first_(random_colour(range, random)),
         second_(mix(first_, random_colour(range, random), contrast)),
@@ -150,14 +151,14 @@ class Figure {
         proportion_(random.uniform()),
         surface_(light, 1, random) {}
 
-  // How much of the pixel at a point it covers, from 0 to 1; `pixel` is the length of a pixel's side.
+  // Returns how much of the pixel at a point the shape covers, from 0 to 1. `pixel` is the side of a pixel.
   double cover(Point p, double pixel) const {
     return std::clamp(0.5 - outline_(local(p), proportion_) * radius_ / pixel, 0.0, 1.0);
   }
   Colour colour_at(Point p) const { return surface_.at(local(p)); }
 
  private:
-  static constexpr double most_turn = 0.5;  // radians, either way
+  static constexpr double most_turn = 0.5;  // radians, in either direction
 
   Point local(Point p) const {
     return rotate({(p.x - centre_.x) / radius_, (p.y - centre_.y) / radius_}, rotation_);
@@ -171,12 +172,12 @@ class Figure {
   Pattern surface_;
 };
 
-// An image over the square from (-1, -1) to (1, 1): shapes of one kind, one in most cells of a grid, where
-// they do not overlap.
+// An image over the square from (-1, -1) to (1, 1). It has shapes of one kind in most cells of a grid, so
+// that they do not overlap.
 class Scene {
  public:
   Scene(Outline outline, Random& random) : background_(dark, 0.5, random), noise_(random.uniform(0, 0.08)) {
-    const auto cells = static_cast<int>(2 + random.below(2));  // along a side
+    const auto cells = static_cast<int>(2 + random.below(2));  // cells along a side
     const int count = cells * cells;
     const auto always_full = static_cast<int>(random.below(static_cast<std::uint64_t>(count)));
     for (int cell = 0; cell < count; ++cell)

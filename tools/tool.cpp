@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// A check as CLI11 wants it: what is wrong with a text, or nothing.
+// Makes a validator for CLI11: it returns what is wrong with a text, or "".
 template <class Number, class Holds>
 CLI::Validator number_check(const std::string& rule, Holds holds) {
   return CLI::Validator(
@@ -24,7 +24,7 @@ CLI::Validator number_check(const std::string& rule, Holds holds) {
       "");
 }
 
-// False where help was asked for, and given.
+// Returns false if the arguments asked for help, which was printed.
 bool parse_or_help(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
@@ -38,7 +38,7 @@ bool parse_or_help(CLI::App& app, int argc, const char* const* argv) {
 }  // namespace
 
 int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error that print_output() tells
+  std::signal(SIGPIPE, SIG_IGN);  // print_output() reports a reader that goes away as an error
   try {
     if (parse_or_help(app, argc, argv)) work();
     return 0;

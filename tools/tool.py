@@ -1,4 +1,4 @@
-"""What the tools in Python share: a mistake of the user ends them with one sentence and exit status 2."""
+"""Helps the tools in Python: a mistake of the user ends them with one sentence and exit status 2."""
 
 import argparse
 import errno
@@ -6,16 +6,16 @@ import os
 import pathlib
 import sys
 
-MISTAKE = 2  # exit status where the user has to mend something
+MISTAKE = 2  # exit status for errors that the user has to fix
 OUTPUT_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Mistake(Exception):
-    """Of the user, in one sentence."""
+    """A mistake of the user, described in one sentence."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no word that is empty, as an unset variable in a shell gives it."""
+    """Refuses empty words, as an unset variable of a shell leaves them."""
 
     def __init__(self, **options):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
@@ -30,7 +30,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def run_tool(main, *mistakes):
-    """Gives the exit status: what `main` returns, 0 for None. `mistakes`: exceptions that are the user's, too."""
+    """Runs main() and returns the exit status: its result, or 0 for None. Exceptions of the types `mistakes`
+    also count as mistakes of the user."""
     try:
         status = main()
         sys.stdout.flush()
@@ -53,12 +54,13 @@ def say(sentence, status):
 
 
 def give_up_output():
-    """Python would fail again as it ends."""
+    """Sends the rest of the output to nowhere, as Python would fail again when it flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def root_of_words(words):
-    """Of a check: the folder that is its only argument, or the tree that holds these tools."""
+    """Returns the folder that is the only argument of a check or, without arguments, the tree that contains
+    these tools."""
     parser = Parser(description="Checks the tree of sources in ROOT.")
     parser.add_argument("root", nargs="?", type=pathlib.Path, metavar="ROOT", default=pathlib.Path(__file__).resolve().parent.parent)
     root = parser.parse_args(words).root
@@ -68,7 +70,7 @@ def root_of_words(words):
 
 
 def require_program(build, name):
-    """The path of a program that is to be built before."""
+    """Returns the path of a program in the build, which must exist."""
     program = pathlib.Path(build) / name
     if not program.is_file():
         raise Mistake(f"there is no '{program}'; build it first: cmake --preset release && cmake --build --preset release --target {program.name}")

@@ -1,15 +1,18 @@
-"""The signals that ask tools/run to end."""
+"""Defines the signals that ask tools/run to end, and what they mean."""
 
 import signal
 
-INTERRUPTS = (signal.SIGINT, signal.SIGUSR2)  # end a run with the status of Ctrl-C, all others with that of SIGTERM
-SENT_AGAIN = (signal.SIGHUP, signal.SIGXCPU)  # by the system itself, as when a terminal is closed
+INTERRUPTS = (signal.SIGINT, signal.SIGUSR2)  # after these the exit status is that of Ctrl-C, after all
+                                              # others that of SIGTERM
+SENT_AGAIN = (signal.SIGHUP, signal.SIGXCPU)  # the system itself may send these twice, for example when a
+                                              # terminal is closed
 NUMBERS = (*INTERRUPTS, *SENT_AGAIN, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGALRM)
 
 
 def set_handler(handler):
     for number in NUMBERS:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # which nohup leaves ignored
+        # nohup makes processes ignore SIGHUP, and that stays so
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, handler)
 
 
@@ -18,12 +21,12 @@ def meant_by(number):
 
 
 def status_after(number):
-    """Of a run that was asked to end by this signal."""
+    """Returns the exit status of a run that this signal asked to end."""
     return 128 + meant_by(number)
 
 
 class Asked(list):
-    """The numbers of those that have come, in their order. The first one counts."""
+    """The signals that have arrived, in this order. The first one determines the exit status."""
 
     @property
     def name(self):
@@ -35,10 +38,11 @@ class Asked(list):
 
     @property
     def are_to_end_at_once(self):
-        """The same one has come twice. Another one may be a warning that is followed by an order, as Slurm sends them."""
+        """True if the same signal has arrived twice. Two different ones may be a warning and the order to
+        end, as Slurm sends them."""
         return any(self.count(number) > 1 for number in self if number not in SENT_AGAIN)
 
     def promise(self):
-        """What is said when it is heard."""
+        """Returns the line that tools/run prints when a signal arrives."""
         again = "" if self[0] in SENT_AGAIN else f"; a second {self.name} ends them at once"
         return f"{self.name}: the ranks finish their step and save{again}"

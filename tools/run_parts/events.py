@@ -1,4 +1,5 @@
-"""Reads the last events of the ranks of a run. training/files/event_file.h describes the files, core/base/events.h the events."""
+"""Reads the last events of a run's ranks. training/files/event_file.h describes the files, core/base/events.h
+the events."""
 
 import collections
 import contextlib
@@ -14,17 +15,17 @@ import struct
 import time
 
 HEADER = struct.Struct("<8sIIii8qQ64s128s64s3q")
-SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
+SECONDS_OF_NEWS = 120  # seconds for which a network file system may delay what another machine has written
 FILE_BYTES = 64 << 10
 HEADER_BYTES = 512
 BUCKETS, BUCKET_BYTES = 32, 128
 SLOTS_AT = HEADER_BYTES + BUCKETS * BUCKET_BYTES
 SLOT = struct.Struct("<QqqIi480s")
 SLOTS = (FILE_BYTES - SLOTS_AT) // SLOT.size
-MOST_RANKS = 10_000  # the files have numbers of four digits
-LATE_BEAT = 60 * 10**9  # nanoseconds that a machine which is busy may keep a rank from counting
+MOST_RANKS = 10_000  # the names of the files have four digits
+LATE_BEAT = 60 * 10**9  # nanoseconds for which a busy machine may keep a rank from updating its beat
 
-# `faults`: what is wrong with the files that tell of no rank, by their paths.
+# `faults` maps the path of each file that could not be read as a rank's events to a sentence that says why.
 Found = collections.namedtuple("Found", "ranks faults")
 
 
@@ -44,7 +45,8 @@ def plain(text):
 
 @functools.cache
 def own_place():
-    """What a process writes as Header::place that is seen here under its number."""
+    """Returns the value of Header::place of processes that share this machine and this namespace of process
+    ids."""
     return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() + " " + os.readlink("/proc/self/ns/pid")
 
 
@@ -54,12 +56,12 @@ def oom_kills():
 
 
 class Rank:
-    """What the file of one rank says. Times are nanoseconds since 1970."""
+    """The contents of one rank's event file. Times are nanoseconds since 1970."""
 
-    is_over = False  # its process is known to be gone
+    is_over = False  # true if the process is known to have ended
 
     def __init__(self, file):
-        # Who writes meanwhile changes a slot between the two looks.
+        # Reads the file twice. A slot that differs was being written.
         looks = [os.pread(file.fileno(), FILE_BYTES, 0) for _ in range(2)]
         self.file = file.name
         if any(len(look) < FILE_BYTES for look in looks):
@@ -75,7 +77,8 @@ class Rank:
         raise ValueError(f"'{self.file}' is damaged: {why}")
 
     def read_header(self, look):
-        """Returns the times by another clock: of the start, and when it last went on without others."""
+        """Reads the header. Returns two times by the rank's monotonic clock: its start, and when it last
+        continued after the death of other ranks."""
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
          self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left, self.serves) = HEADER.unpack_from(look)
         if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
@@ -100,7 +103,7 @@ class Rank:
         return next((event for event in reversed(self.events) if event.kind in kinds), None)
 
     def until(self, moment):
-        """What the file said at that time."""
+        """Returns the rank as its file showed it at this time."""
         then = copy.copy(self)
         then.events = [event for event in self.events if event.time <= moment]
         then.count -= len(self.events) - len(then.events)
@@ -109,7 +112,8 @@ class Rank:
         return then
 
     def activity(self):
-        """What the main thread does, or did last: kind, name and since when; NOTHING for its own computation."""
+        """Returns what the main thread does or did last: kind, name and start time. The kind is NOTHING while
+        the thread itself computes."""
         for event in reversed(self.events):
             if event.thread != self.process or event.kind > Kind.BACK:
                 continue
@@ -121,13 +125,13 @@ class Rank:
 
     @property
     def is_spare(self):
-        """Waits, or waited until the run ended, for a rank to die whose place it takes."""
+        """True if the rank waits to replace a rank that dies, or waited for that until the run ended."""
         last = self.last(Kind.SPARE)
         return last is not None and last.number == 1
 
     @property
     def is_cut_off(self):
-        """Has ended because it did not reach the ranks that go on."""
+        """True if the rank has ended because it could not reach the ranks that continue."""
         last = self.last(Kind.ERROR, Kind.ECHO)
         return last is not None and "cut off from the others" in last.text
 
@@ -137,7 +141,7 @@ class Rank:
 
     @property
     def has_ended(self):
-        """By itself, and not by a signal that kills."""
+        """True if the rank has ended by itself. A rank that a signal killed has not."""
         return self.last(Kind.ERROR, Kind.ECHO, Kind.LOST, Kind.EXIT, Kind.END) is not None
 
     @property
@@ -149,7 +153,8 @@ class Rank:
         return self.place == own_place()
 
     def process_state(self):
-        """A letter of proc(5), or "" where the process is gone. On other machines what its beat tells."""
+        """Returns the state letter of proc(5), or "" if the process is gone. On another machine, returns "R"
+        while the rank's last sign of life is recent."""
         if self.is_over:
             return ""
         if not self.is_here:
@@ -162,14 +167,16 @@ class Rank:
 
 
 def open_events(path):
-    """Of a rank. Nothing but a regular file is opened: a pipe would be waited for."""
+    """Opens the event file of a rank. Refuses anything but a regular file, because reading from a pipe would
+    block."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError(f"'{path}' is no regular file")
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def read_ranks(folder):
-    """What is found of the newest run that has kept its events in the folder, or in its folder "events"."""
+    """Returns the ranks of the newest run with events in the folder or in its subfolder "events", and faulty
+    files."""
     ranks, faults, unread = [], {}, None
     for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
         try:
@@ -183,25 +190,26 @@ def read_ranks(folder):
         raise unread
     for part in () if ranks or faults else (folder, folder / "events"):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.listdir(part)  # raises PermissionError where glob() finds nothing for want of a permission
+            os.listdir(part)  # glob() ignores a lack of permission; listdir() raises PermissionError
     return Found(of_newest_run(ranks), faults)
 
 
 def read_removed_ranks(folder):
-    """The same where the files were removed: those that a process at work here still holds."""
+    """Like read_ranks(), for files that were removed but that a process on this machine still has open."""
     name = re.compile(re.escape(str(folder.resolve())) + r"/(events/)?rank-\d{4} \(deleted\)")
     found = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it is another user's, or ends meanwhile
+        with contextlib.suppress(OSError):  # the process belongs to another user, or ends meanwhile
             for link in (process / "fd").iterdir():
                 if name.fullmatch(os.readlink(link)):
                     with contextlib.suppress(ValueError), open_events(link) as file:
                         rank = Rank(file)
-                        found[rank.job, rank.rank] = rank  # the launcher holds it, too
+                        found[rank.job, rank.rank] = rank  # The launcher has the file open, too, so a rank
+                                                           # may be found twice
     return of_newest_run([found[key] for key in sorted(found)])
 
 
 def of_newest_run(ranks):
     newest = max(ranks, key=lambda rank: rank.wall_time, default=None)
-    # Runs that no launcher has started do not differ in their job.
+    # Runs without a launcher have equal names of jobs, so ranks beyond the newest run's number are left out.
     return [rank for rank in ranks if rank.job == newest.job and (rank.rank < newest.ranks or newest.ranks == 0)]

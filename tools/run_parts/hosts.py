@@ -1,4 +1,4 @@
-"""The hosts of a run, and how many ranks each may have."""
+"""Reads the list of a run's hosts and of their slots, and finds the hosts that answer."""
 
 import concurrent.futures
 import math
@@ -8,16 +8,16 @@ import shlex
 import socket
 import subprocess
 
-AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # of Open MPI 4 and 5
-SECONDS_TO_ANSWER = 10  # of a host that is there
+AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # for Open MPI 4 and Open MPI 5
+SECONDS_TO_ANSWER = 10  # for one host
 
 
-# What begins with "-" would be an option of ssh.
+# The name of a host must not begin with "-": ssh would take it for an option.
 NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 
 class Mistake(Exception):
-    """Of the user, in one sentence."""
+    """A mistake of the user, described in one sentence."""
 
 
 class Host:
@@ -39,7 +39,7 @@ class Host:
 
 
 def hosts_of_list(text):
-    """'node1:4,node2': a host has one slot where it does not say more."""
+    """Parses 'node1:4,node2'. A host without a number has one slot."""
     hosts = [re.fullmatch(r"([^:\s]+)(?::([1-9]\d*))?", word) for word in text.split(",")]
     if not all(host and NAME.fullmatch(host[1]) for host in hosts):
         raise Mistake(f"--host: '{text}' is no list of hosts; write NAME:SLOTS,NAME:SLOTS")
@@ -47,7 +47,7 @@ def hosts_of_list(text):
 
 
 def hosts_of_file(name):
-    """Lines 'node1 slots=4', as mpirun reads them."""
+    """Parses lines like 'node1 slots=4', as mpirun does."""
     hosts = []
     try:
         lines = pathlib.Path(name).read_text().splitlines()
@@ -74,7 +74,8 @@ def without_answer(hosts, environment):
 
 
 def ranks_without(gone, hosts, ranks):
-    """As many ranks as the slots that are left can take. Where there are more ranks than slots, a host that is gone costs its share."""
+    """Returns how many ranks fit without the hosts `gone`: at most as many as the remaining slots. If there
+    were more ranks than slots, the number shrinks in proportion to the slots."""
     if not gone:
         return ranks
     slots = sum(host.slots for host in hosts)

@@ -1,4 +1,4 @@
-"""One start of mpirun: watches its ranks, ends them where they hang, and removes what they leave."""
+"""Runs mpirun once: watches its ranks, ends them if they hang, and removes the files that they leave."""
 
 import contextlib
 import ctypes
@@ -18,46 +18,52 @@ from printing import say
 from verdict import judge, those_cut_off
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
-SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
-TURN = 0.05  # seconds between looks at mpirun and at signals
-LOOK = 0.25  # seconds between looks at what the ranks tell
-LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
-PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}  # what mpirun takes for the ranks, and not for itself
-TO_END = 10  # seconds that mpirun has to end when ranks that went on without others have ended
-GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
+SURVIVING = ("--with-ft", "ulfm")  # options of mpirun with which the other ranks continue when one dies
+TURN = 0.05  # seconds between two checks of mpirun and of signals
+LOOK = 0.25  # seconds between two reads of the ranks' events
+LONG_TURN = 2  # If a turn takes more seconds than this, this process or the machine was stopped
+# signals that mpirun forwards to the ranks without ending the job itself
+PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}
+TO_END = 10  # seconds that mpirun gets to end after the surviving ranks have ended
+GRACE = 3  # seconds in which the other ranks can notice a death and end with an error of their own
 
 
 def mpi_environment():
     command = ["bash", "-c", '. "$0" && env -0', TOOLS / "mpi_environment"]
-    sourced = subprocess.run(command, stdout=subprocess.PIPE, check=True, start_new_session=True).stdout  # Ctrl-C does not reach it
+    # the probe runs in its own session, so Ctrl-C does not reach it
+    sourced = subprocess.run(command, stdout=subprocess.PIPE, check=True, start_new_session=True).stdout
     return dict(entry.split("=", 1) for entry in os.fsdecode(sourced).split("\0") if entry)
 
 
 def end_with_launcher():
-    """In mpirun: the system sends it SIGTERM, on which it ends its ranks, when this script is killed."""
+    """Runs in mpirun's process before it starts. Makes the system send it SIGTERM when this script dies,
+    after which it ends its ranks."""
     set_signal_of_parents_death = 1
     ctypes.CDLL(None).prctl(set_signal_of_parents_death, signal.SIGTERM)
 
 
 class Job:
-    """One start of mpirun, in a session of its own: Ctrl-C reaches this script alone, which tells the ranks."""
+    """One start of mpirun. It runs in its own session, so that Ctrl-C reaches only this script, which then
+    asks the ranks to end."""
 
     def __init__(self, options, starts, folder, signals, rejoining):
         self.options, self.folder, self.signals, self.started = options, folder, signals, starts.ranks
-        self.are_seen = starts.are_seen  # so that a job of which nothing is seen does not live
+        self.are_seen = starts.are_seen  # whether an earlier start has shown that the ranks' event files can
+                                         # be read here
         self.rejoining = rejoining
         if rejoining:
             rejoining.begin(starts.ranks, starts.spares)
-        self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a start of all, and have
+        self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a restart of
+                                                      # all, and whether they have ended for it
         self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
-        self.lost_at = None  # when a rank was missed before all had started
+        self.lost_at = None  # time at which a rank was found dead before all ranks had started
         self.program, self.begun, self.has_hosts = starts.program, time.time_ns(), bool(starts.hosts)
-        self.has_seen_ranks = False  # while they were at work
+        self.has_seen_ranks = False  # true if any rank was seen while mpirun ran
         self.asked = 0  # the signal that was sent to the ranks
-        self.has_asked_mpirun = False  # to end, for there was no rank to be asked
-        self.is_asked = False  # whether the ranks were asked to end for a signal
-        self.keeps_waiting = False  # mpirun, for hosts that are cut off
-        self.ended_at = None  # when all ranks that went on without others were seen to have ended
+        self.has_asked_mpirun = False  # true if mpirun was asked to end because there was no rank to ask
+        self.is_asked = False  # true if the ranks were asked to end because of a signal
+        self.keeps_waiting = False  # true if mpirun was set to wait for hosts that are cut off
+        self.ended_at = None  # time at which all surviving ranks were found to have ended
         self.cause = ""
         for path in folder.iterdir():
             path.unlink()
@@ -65,7 +71,8 @@ class Job:
         values = {"PLEXAURA_RUN": str(folder), "PLEXAURA_SHARED": self.leftovers.make_shared_folder(), "PLEXAURA_SPARES": str(starts.spares)}
         self.environment = dict(mpi_environment(), **values)
         places = ["--host", ",".join(map(str, starts.hosts_left))] if starts.hosts else []
-        # The value that nothing reads marks the daemons of this job, too.
+        # mpirun passes this unused setting to its daemons, whose command lines then show which job they
+        # belong to.
         surviving = SURVIVING if options.survive else ()
         exported = [word for name in values for word in ("-x", name)]
         command = ["mpirun", *surviving, "-n", str(starts.ranks), *exported, "--mca", "plexaura_run", str(folder), *places, *starts.program]
@@ -74,7 +81,7 @@ class Job:
         self.output.has_started()
 
     def run(self):
-        """Returns the exit status."""
+        """Watches the job until it ends, and returns its exit status."""
         try:
             status = self.watch()
         except BaseException:
@@ -115,7 +122,7 @@ class Job:
         return status
 
     def take_turn(self):
-        """Returns the exit status where it ends the job."""
+        """Performs one round of checks. Returns the exit status if it ends the job, and None otherwise."""
         self.look()
         if self.signals and self.has_nothing_to_save():
             if not self.is_asked:
@@ -131,7 +138,7 @@ class Job:
         return None
 
     def has_nothing_to_save(self):
-        """Before all ranks have come together in MPI_Init."""
+        """True while the ranks have not yet come together in MPI_Init."""
         if self.ranks or self.has_hosts:
             return any(rank.is_starting and rank.is_here for rank in self.ranks)
         return not self.is_asked and not self.has_rank_processes()
@@ -144,11 +151,12 @@ class Job:
         return self.signals.status
 
     def ask_to_end(self):
-        """Once."""
+        """Asks the ranks to end after a signal. Does so only once."""
         if not self.signals or self.is_asked:
             return
         self.is_asked = True
-        if not self.makes_room:  # they were told, and one more would end them before they have saved
+        if not self.makes_room:  # ranks that make room have the signal already, and a second one would end
+                                 # them before they save
             self.forward(self.signals[0])
         say(self.signals.promise())
 
@@ -159,7 +167,7 @@ class Job:
         return self.status_of_ranks()
 
     def make_room(self):
-        """Asks the ranks to end where that lets those which are missing come back."""
+        """Asks the ranks to end for a restart if missing ranks can come back."""
         if not self.rejoining or self.makes_room or self.signals or not self.rejoining.is_due(self.ranks, self.can_save()):
             return
         self.makes_room = True
@@ -167,11 +175,13 @@ class Job:
         self.forward(signal.SIGTERM)
 
     def can_save(self):
-        """Whether there is an output.dir: the ranks keep their events there, or have told of a checkpoint."""
+        """True if the run has an output.dir: the ranks keep their events there, or have reported a
+        checkpoint."""
         return any(path.is_symlink() for path in self.folder.glob("rank-*")) or any(rank.saved for rank in self.ranks)
 
     def has_lost_one_at_start(self):
-        """The others would wait for it in MPI_Init, and mpirun, which is to let them live on, would not end them."""
+        """True if a rank died before all have started. The other ranks would wait for it in MPI_Init, and
+        with --survive mpirun does not end them."""
         is_lost = any(rank.is_starting and rank.is_here and not rank.process_state() and not rank.has_ended for rank in self.ranks)
         if not is_lost or not self.options.survive:
             self.lost_at = None
@@ -180,7 +190,8 @@ class Job:
         return self.lost_at is not None and time.monotonic() - self.lost_at > GRACE
 
     def went_on(self):
-        """Without ranks that were lost, perhaps with their host."""
+        """True if ranks on several hosts have continued without lost ranks. The host of a lost rank may be
+        lost, too."""
         return self.has_hosts and any(rank.survived for rank in self.ranks)
 
     def let_mpirun_wait(self):
@@ -189,7 +200,7 @@ class Job:
             keep_waiting(self.mpirun.pid)
 
     def waits_in_vain(self):
-        """mpirun never hears of the end of ranks that are cut off."""
+        """True if mpirun waits for ranks that are cut off, of whose end it never hears."""
         have_ended = all(rank.last(Kind.END) or not rank.process_state() for rank in self.ranks)
         if not self.went_on() or not have_ended or not those_cut_off(self.ranks):
             self.ended_at = None
@@ -198,16 +209,17 @@ class Job:
         return self.ended_at is not None and time.monotonic() - self.ended_at > TO_END
 
     def status_by_mpirun(self):
-        """What mpirun has returned, unless the ranks or a signal tell more."""
+        """Returns the exit status of mpirun, unless the ranks or a signal give a better one."""
         status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
         is_told = status != 0 or not self.options.survive
         is_of_signal = self.asked and (not is_told or status == 128 + PASSED_ON[self.asked] or self.has_asked_mpirun and status != 0)
         if is_of_signal and not any(rank.last(Kind.END) for rank in self.ranks):
-            return 128 + self.asked  # it came before the ranks could note it
+            return 128 + self.asked  # the signal came before the ranks could record it
         return status if is_told else self.status_of_those_that_ended()
 
     def status_of_ranks(self):
-        """That of the ranks which have come to their end. Where none may be missing, all must have."""
+        """Returns the exit status that the ended ranks recorded. Without --survive, returns 1 if a rank has
+        recorded none."""
         cut_off = those_cut_off(self.ranks)
         ends = [rank.last(Kind.END) for rank in self.ranks if rank not in cut_off]
         if not self.options.survive and (len(ends) < max([self.started, *(rank.ranks for rank in self.ranks)]) or None in ends):
@@ -215,7 +227,8 @@ class Job:
         return max((end.number for end in ends if end), default=1)
 
     def status_of_those_that_ended(self):
-        """It is of no account to mpirun how ranks have ended that a signal has killed. What nobody has seen is as mpirun says."""
+        """Returns the exit status of a job for which mpirun returned 0. mpirun ignores ranks that a signal
+        killed, so the ranks' events decide if there are any."""
         are_all_seen = len(self.ranks) >= self.started if self.has_hosts else self.ranks
         if are_all_seen or any(rank.last(Kind.END) for rank in self.ranks):
             return self.status_of_ranks()
@@ -224,20 +237,24 @@ class Job:
         return 0
 
     def may_have_saved(self):
-        """A checkpoint of which the ranks that are seen here do not tell. Nobody saves before all have started."""
+        """True if a rank whose events cannot be seen here may have saved a checkpoint. No rank saves before
+        all have started."""
         return len(self.ranks) < self.started and not any(rank.is_starting for rank in self.ranks)
 
     def verdict(self):
         return f": {judge(self.ranks).sentence}" if self.ranks else ""
 
     def look(self):
-        """A rank that starts lives by what it tells, any other one by its beat."""
+        """Reads the event files, and notes signs of life: new events of a starting rank, a new beat of any
+        other."""
         for path in self.folder.glob("rank-*"):
             with contextlib.suppress(OSError, ValueError):
                 if path.name not in self.files:
-                    self.files[path.name] = open_events(path)  # kept open: somebody may remove the folder of output
+                    self.files[path.name] = open_events(path)  # stays open, because somebody may remove the
+                                                               # folder of output
         for name, file in self.files.items():
-            with contextlib.suppress(OSError, ValueError):  # where it cannot be read now, what it said before counts
+            with contextlib.suppress(OSError, ValueError):  # a file that cannot be read now keeps its last
+                                                            # contents
                 self.seen[name] = Rank(file)
         self.ranks = [self.seen[name] for name in sorted(self.seen)]
         self.has_seen_ranks = bool(self.ranks)
@@ -248,25 +265,27 @@ class Job:
     def hangs(self):
         if time.monotonic() - self.alive_at <= self.options.deadline:
             return False
-        # They may be on machines whose files are not seen here, or keep no events.
+        # The ranks may keep no events, or run on machines whose files cannot be seen here.
         if not self.ranks and (not self.are_seen or self.has_rank_processes()):
             self.alive_at = time.monotonic()
             return False
         if self.options.survive and self.ranks and len(self.ranks) < self.started and not any(rank.has_ended or rank.process_state() for rank in self.ranks):
-            self.alive_at = time.monotonic()  # the others may go on without these
+            self.alive_at = time.monotonic()  # the ranks that are not seen may have continued without these
             return False
         return True
 
     def forward(self, number):
-        """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others.
-        Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/loop/signals.h)."""
+        """Sends the signal to the ranks themselves, because mpirun would kill them after a few seconds. Sends
+        it to all of them: a serving rank leaves a signal to the other ranks. If some ranks are not seen
+        here, mpirun gets a signal instead that it only forwards (training/loop/signals.h)."""
         self.asked = meant_by(number)
         self.look()
         if self.has_hosts and len(self.ranks) < self.started:
             return self.mpirun.send_signal(PASSED_ON[self.asked])
         here = [rank for rank in self.ranks if rank.is_here and rank.process_state()]
         for rank in here:
-            if not rank.last(Kind.SIGNAL):  # a batch system may have told them, and the same signal again would end them at once
+            if not rank.last(Kind.SIGNAL):  # a batch system may have sent it already, and a second one would
+                                            # end the ranks at once
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rank.process, self.asked)
         have_ended = self.ranks and all(rank.last(Kind.END) for rank in self.ranks)
@@ -275,7 +294,7 @@ class Job:
             self.mpirun.send_signal(self.asked)
 
     def kill(self):
-        self.mpirun.kill()  # one that hangs does not answer to less
+        self.mpirun.kill()  # an mpirun that hangs ignores weaker signals
         self.mpirun.wait()
         self.look()
         self.leftovers.clean_up([self.mpirun.pid], self.ranks)

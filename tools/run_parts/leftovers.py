@@ -1,8 +1,9 @@
-"""What a job may leave on this machine: its processes, its folder, and the files of Open MPI.
+"""Removes what a job may leave on this machine: its processes, its folder, and the files of Open MPI.
 
     leftovers.py FOLDER
 
-ends and removes them when its standard input is closed without a word, which is what a launcher does that is killed.
+waits until its standard input is closed. If nothing was written there, the launcher was killed, and this
+script ends the processes and removes the files.
 """
 
 import contextlib
@@ -18,12 +19,13 @@ import time
 from asked import NUMBERS
 from events import Rank, open_events
 
-SHARED_MEMORY = "/dev/shm"  # where Open MPI 5 would leave files that do not tell their job
-PATIENCE = 20  # seconds that mpirun has at least to end its ranks, which first finish a step and save
+SHARED_MEMORY = "/dev/shm"  # where Open MPI 5 leaves files whose names do not show the job
+PATIENCE = 20  # minimum of seconds that mpirun gets to end its ranks, which first finish a step and save
 
 
 def patience(environment):
-    """mpirun waits for the time that the variable says, asks its ranks to end, and waits as long again before it kills them."""
+    """Returns how many seconds mpirun gets. It waits for the time in the variable, asks its ranks to end, and
+    waits as long again before it kills them."""
     timeout = environment.get("OMPI_MCA_odls_base_sigkill_timeout", "")
     return max(PATIENCE, 2 * int(timeout) + 2 if timeout.isdecimal() else 0)
 
@@ -33,8 +35,9 @@ class Leftovers:
         self.folder = folder
 
     def make_shared_folder(self):
-        """For the files of Open MPI 5 (distributed/mpi/mpi_session.cpp). Nobody else can know its name and make it before. Without space
-        for it there is none, and Open MPI keeps its files where it finds a place."""
+        """Makes a folder for the files of Open MPI 5 (distributed/mpi/mpi_session.cpp). Its name cannot be
+        guessed, so nobody can make it first. Returns "" if it cannot be made; Open MPI then chooses a
+        folder itself."""
         with contextlib.suppress(OSError):
             return tempfile.mkdtemp(prefix=self.shared_prefix, dir=SHARED_MEMORY)
         return ""
@@ -44,7 +47,7 @@ class Leftovers:
         return f"{self.folder.name}-"
 
     def processes(self):
-        """Number and environment of those of the job on this machine."""
+        """Yields process id and environment of each process of the job on this machine."""
         marks = (f"PLEXAURA_RUN={self.folder}\0".encode(), f"plexaura_run\0{self.folder}\0".encode())
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -55,8 +58,9 @@ class Leftovers:
                 yield int(entry.name), texts[0]
 
     def clean_up(self, launchers, ranks):
-        """`launchers`: the numbers of the processes of which one was mpirun."""
-        for _ in range(100):  # some may just be starting others
+        """Ends the job's processes and removes its files. `launchers` are process ids, one of which was
+        mpirun's."""
+        for _ in range(100):  # repeated, because a process may just be starting others
             if not self.end_processes():
                 break
             time.sleep(0.05)
@@ -70,7 +74,7 @@ class Leftovers:
                 shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
 
     def end_processes(self):
-        """Whether there were any."""
+        """Kills the job's processes. Returns true if there were any."""
         found = False
         for process, _ in self.processes():
             with contextlib.suppress(OSError):
@@ -92,6 +96,7 @@ class Leftovers:
 
 if __name__ == "__main__":
     for number in NUMBERS:
-        signal.signal(number, signal.SIG_IGN)  # they are for the launcher, which tells when it has ended
+        signal.signal(number, signal.SIG_IGN)  # the launcher handles these signals, and closes standard input
+                                               # when it ends
     if not sys.stdin.read():
         Leftovers(pathlib.Path(sys.argv[1])).clean_up_after_launcher()

@@ -1,4 +1,5 @@
-"""What mpirun prints, on its way to whoever reads the output of tools/run. mpirun ends its ranks when nobody reads its own output any more."""
+"""Copies the output of mpirun to the output of tools/run. If mpirun wrote there directly, it would end its
+ranks when the reader goes away."""
 
 import os
 import select
@@ -6,24 +7,24 @@ import time
 
 from printing import PATIENCE
 
-PIECE = select.PIPE_BUF  # bytes: a pipe that takes any takes so many without waiting
+PIECE = select.PIPE_BUF  # bytes that a pipe always accepts at once if it accepts any
 
 
 def is_same_file(one, other):
     try:
         return os.path.samestat(os.fstat(one), os.fstat(other))
-    except OSError:  # it is closed
+    except OSError:  # the stream is closed
         return False
 
 
 class Output:
-    """Pipes of one start of mpirun. Its output and its errors share one where they go to the same place, which keeps their order.
-    `signals` are empty as long as the run is not asked to end; so long a reader has all the time that it wants."""
+    """The output pipes of one start of mpirun. If its output and its errors go to the same place, they share
+    one pipe, which keeps their order. While `signals` is empty, a slow reader may take any time."""
 
     def __init__(self, signals):
         self.signals, self.moved_at = signals, time.monotonic()
-        self.stream_of = {}  # by the end of each pipe that is read here
-        self.held = {}  # the same, with what is still to be written
+        self.stream_of = {}  # stream by pipe that is read here
+        self.held = {}  # by pipe, the text that is still to be written
         self.written_by_child = []
         for stream in (1, 2):
             if stream == 2 and is_same_file(1, 2):
@@ -34,7 +35,8 @@ class Output:
             self.written_by_child.append(other)
 
     def of_child(self):
-        """Arguments of subprocess.Popen(). The child holds the ends for reading, too: it shall outlive this process, and save."""
+        """Returns arguments of subprocess.Popen(). The child also inherits the reading ends, so that it can
+        still write, and save, after this process has died."""
         stdout, stderr = self.written_by_child
         return {"stdout": stdout, "stderr": stderr, "pass_fds": tuple(self.held)}
 
@@ -43,20 +45,21 @@ class Output:
             os.close(end)
 
     def pass_on(self, seconds):
-        """What comes within this time, which it takes."""
+        """Copies output for this many seconds."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.step(left)
 
     def finish(self):
-        """To be called when whoever has written is gone."""
+        """Copies what is left in the pipes. Call it when mpirun and the ranks have ended."""
         while self.step(0) or any(self.held.values()):
             self.step(PATIENCE / 10)
         for pipe in self.held:
             os.close(pipe)
 
     def step(self, seconds):
-        """Waits so long at most for something to do. Whether there was."""
+        """Waits at most this many seconds, then reads or writes once. Returns true if there was anything to
+        do."""
         waiting = [self.stream_of[pipe] for pipe, text in self.held.items() if text]
         readable, writable, _ = select.select([pipe for pipe, text in self.held.items() if not text], waiting, [], seconds)
         for pipe in list(self.held):
@@ -67,7 +70,7 @@ class Output:
         if readable or writable or not self.signals:
             self.moved_at = time.monotonic()
         elif time.monotonic() - self.moved_at > PATIENCE:
-            self.give_up(waiting)  # mpirun would wait, too, and not end
+            self.give_up(waiting)  # otherwise mpirun would wait for the reader, too, and not end
         return bool(readable or writable)
 
     def give_up(self, streams):
@@ -89,5 +92,5 @@ class Output:
             self.held[pipe] = self.held[pipe][written:]
         except BlockingIOError:  # another program has filled the pipe meanwhile
             pass
-        except OSError:  # nobody is there to read, or there is no room
+        except OSError:  # the reader is gone, or the disk is full
             self.give_up([self.stream_of[pipe]])

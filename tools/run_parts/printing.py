@@ -1,16 +1,17 @@
-"""Texts of others, such as names of files and hosts, shown so that a terminal takes nothing in them for a command."""
+"""Prints texts from elsewhere, such as names of files and hosts, so that no terminal interprets them as
+commands."""
 
 import contextlib
 import os
 import select
 import unicodedata
 
-LONGEST = 300  # characters of a path that a sentence shows
-PATIENCE = 0.2  # seconds for a reader that has stopped reading
+LONGEST = 300  # maximum length in characters of a path in a sentence
+PATIENCE = 0.2  # seconds to wait for a reader that does not read
 
 
 def say(sentence):
-    """For the user of tools/run. It is lost where nobody reads it any more."""
+    """Prints a sentence for the user of tools/run. Drops it if nobody reads the output any more."""
     text = printable(f"run: {sentence}").encode(errors="replace") + b"\n"
     with contextlib.suppress(OSError):
         while text and select.select([], [2], [], PATIENCE)[1]:
@@ -18,12 +19,13 @@ def say(sentence):
 
 
 def printable(text):
-    """With control characters, and bytes that are no UTF-8, as \\xNN."""
+    r"""Returns the text with control characters and invalid UTF-8 as \xNN."""
     return "".join(shown(character) for character in text)
 
 
 def shown(character):
-    if unicodedata.category(character) not in ("Cc", "Cs"):  # controls, and what os.fsdecode() makes of such bytes
+    if unicodedata.category(character) not in ("Cc", "Cs"):  # control characters, and the surrogates by which
+                                                             # os.fsdecode() represents invalid bytes
         return character
     return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))
 

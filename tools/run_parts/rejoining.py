@@ -1,38 +1,42 @@
-"""When ranks that are missing are worth a new start of all, from a checkpoint that the others save for it."""
+"""Decides when missing ranks are worth a restart of all ranks, from a checkpoint that the others save for it.
+"""
 
 import math
 import threading
 import time
 
-SETTLED = 0.5  # seconds without another death: what has killed one rank often kills the others of its host
-CALM = 60  # seconds until spares that are used up are filled again, which nobody misses yet, or hosts are asked again
-REST = 600  # seconds without a new start, where ranks come back only to die again
+SETTLED = 0.5  # seconds to wait after a death: its cause often kills other ranks of the same host, too
+CALM = 60  # seconds before used spares are replaced, which is not urgent, or hosts are asked again
+REST = 600  # seconds without a restart, if ranks come back only to die again
 
 
 class Rejoining:
-    """Lives as long as the run. `wanted`: all ranks, spares included. `limit`: how many starts may follow each other in which a rank
-    dies within CALM of the first step. `places` tells how many ranks could be started now, which takes seconds where a host does not
-    answer: it is called in a thread. `say` takes a sentence for the user."""
+    """Lives as long as the run. `wanted` is the number of all ranks, spares included. `limit` is the largest
+    number of starts in a row in which a rank dies within CALM of the first step. `places` returns how many
+    ranks could be started now; it runs in a thread, because it takes seconds if a host does not answer.
+    `say` prints a sentence for the user."""
 
     def __init__(self, wanted, limit, places, say):
         self.wanted, self.limit, self.places, self.say = wanted, limit, places, say
-        self.short_starts = 0  # in a row
+        self.short_starts = 0  # number of short starts in a row
         self.has_warned = False
         self.asking, self.found = None, 0
 
     def begin(self, started, spares):
-        """To be called before each start, of so many ranks. No thread is left then, with which it would not be safe to fork."""
+        """Call it before each start, with its number of ranks. Joins the thread, because a fork with running
+        threads is not safe."""
         if self.asking:
             self.asking.join()
         self.asking = None
         self.started = self.left = started
         self.spares, self.due_at = spares, time.monotonic() + CALM
-        self.calm_at = math.inf  # known from the first step on
+        self.calm_at = math.inf  # set at the first step
         self.rests_until = -math.inf
 
     def is_due(self, ranks, can_save):
-        """To be asked again and again, with what the ranks tell. Those that go on after a death tell how many are left.
-        `can_save`: whether there is a checkpoint, or a place for one."""
+        """Returns true if all ranks should restart now. Call it regularly. `ranks` are the ranks as read from
+        their events; those that survived a death report how many are left. `can_save` is true if there is
+        a checkpoint or a folder for one."""
         now = time.monotonic()
         if any(rank.step for rank in ranks):
             self.calm_at = min(self.calm_at, now + CALM)
@@ -54,7 +58,8 @@ class Rejoining:
         self.say("ranks that die do not come back before a checkpoint is saved, and this run keeps nothing in output.dir; name a folder there")
 
     def judge_start(self, now, left):
-        """In which nobody had died before."""
+        """Counts starts in which a rank dies soon after the first step. Called as long as no rank of this
+        start has died."""
         if now >= self.calm_at:
             self.short_starts = 0
         elif left < self.left:
@@ -69,7 +74,7 @@ class Rejoining:
         if self.asking is None:
             self.asking, self.found = threading.Thread(target=self.ask, daemon=True), 0
             self.asking.start()
-            self.asking.join(0.1)  # where no host has to answer it is known at once
+            self.asking.join(0.1)  # without hosts to ask, the answer comes at once
         if self.asking.is_alive():
             return False
         self.asking = None

@@ -1,4 +1,4 @@
-"""The folder for temporary files, which mpirun needs, too: whether it takes those of a run."""
+"""Checks the folder for temporary files, which mpirun uses, too: whether a run's files fit there."""
 
 import errno
 import os
@@ -6,22 +6,26 @@ import tempfile
 
 from hosts import Mistake
 
-BYTES = 10 << 20  # of the files of Open MPI 4; those of Open MPI 5 are smaller
+BYTES = 10 << 20  # bytes of the files of Open MPI 4; Open MPI 5 needs less
 FILES, FILES_PER_RANK = 30, 3
-ELSEWHERE = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")  # mpirun is told to keep its files in another folder
-TOO_SMALL = f"has less than the {BYTES >> 20} MB left that mpirun needs", "free space there"  # and what mends it
+# variables that make mpirun keep its files in another folder
+ELSEWHERE = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
+# the fault, and how to fix it
+TOO_SMALL = f"has less than the {BYTES >> 20} MB left that mpirun needs", "free space there"
 
 
 def folder_for_temporary_files():
-    """As mpirun finds it. Python's tempfile would go on to another one if this one cannot be written."""
+    """Returns the folder that mpirun uses. Python's tempfile would try another one if this one cannot be
+    written."""
     return os.path.abspath(next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), "/tmp"))
 
 
 def make_run_folder(ranks):
-    """`ranks`: how many are on this machine for certain. Returns a folder that is removed when it is left."""
+    """Makes a folder for the run, as a context that removes it at the end. `ranks` is the number of ranks
+    that surely run on this machine."""
     folder = folder_for_temporary_files()
     try:
-        os.makedirs(folder, exist_ok=True)  # as mpirun does
+        os.makedirs(folder, exist_ok=True)  # mpirun does the same
         made = tempfile.TemporaryDirectory(prefix="plexaura-run-", dir=folder)
     except OSError as error:
         raise refusal(folder, *explain(folder, error)) from error
@@ -35,7 +39,7 @@ def refusal(folder, what, remedy):
 
 
 def explain(folder, error):
-    """What is wrong, and what mends it."""
+    """Returns a pair: the fault, and how to fix it."""
     if error.errno == errno.ENOSPC and files_left(folder) == 0:
         return "has no inodes left", "remove files there"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -46,7 +50,7 @@ def explain(folder, error):
 
 
 def files_left(folder):
-    """How many more can be made; None where the file system does not count them."""
+    """Returns how many files can still be made, or None if the file system has no limit."""
     try:
         system = os.statvfs(folder)
     except OSError:

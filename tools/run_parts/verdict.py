@@ -10,10 +10,10 @@ from events import Kind, oom_kills
 Verdict = collections.namedtuple("Verdict", "kind rank step sentence")
 
 SECOND = 10**9
-PATIENCE = 5  # seconds that a rank may wait for samples before this is called slow
-QUIET = 2.5  # seconds without a beat, of one a second, by which a process that was stopped is known
+PATIENCE = 5  # seconds for which a rank may wait for samples before its loader is called slow
+QUIET = 2.5  # seconds without a beat (there is one a second) after which a process counts as stopped
 
-# How errors are told apart: the first that is found in the sentence.
+# The kinds of errors. The first pattern that matches the message determines the kind.
 ERRORS = [("out of memory", r"out of memory|which may have .* MB together|was asked for .* of memory|needs \d+ bytes, and (this machine|there)|no memory for it"),
           ("disk full", r"No space left on device|no inodes left|Disk quota exceeded|File too large"),
           ("mismatch", r"the ranks differ in|all ranks must make the same calls"),
@@ -32,7 +32,7 @@ def list_ranks(numbers):
 
 
 def place(rank):
-    """Where its main thread is, or was last."""
+    """Says where the rank's main thread is, or was last."""
     if rank.is_spare:
         return "as a spare"
     kind, text, _ = rank.activity()
@@ -41,7 +41,7 @@ def place(rank):
 
 
 def call(rank, text):
-    """With the tensors of the bucket that is named there."""
+    """Returns the name of a call in quotes, and the tensors of the bucket if it names one."""
     bucket = re.match(r"bucket (\d+) of ", text)
     names = rank.buckets[int(bucket[1])] if bucket and int(bucket[1]) < len(rank.buckets) else ""
     return f"'{text}' ({names})" if names else f"'{text}'"
@@ -67,7 +67,8 @@ def of_stop(rank, moment):
 
 
 def of_own_error(ranks, rank, event):
-    """One that has waited in MPI_Init does not know for whom."""
+    """Returns the verdict for a rank that ended with an error of its own. A rank that fails in MPI_Init does
+    not know which rank it waited for, so a stopped rank is looked for."""
     verdict = of_error(rank, event)
     stopped = [other for other in ranks if other.is_starting and was_stopped(other, event.time)]
     return of_stop(stopped[0], event.time) if verdict.kind == "start-up" and stopped else verdict
@@ -78,7 +79,8 @@ def of_exit(rank, event):
 
 
 def of_death(rank):
-    if rank.is_here and oom_kills() > rank.oom_kills:  # each machine has a count of its own
+    if rank.is_here and oom_kills() > rank.oom_kills:  # only for this machine: each machine counts its own
+                                                       # out-of-memory kills
         return of("out of memory", rank, f"{name(rank)} was killed {place(rank)}, and the system has killed for want of memory since it started")
     asked = rank.last(Kind.SIGNAL)
     if asked:
@@ -87,14 +89,15 @@ def of_death(rank):
 
 
 def was_stopped(rank, moment):
-    """A process that was stopped says so when it goes on, as mpirun lets it before it ends it."""
+    """Returns true if the rank's process was stopped at this time. A stopped process records the pause when
+    it continues, and mpirun lets it continue before it ends it."""
     pauses = [event for event in rank.events if event.kind == Kind.PAUSED]
     return ((moment - rank.until(moment).last_sign) / SECOND > QUIET or rank.process_state() in ("T", "t")
             or any(event.time - event.number * SECOND < moment < event.time + SECOND for event in pauses))
 
 
 def of_loss(ranks, reporter, event):
-    """Others have given up a rank: why it did not come."""
+    """Returns the verdict if other ranks have given up a rank: the reason why that rank did not answer."""
     rank = next((rank for rank in ranks if rank.rank == event.number), None)
     if rank is None:
         return Verdict("dropped link" if "the link" in event.text else "lost", event.number, reporter.step, event.text)
@@ -116,9 +119,9 @@ def after(step):
 
 
 def of_end(ranks):
-    """All have come to their end, and none has an error of its own."""
+    """Returns the verdict if all ranks have ended and none has an error of its own."""
     statuses = {rank.last(Kind.END).number for rank in ranks}
-    first = max(ranks, key=lambda rank: rank.step)  # one that serves makes no steps
+    first = max(ranks, key=lambda rank: rank.step)  # the highest step, as serving ranks make no steps
     echo = first.last(Kind.ECHO)
     if statuses == {0}:
         return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 {after(first.step)}")
@@ -132,7 +135,8 @@ def of_end(ranks):
 
 
 def waiting_share(rank):
-    """Of the time since the oldest event that is known: how much the main thread has waited for samples."""
+    """Returns the share of the time since the oldest known event in which the main thread waited for samples.
+    """
     events = [event for event in rank.events if event.thread == rank.process]
     if not events:
         return 0
@@ -170,26 +174,28 @@ def of_start(ranks, unread):
 
 
 def those_lost(ranks):
-    """Dead when others went on for the last time."""
+    """Returns the ranks that were dead when others last continued without a dead rank."""
     went_on = max((rank.survived for rank in ranks), default=0)
     return [rank for rank in ranks if rank.last_sign < went_on and rank.survived < went_on and not rank.process_state()]
 
 
 def those_cut_off(ranks):
-    """From others, which went on. One that had gone on once and died before does not count."""
+    """Returns the ranks that lost contact to others which continued. Ranks that continued once and died later
+    do not count among the others."""
     found, lost = [rank for rank in ranks if rank.is_cut_off], those_lost(ranks)
     return found if any(rank.survived for rank in ranks if rank not in found and rank not in lost) else []
 
 
 def spares_lost(ranks):
-    """Dead, and nobody missed them: all that train have come to their end, and well."""
+    """Returns the spares that died without effect: all training ranks have ended with status 0."""
     others = [rank for rank in ranks if not rank.is_spare]
     have_finished = others and all(end and end.number == 0 for end in (rank.last(Kind.END) for rank in others))
     return [rank for rank in ranks if have_finished and rank.is_spare and not rank.has_ended and not rank.process_state()]
 
 
 def judge(ranks, unread=frozenset()):
-    """`ranks`: at least one. `unread`: the numbers of those that have started, and of whom no more is known."""
+    """Returns the verdict on a run. `ranks` has at least one rank. `unread` has the numbers of the ranks that
+    have started, but whose files cannot be read."""
     cut_off = those_cut_off(ranks)
     dead = [rank for rank in those_lost(ranks) if rank not in cut_off]
     left = [rank for rank in ranks if rank not in dead and rank not in cut_off]
@@ -226,6 +232,7 @@ def of_those_left(ranks, unread):
     dead = [rank for rank in at_work if not rank.process_state()]
     if dead:
         death, missing = of_death(min(dead, key=lambda rank: rank.last_sign)), missing_of(ranks, unread)
-        # The launcher ends the ranks that wait for one that does not start.
+        # A rank that does not start is the cause if all are starting: the launcher ends the ranks that wait
+        # for it.
         return of_missing(missing, death.sentence) if missing and all(rank.is_starting for rank in ranks) else death
     return of_start(ranks, unread) if any(rank.is_starting for rank in ranks) else of_living(ranks)

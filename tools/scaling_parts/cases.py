@@ -1,4 +1,4 @@
-"""What --measure runs: each variant with each batch size and number of ranks, and the settings of each."""
+"""Lists the runs of --measure, one for each variant, batch size and number of ranks, and their settings."""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +11,10 @@ ALONE = "one rank"
 
 @dataclass(frozen=True)
 class Variant:
-    """What is compared: a strategy, and keys that it has beside."""
+    """One thing to compare: a strategy and further keys."""
 
     name: str
-    choice: str  # strategy, or strategy/algorithm; empty: one rank
+    choice: str  # STRATEGY or STRATEGY/ALGORITHM; empty for one rank
     overrides: tuple = ()  # words KEY=VALUE
 
     @property
@@ -33,7 +33,7 @@ class Variant:
 class Case:
     variant: Variant
     ranks: int
-    batch: int | None = None  # as --batch or --global-batch has it
+    batch: int | None = None  # the value of --batch or --global-batch
     rounds: list = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ def add_options(group):
 
 
 def make(options):
-    """Those of each batch size begin with one rank alone, where it is asked for."""
+    """Makes all cases. If one rank is asked for, the cases of each batch size begin with it."""
     if options.trainers and options.ranks:
         raise Mistake("--ranks and --trainers exclude each other; give one of them")
     if options.variants and options.strategies:
@@ -80,14 +80,14 @@ def make(options):
 
 
 def variants_of(text):
-    """A strategy without an algorithm is that with `auto`."""
+    """Parses --strategies. A strategy without an algorithm uses `auto`."""
     words = text.split(",")
     check_choices(words)
     return [Variant(word, word) for word in dict.fromkeys(words)]
 
 
 def make_variants(table):
-    """Of each name: `strategy`, and in `set` the keys that it has beside. `source` is free text."""
+    """Reads variants by name: `strategy`, and further keys in `set`. `source` is a free text."""
     if not isinstance(table.get("source", ""), str):
         raise Mistake(f"{table.place}: source is free text; give the variant another name")
     variants = []

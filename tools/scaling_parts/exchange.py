@@ -1,23 +1,25 @@
-"""How long ranks take to exchange bytes: what distributed/sums and distributed/summing/root_sum.cpp do, in closed form.
+"""Computes how long ranks take to exchange bytes: closed forms of distributed/sums and
+distributed/summing/root_sum.cpp.
 
-Each message has a latency, and costs those at both ends a moment; a link carries so many bytes a second in each direction.
-What works at the same time counts once, by its slower side."""
+A message has a latency and costs some time at both ends. A link carries a number of bytes a second in each
+direction. For things that happen at the same time, only the slowest counts."""
 
 import functools
 import math
 from dataclasses import replace
 
 MIB = 1 << 20
-SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
-MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
-PACES = ((16 << 10, 2), (MESSAGE, 9), (16 << 10, 5))  # pace_choice.cpp: bytes of a message, and how many are under way
-RING_TOGETHER = 16  # ring_sum.cpp
-ROOT_PIECE = MIB  # root_sum.cpp
-MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below, and goes round a ring above
+SMALL = 8192  # bytes below which the ranks of a host read each other's whole arrays: WindowSum::small_bytes
+MESSAGE = 60 << 10  # bytes, as in sum_algorithm.h: message_bytes
+PACES = ((16 << 10, 2), (MESSAGE, 9), (16 << 10, 5))  # bytes of a message and number of messages under way,
+                                                      # as in pace_choice.cpp
+RING_TOGETHER = 16  # as in ring_sum.cpp
+ROOT_PIECE = MIB  # as in root_sum.cpp
+MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below this many bytes, and uses a ring above
 
 
 class Group:
-    """So many ranks that fill hosts one after the other."""
+    """A number of ranks that fill one host after another."""
 
     def __init__(self, ranks, links):
         self.ranks, self.links = ranks, links
@@ -25,7 +27,7 @@ class Group:
         self.hosts = math.ceil(ranks / links.ranks_per_host)
 
     def reaching(self, exchange):
-        """With the share of the bandwidth that this exchange reaches."""
+        """Returns the group with the share of the bandwidth that this exchange reaches."""
         between = self.links.between
         bandwidth = between.bandwidth * self.links.reached.get(exchange, 1)
         return Group(self.ranks, replace(self.links, between=replace(between, bandwidth=bandwidth)))
@@ -35,7 +37,8 @@ class Group:
         return self.links.between if self.hosts > 1 else self.links.inside
 
     def meet(self):
-        """Every call begins with it: rank 0 hears all others, and answers them; on one host all look into shared memory."""
+        """Returns the seconds of the meeting that begins every call: all ranks report to rank 0, which
+        answers. Ranks of one host use shared memory."""
         if self.ranks == 1:
             return 0.0
         if self.hosts == 1:
@@ -43,13 +46,14 @@ class Group:
         return 2 * self.links.between.latency + 2 * (self.ranks - 1) * self.links.message
 
     def inside_seconds(self, size):
-        """Each rank of a host adds one part of what all have, and writes the sums to all."""
+        """Returns the seconds in which each rank of a host adds one part of the arrays of all, and writes its
+        sums to all."""
         if self.on_host == 1:
             return 0.0
         return 2 * (self.on_host - 1) / self.on_host * size / self.links.inside.bandwidth + 2 * self.links.inside.latency
 
     def levels(self):
-        """Of a binary tree: those between hosts, and those inside a host."""
+        """Returns the levels of a binary tree of ranks: those between hosts, and those within a host."""
         return math.ceil(math.log2(self.hosts)), math.ceil(math.log2(self.on_host))
 
 
@@ -60,14 +64,16 @@ def window(group, size):
 
 
 def hierarchical(group, size):
-    """Every rank exchanges its stripe with those of the other hosts, while others of the host add."""
+    """Every rank exchanges its stripe with the same stripe on the other hosts, while other ranks of the host
+    add."""
     if group.hosts == 1:
         return window(group, size)
     return group.meet() + 2 * group.links.between.latency + min(paced(group, size, *pace) for pace in PACES)
 
 
 def paced(group, size, message, under_way):
-    """One of the two ways in which parts travel: the line, answers, or the work of both ends bounds it."""
+    """Returns the seconds for one way of sending parts. The link, the round trip or the work at both ends
+    limits it."""
     links, others = group.links, group.hosts - 1
     wire = size * others / group.hosts * (1 + blocks_of_a_host(group.ranks, links.ranks_per_host))
     part = size / group.on_host / group.hosts
@@ -78,7 +84,7 @@ def paced(group, size, message, under_way):
 
 
 def ring(group, size):
-    """Hosts lie on the ring one after the other, so that each link carries what one rank sends."""
+    """Hosts are consecutive on the ring, so each link carries the data of one rank."""
     link, messages = group.slowest, 2 * group.links.message
 
     def step(chunk):
@@ -89,7 +95,7 @@ def ring(group, size):
 
 
 def tree(group, size):
-    """Pieces go up and down at the same time; rank 0 has a child on every level."""
+    """Pieces go up and down at the same time. Rank 0 has a child on every level."""
     return group.meet() + min(paced_tree(group, size, message) for message, _ in PACES)
 
 
@@ -111,7 +117,7 @@ def mpi(group, size):
 
 
 def gather_at_root(group, size, adders):
-    """Rank 0 takes in one piece of each rank after the other, and adds them."""
+    """Rank 0 receives and adds one piece of each rank after another."""
     links = group.links
     pieces = math.ceil(size / ROOT_PIECE)
     near, far = group.on_host - 1, group.ranks - group.on_host
@@ -123,7 +129,8 @@ def gather_at_root(group, size, adders):
 def broadcast(group, size):
     links, (between, inside) = group.links, group.levels()
     sending = max(between * size / links.between.bandwidth, inside * size / links.inside.bandwidth)
-    filling = between * (between - 1) / 2 * min(size, MESSAGE) / links.between.bandwidth  # each level sends all of a piece's copies
+    # on each level all copies of a piece are sent
+    filling = between * (between - 1) / 2 * min(size, MESSAGE) / links.between.bandwidth
     return group.meet() + sending + filling + between * links.between.latency + inside * links.inside.latency
 
 
@@ -135,19 +142,21 @@ def sum_seconds(algorithm, group, size):
 
 
 def root_seconds(group, size, adders, sends_sums):
-    """What reduce-broadcast, send-recv and scatter-gather do with a bucket."""
+    """Returns the seconds that reduce-broadcast, send-recv and scatter-gather take for a bucket."""
     reaching = group.reaching("root")
     return gather_at_root(reaching, size, adders) + (broadcast(reaching, size) if sends_sums else 0.0)
 
 
 @functools.lru_cache(maxsize=None)
 def blocks_of_a_host(ranks, per_host):
-    """The most blocks in which the ranks of a host lie in the order of sums (distributed/sums/sum_order.h)."""
+    """Returns the largest number of blocks that the ranks of a host form in the order of sums
+    (distributed/sums/sum_order.h)."""
     return max(count_blocks(0, ranks, first, min(first + per_host, ranks)) for first in range(0, ranks, per_host))
 
 
 def count_blocks(begin, end, first, last):
-    """Of the part of the tree from `begin` to `end`: the subtrees that make up what lies from `first` to `last`."""
+    """Counts the subtrees of the part of the tree from `begin` to `end` that together cover `first` to
+    `last`."""
     if last <= begin or end <= first:
         return 0
     if first <= begin and end <= last:

@@ -1,4 +1,5 @@
-"""What a prediction is made from: the profile of a training step, and the links between ranks. Seconds and bytes throughout."""
+"""Reads the inputs of a prediction: the profile of a training step, and the links between ranks. Times are in
+seconds and sizes in bytes."""
 
 import json
 import math
@@ -8,18 +9,18 @@ from dataclasses import dataclass, field, replace
 
 
 MOST_SIGMA = 10
-SMALLEST, LARGEST = 1e-30, 1e30  # what comes of numbers between these is finite
-EXCHANGES = ("hierarchical", "ring", "tree", "mpi", "root")  # between hosts
+SMALLEST, LARGEST = 1e-30, 1e30  # bounds of all input numbers, so that results are finite
+EXCHANGES = ("hierarchical", "ring", "tree", "mpi", "root")  # the exchanges between hosts
 
 
 class Mistake(Exception):
-    """Of the user, in one sentence."""
+    """A mistake of the user, described in one sentence."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How the compute time of a step varies from rank to rank and from step to step, beside its median: the ratios that were
-    measured, or a log-normal distribution with this sigma."""
+    """How the compute time of a step varies between ranks and steps, relative to its median: measured ratios,
+    or a log-normal distribution with this sigma."""
 
     ratios: tuple = ()
     sigma: float = 0.0
@@ -35,7 +36,7 @@ class Spread:
         return statistics.fmean(self.ratios) if self.ratios else math.exp(self.sigma**2 / 2)
 
     def slowest_of(self, ranks):
-        """The mean of the largest of so many independent draws."""
+        """Returns the mean of the largest of `ranks` independent draws."""
         if self.ratios:
             count = len(self.ratios)
             return sum(ratio * (((i + 1) / count) ** ranks - (i / count) ** ranks) for i, ratio in enumerate(self.ratios))
@@ -57,24 +58,25 @@ class Profile:
     forward: float
     backward: float
     update: float
-    gradients: tuple  # of Bucket, in the order in which they become final
+    gradients: tuple  # the gradients' buckets, in the order in which they become final
     weight_bytes: float
     sample_bytes: float = 0.0
-    overlap: bool = False  # whether buckets are exchanged while the backward pass goes on
+    overlap: bool = False  # whether buckets are exchanged during the backward pass
     spread: Spread = field(default_factory=Spread)
-    slow: tuple = ()  # factors of ranks that are always slower
+    slow: tuple = ()  # compute-time factors of ranks that are always slower
 
     @property
     def compute(self):
         return self.forward + self.backward + self.update
 
     def with_compute_times(self, factor):
-        """The same step on a rank that computes so many times as long."""
+        """Returns the profile of a rank whose compute times are longer by this factor."""
         gradients = tuple(Bucket(b.bytes, b.ready * factor) for b in self.gradients)
         return replace(self, forward=self.forward * factor, backward=self.backward * factor, update=self.update * factor, gradients=gradients)
 
     def fused(self, bucket_bytes):
-        """As the programs cut buckets: one is closed when it has so many bytes at least."""
+        """Merges gradients into buckets like the programs do: a bucket is closed when it has at least this
+        many bytes."""
         buckets, size = [], 0.0
         for gradient in self.gradients:
             size += gradient.bytes
@@ -95,10 +97,11 @@ class Link:
 @dataclass(frozen=True)
 class Links:
     ranks_per_host: int
-    inside: Link  # what one rank exchanges with the others of its host, while all do
-    between: Link  # of a host, in each direction
-    message: float = 0.0  # what a rank computes to send or to receive a message
-    reached: dict = field(default_factory=dict)  # share of the bandwidth between hosts, by the name of an exchange
+    inside: Link  # bandwidth of one rank to others of its host while all ranks exchange
+    between: Link  # bandwidth of a host in each direction
+    message: float = 0.0  # compute seconds of a rank to send or receive a message
+    reached: dict = field(default_factory=dict)  # by name of an exchange, the share of the bandwidth between
+                                                 # hosts that it reaches
 
 
 def numbers(text, option):
@@ -109,7 +112,7 @@ def numbers(text, option):
 
 
 def batch_sizes(text):
-    """'64,128': none twice, in their order."""
+    """Parses '64,128', and refuses duplicates."""
     try:
         sizes = [float(word) for word in text.split(",")] if text else ""
     except ValueError:
@@ -118,7 +121,7 @@ def batch_sizes(text):
 
 
 def as_value(value):
-    """As a --set of the programs takes it."""
+    """Converts a JSON value to the form of --set."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -154,7 +157,7 @@ def without_twins(pairs):
 
 
 class Table:
-    """The keys of a JSON object: each is read once, and one that nobody has read is a mistake."""
+    """A JSON object. Each key may be read once, and a key that was not read is a mistake."""
 
     def __init__(self, values, place):
         if not isinstance(values, dict):
@@ -253,7 +256,8 @@ def make_links(table):
 
 
 class Step:
-    """The step over batches of any size: proportional to one profile, or on the line through two of one model."""
+    """The profile for any batch size: times are proportional to one profile, or lie on the line through two
+    profiles of one model."""
 
     def __init__(self, profiles):
         self.profiles = sorted(profiles, key=lambda profile: profile.batch)

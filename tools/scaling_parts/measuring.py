@@ -1,4 +1,4 @@
-"""Runs a program over numbers of ranks and strategies, and compares speed and accuracy."""
+"""Runs a program with several numbers of ranks and strategies, and compares speed and accuracy."""
 
 import json
 import math
@@ -20,7 +20,8 @@ from cases import ALONE, settings_of
 from inputs import Mistake
 from recording import TOOLS, exchange_share, own_settings
 
-UNASKED = ("batch", "idle", "waited for", "exchanged", "sent", "of ideal", "to target")  # columns that only some runs fill
+# columns that are shown only if a run fills them
+UNASKED = ("batch", "idle", "waited for", "exchanged", "sent", "of ideal", "to target")
 
 
 def add_options(parser):
@@ -40,21 +41,22 @@ def add_options(parser):
 class Row:
     strategy: str
     ranks: int
-    batch: int | None  # as --batch or --global-batch has it
-    seconds: float  # of the whole program
+    batch: int | None  # the value of --batch or --global-batch
+    seconds: float  # duration of the whole program
     samples_per_second: float
     speed_up: float
     efficiency: float
-    exchange: float | None  # share of a step
-    overlap: float | None  # share of the exchange that lies within the backward pass
-    idle: float | None  # share of the time of the ranks that train in which they wait for others
-    straggler: int | None  # the rank for which the others waited in most epochs
-    exchanged: float | None  # bytes that one rank has brought to be exchanged in an epoch
+    exchange: float | None  # share of a step that is spent in exchanges
+    overlap: float | None  # share of the exchange that overlaps with the backward pass
+    idle: float | None  # share of their time in which training ranks wait for others
+    straggler: int | None  # the rank for which others waited in most epochs
+    exchanged: float | None  # bytes that one rank contributed to exchanges in an epoch
     sent: float | None  # bytes of the messages that it sent for that
-    of_ideal: float | None  # this speed / what the ranks that train would reach without waiting, where --pace says how fast each is
+    of_ideal: float | None  # speed divided by the sum of the ranks' own speeds, if --pace says how fast each
+                            # is
     accuracy: float | None  # of the validation after the last epoch
     validation_loss: float | None
-    seconds_to_target: float | None  # of training, until the first epoch whose validation is that good
+    seconds_to_target: float | None  # training time until the first epoch whose validation reaches the target
 
 
 def check(options):
@@ -82,7 +84,7 @@ def run(options):
     check(options)
     cases = cases_of.make(options)
     for case in cases:
-        command(options, case, [])  # before the first one runs
+        command(options, case, [])  # checks all command lines before the first run
     choices = list(dict.fromkeys(case.choice for case in cases if not case.is_alone))
     if choices:
         decides = "--variants" if options.variants else "--strategies"
@@ -94,7 +96,8 @@ def run(options):
             for case in cases:
                 case.rounds.append(measure(options, case, pathlib.Path(scratch)))
                 print(f"round {round_number + 1} of {options.rounds}: {case}: {report.rate(case.rounds[-1]['samples_per_second'])} samples/s", flush=True)
-                write_all(options, folder, [done for done in cases if done.rounds])  # so that a long series leaves what it has found
+                # after each round, so that an interrupted series keeps its results
+                write_all(options, folder, [done for done in cases if done.rounds])
     print("\n" + (folder / "scaling.md").read_text(encoding="utf-8"), end="")
 
 
@@ -115,7 +118,7 @@ def measure(options, case, scratch):
     epochs = [event for event in map(json.loads, log.read_text(encoding="utf-8").splitlines()) if event["event"] == "epoch"]
     if not epochs or not samples:
         raise Mistake("the run made no whole epoch, so that nothing tells its speed; leave out --steps")
-    # Each sample is used once an epoch. The first one may be slower than the others.
+    # The first epoch may be slower than the others, so it is not counted.
     counted = epochs[min(1, len(epochs) - 1):]
     duration = statistics.median(event["seconds"] for event in counted)
     exchange, overlap, step = None, None, None
@@ -135,13 +138,14 @@ def measure(options, case, scratch):
 
 
 def median_of(events, key):
-    """None where no event knows it."""
+    """Returns None if no event has the key."""
     values = [event[key] for event in events if event.get(key) is not None]
     return statistics.median(values) if values else None
 
 
 def accuracies(epochs):
-    """Pairs of the seconds of training behind each epoch and the accuracy of its validation."""
+    """Returns pairs: the seconds of training until the end of an epoch, and the accuracy of its validation.
+    """
     passed = 0.0
     for event in epochs:
         passed += event["seconds"]
@@ -149,7 +153,7 @@ def accuracies(epochs):
 
 
 def start(options, case, words):
-    """What the run says."""
+    """Starts a run and returns what it prints."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), **pacing.environment(options))
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -159,7 +163,8 @@ def start(options, case, words):
 
 
 def rows_of(options, cases):
-    """Each is compared with one rank, or with the smallest number of ranks of its strategy, that have the same batch."""
+    """Makes a row for each case. A case is compared with one rank, or with its strategy's smallest number of
+    ranks, at the same batch size."""
     for case in cases:
         alike = [other for other in cases if other.batch == case.batch]
         alone = next((other for other in alike if other.is_alone), None)
@@ -173,13 +178,14 @@ def rows_of(options, cases):
 
 
 def seconds_to_target_of(case):
-    """The median of all rounds, also of those that have not reached it; None where that is one of these."""
+    """Returns the median of all rounds, in which rounds that missed the target count as slowest. Returns None
+    if the median is one of these."""
     median = statistics.median(math.inf if one_round["seconds_to_target"] is None else one_round["seconds_to_target"] for one_round in case.rounds)
     return median if math.isfinite(median) else None
 
 
 def straggler_of(case):
-    """Of most epochs of all rounds; None where that is nobody."""
+    """Returns the rank for which others waited in most epochs of all rounds, or None if that is no rank."""
     found = [number for one_round in case.rounds for number in one_round["stragglers"]]
     number = statistics.mode(found)
     return number if found.count(number) > len(found) / 2 else None
@@ -209,12 +215,14 @@ def name_of(case):
 
 
 def course(case):
-    """Of the first round: the seconds of training behind each epoch, and the accuracy in percent."""
+    """Returns for the first round the seconds of training until the end of each epoch, and the accuracy in
+    percent."""
     return [(seconds, 100 * accuracy) for seconds, accuracy in case.rounds[0]["epochs"] if accuracy is not None]
 
 
 def curves(rows, value):
-    """Those of one rank begin each curve. With several batch sizes there is one for each."""
+    """Returns the curves of a plot. The case of one rank begins each curve. There is one curve for each batch
+    size."""
     several = len({row.batch for row in rows}) > 1
     found = {}
     for choice, batch in dict.fromkeys((row.strategy, row.batch) for row in rows if row.strategy != ALONE):

@@ -1,4 +1,5 @@
-"""--pace and --slow: ranks that compute as slowly as is wanted, so that few cores carry many, by the backend `paced`."""
+"""Implements --pace and --slow: ranks that compute as slowly as asked for, with the backend `paced`, so that
+a few cores carry many ranks."""
 
 import os
 import pathlib
@@ -25,7 +26,7 @@ def check(options):
 
 
 def folder_of_plugin(program):
-    """In the build that PROGRAM belongs to, which may stand behind other words."""
+    """Returns the folder of plugins in the build of PROGRAM, which may follow other words."""
     files = [path for path in map(pathlib.Path, program) if path.is_file()]
     folders = [path.resolve().parent.parent / "tools" for path in files]
     found = next((folder for folder in folders if (folder / PLUGIN).is_file()), None)
@@ -35,12 +36,12 @@ def folder_of_plugin(program):
 
 
 def settings(options):
-    """Times of kernels that were measured at this pace would say nothing."""
+    """Turns off the cache of kernel times, as times at this pace mean nothing elsewhere."""
     return [] if options.pace is None else ["training.tuning=off"]
 
 
 def words(options, ranks, trainers):
-    """The last rank trains, whatever the strategy."""
+    """Returns the words that slow ranks down. The last rank trains with every strategy."""
     if options.pace is None:
         return []
     slow = f",slow={options.slow:g},slow_rank={ranks - 1}" if options.slow and trainers > 1 else ""
@@ -55,7 +56,8 @@ def environment(options):
 
 
 def of_ideal(options, samples_per_second, of_one, trainers):
-    """None where nothing says how fast each rank is by itself."""
+    """Returns the share of the speed that the ranks would reach without waiting, or None if the speed of a
+    rank is not known."""
     if options.pace is None or of_one is None:
         return None
     slow = 1 / options.slow if options.slow and trainers > 1 else 1

@@ -1,4 +1,4 @@
-"""Line plots, over numbers of ranks or over time, as SVG."""
+"""Draws line plots over numbers of ranks or over time, as SVG."""
 
 import html
 import math
@@ -9,7 +9,7 @@ DASHES = ("none", "6 3", "2 2")
 
 
 class Axis:
-    """From values to pixels."""
+    """Converts values to pixels."""
 
     def __init__(self, values, begin, end, logarithmic=False, from_zero=False):
         self.begin, self.end, self.logarithmic = begin, end, logarithmic
@@ -48,7 +48,7 @@ def frame(title, unit, across, x, y, places):
     yield text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, across)
     last = -math.inf
     for value in places:
-        if x.at(value) - last >= 28:  # as much as a number needs
+        if x.at(value) - last >= 28:  # the width that a number needs
             yield text(x.at(value), HEIGHT - BOTTOM + 18, f"{value:,.6g}")
             last = x.at(value)
     for value in y.ticks():
@@ -68,8 +68,9 @@ def curve(number, name, points, x, y):
 
 
 def draw(title, unit, curves, logarithmic=False, from_zero=True, across="ranks"):
-    """`curves`: name -> pairs of a place and a value. Returns the text of a picture. Numbers of ranks lie on a logarithmic scale and have a
-    tick each; anything else begins at zero. A logarithmic scale never begins at zero."""
+    """Returns the text of an SVG picture. `curves` maps a name to pairs (x, y). Numbers of ranks are on a
+    logarithmic axis with a tick each; other x axes begin at zero. A logarithmic axis of values does not
+    begin at zero."""
     curves = {name: sorted(points) for name, points in curves.items() if points}
     points = [point for found in curves.values() for point in found]
     of_ranks = across == "ranks"

@@ -1,4 +1,4 @@
-"""The command --predict: reads its options and files, and prints what step.py makes of them."""
+"""The command --predict: reads its options and files, and prints the predictions of step.py."""
 
 import pathlib
 from dataclasses import asdict
@@ -64,7 +64,8 @@ def run(options):
 
 
 def describe(found):
-    """The fastest of each number of ranks: that trains as one rank would, and of all."""
+    """Describes for each number of ranks the fastest strategy that trains like one rank, and the fastest of
+    all."""
     rows = []
     for count, predictions in found.items():
         exact, best = fastest(predictions, only_exact=True), fastest(predictions)
@@ -77,13 +78,13 @@ def describe(found):
 
 
 def step_text(prediction):
-    """With the bounds of 90 % of all steps where these vary."""
+    """Returns the time of a step, with the bounds of 90 % of all steps if times vary."""
     bounds = f" ({report.seconds(prediction.low)} to {report.seconds(prediction.high)})" if prediction.low < prediction.high else ""
     return report.seconds(prediction.seconds) + bounds
 
 
 def strategies_table(found):
-    """The efficiency of each strategy."""
+    """Returns a table of the efficiency of each strategy."""
     choices = list(dict.fromkeys(p.choice for predictions in found.values() for p in predictions))
     by_choice = {count: {p.choice: p for p in predictions} for count, predictions in found.items()}
     rows = [(choice + (" *" if choice.split("/")[0] in FREE else ""),

@@ -13,9 +13,9 @@ from inputs import Mistake
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 EXCHANGES = ("before_update", "agree", "after_update")  # calls of a strategy
-MOST_RATIOS = 101  # of the spread
+MOST_RATIOS = 101  # the largest number of ratios that a spread keeps
 SETTINGS = ("distributed.strategy=allreduce", "distributed.compression=none", "distributed.overlap=off", "distributed.bucket_bytes=1",
-            "output.dir=")  # a bucket for each tensor
+            "output.dir=")  # makes a bucket of each tensor
 
 
 def add_options(parser):
@@ -26,7 +26,8 @@ def add_options(parser):
 
 
 def own_settings(option, program, settings):
-    """The words that set these keys. They stand behind those of PROGRAM, of which none may set such a key to no effect."""
+    """Returns words that set these keys. They follow the words of PROGRAM, which may not set one of these
+    keys, as that would have no effect."""
     keys = {setting.split("=")[0] for setting in settings}
     for before, word in zip(["", *program], program):
         text = word if before == "--set" else word.removeprefix("--set=")
@@ -41,7 +42,7 @@ def own_settings(option, program, settings):
 
 
 def without_section(program, section):
-    """What the file says there does not count; a `--set` of PROGRAM does."""
+    """Sets a section of the YAML file to its defaults. A `--set` of PROGRAM still counts."""
     at = next((i for i, word in enumerate(program) if word == "--set" or word.startswith("--set=")), len(program))
     return [*program[:at], "--set", f"{section}={{}}", *program[at:]]
 
@@ -69,7 +70,7 @@ def run(options):
 
 
 def as_json(profile):
-    """A line for each key, and for some of the gradients."""
+    """Formats the profile with one line for each key, and for groups of gradients."""
     lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in profile.items() if key != "gradients"]
     pairs = [json.dumps(pair) for pair in profile["gradients"]]
     rows = [", ".join(pairs[i:i + 8]) for i in range(0, len(pairs), 8)]
@@ -77,8 +78,8 @@ def as_json(profile):
 
 
 def exchange_share(events):
-    """The share of the steps in which ranks exchange something, and the share of that which lies within the backward pass. The second
-    is None where the strategy announces no buckets."""
+    """Returns the share of the steps in which ranks exchange data, and the share of the exchange that
+    overlaps with the backward pass. The second is None if the strategy does not announce buckets."""
     steps = exchanged = hidden = 0.0
     announces = False
     for step, inside in steps_with_events(events):
@@ -93,7 +94,7 @@ def exchange_share(events):
 
 
 class RecordedStep:
-    """One step of one rank. Times are microseconds, as in the trace."""
+    """One step of one rank. Times are in microseconds, as in the trace."""
 
     def __init__(self, step, inside):
         begin, end = step["ts"], step["ts"] + step["dur"]
@@ -117,7 +118,7 @@ class RecordedStep:
 
 
 def steps_with_events(events):
-    """Of all ranks, each without the first quarter."""
+    """Returns the steps of all ranks, without the first quarter of each rank's steps."""
     by_rank = defaultdict(list)
     for event in events:
         if event["ph"] == "X":
@@ -129,10 +130,12 @@ def steps_with_events(events):
 
 
 def profile_of(events):
-    """The last bucket are buffers and tail: no gradients, and no weights but for the buffers."""
+    """Makes the profile. The last bucket has buffers and the tail; it counts as no gradients, and its buffers
+    count as weights."""
     steps = [RecordedStep(step, inside) for step, inside in steps_with_events(events)]
     batch = max(step.samples for step in steps)
-    steps = [step for step in steps if step.samples == batch]  # not the short ones at the end of an epoch
+    steps = [step for step in steps if step.samples == batch]  # without the smaller batches at the end of an
+                                                               # epoch
 
     def median(value):
         return round(statistics.median(map(value, steps)) * 1e-6, 9)

@@ -1,4 +1,4 @@
-"""Tables of results: on the screen and in Markdown, in CSV, and as plots."""
+"""Writes tables of results: on the screen, in Markdown and in CSV, and as plots."""
 
 import csv
 import pathlib
@@ -23,7 +23,7 @@ def write(path, text):
 
 
 def write_csv(path, rows):
-    """`rows`: dictionaries with the same keys."""
+    """Writes rows, which are dictionaries with equal keys."""
 
     class Lines(list):
         def write(self, line):
@@ -37,7 +37,7 @@ def write_csv(path, rows):
 
 
 def table(head, rows):
-    """In Markdown, with columns that are aligned for a reader of the text."""
+    """Returns a table in Markdown whose columns are aligned in the text."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
 

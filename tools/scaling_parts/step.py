@@ -1,4 +1,4 @@
-"""A training step of many ranks, bucket by bucket, for each strategy of the project."""
+"""Predicts a training step of many ranks, bucket by bucket, for each strategy of the project."""
 
 import math
 from dataclasses import dataclass
@@ -6,40 +6,44 @@ from dataclasses import dataclass
 from exchange import ALGORITHMS, Group, broadcast, root_seconds, sum_seconds
 from inputs import Bucket, Mistake
 
-TAIL_BYTES = 128  # loss and counts of a step, which the strategies that do not sum gradients sum nevertheless
-REPORT_SECONDS, MOST_STEPS = 1, 1000  # of whose steps they sum them at once
+TAIL_BYTES = 128  # bytes of the loss and counts of a step, which also the strategies sum that do not sum
+                  # gradients
+REPORT_SECONDS, MOST_STEPS = 1, 1000  # those strategies sum the loss and counts after this many seconds or
+                                      # steps
 SUMMING = ("allreduce", "local", "elastic")
 SERVING = ("async-server", "downpour")
 STRATEGIES = (*SUMMING, "reduce-broadcast", "send-recv", "scatter-gather", *SERVING)
-FREE = ("local", "elastic", *SERVING)  # these do not train as one rank would
-EXACT = tuple(strategy for strategy in STRATEGIES if strategy not in FREE)  # these exchange gradients
+FREE = ("local", "elastic", *SERVING)  # strategies that do not train like one rank would
+# strategies that exchange gradients
+EXACT = tuple(strategy for strategy in STRATEGIES if strategy not in FREE)
 CHOICES = [f"{strategy}/{algorithm}" for strategy in SUMMING for algorithm in ALGORITHMS]
 CHOICES += [strategy for strategy in STRATEGIES if strategy not in SUMMING]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run would say in `distributed`, and whether buckets are exchanged during the backward pass."""
+    """The settings of a run in `distributed`, and whether buckets are exchanged during the backward pass."""
 
     bucket_bytes: float = 26_214_400
-    every: int = 16  # for local, elastic, async-server (push_every) and downpour
-    overlap: bool | None = None  # None: as the profile says
+    every: int = 16  # steps between exchanges of local, elastic, async-server (push_every) and downpour
+    overlap: bool | None = None  # None: as in the profile
 
 
 @dataclass(frozen=True)
 class Prediction:
     choice: str
     ranks: int
-    seconds: float  # of a step
-    low: float  # of 90 % of all steps, as far as the ranks' compute times vary
+    seconds: float  # seconds of a step
+    low: float  # bounds of 90 % of all steps, as the ranks' compute times vary
     high: float
     samples_per_second: float
-    efficiency: float  # against so many times one rank
-    overlap: float  # share of the exchange that takes no time of its own
+    efficiency: float  # speed divided by that of one rank, times the number of ranks
+    overlap: float  # share of the exchange that takes no additional time
 
 
 def predict(step, choice, ranks, links, setting, batch, batch_of_one):
-    """None where this choice cannot work. `batch`: samples of a rank; `batch_of_one`: of the one rank that it is compared with."""
+    """Returns None if this choice cannot work. `batch` is the number of samples of a rank, `batch_of_one`
+    that of the single rank for comparison."""
     strategy, _, algorithm = choice.partition("/")
     group = Group(ranks, links)
     if ranks < 2 or (algorithm == "window" and group.hosts > 1):
@@ -58,7 +62,8 @@ def predict(step, choice, ranks, links, setting, batch, batch_of_one):
     together = min(steps_to_report(profile), setting.every) if strategy in ("local", "elastic") else 1
 
     def factor(of_one_step):
-        """The same of steps behind which ranks wait for each other once: what varies evens out."""
+        """Returns the mean factor of steps between two exchanges. Variations even out, because ranks wait for
+        each other only after all of them."""
         return slowest * (spread.mean() + (of_one_step - spread.mean()) / math.sqrt(together))
 
     total, exchange, alone = seconds(factor(spread.slowest_of(trainers)))
@@ -73,7 +78,7 @@ def steps_to_report(profile):
 
 
 def timeline(strategy, algorithm, profile, group, setting):
-    """Seconds of the step, of its exchange, and of its computing."""
+    """Returns the seconds of the step, of its exchange, and of its computation."""
     alone = profile.compute
     if strategy in ("local", "elastic"):
         steps = steps_to_report(profile)
@@ -84,21 +89,22 @@ def timeline(strategy, algorithm, profile, group, setting):
     end = exchange_end(profile, costs, overlaps)
     behind = broadcast(group, profile.weight_bytes) if strategy == "scatter-gather" else 0.0
     total = end + behind
-    if strategy == "scatter-gather":  # the samples of the next step travel meanwhile, on the same link
+    if strategy == "scatter-gather":  # the samples of the next step use the same link at the same time
         samples = (group.ranks - group.on_host) * profile.batch * profile.sample_bytes / group.links.between.bandwidth
         total = max(total, sum(costs) + behind + samples)
     return total, sum(costs) + behind, alone
 
 
 def buckets_of(profile):
-    """Those of the gradients, and as the last one changes of buffers and the tail."""
+    """Returns the buckets of the gradients, and a last one of buffers and the tail."""
     rest = profile.weight_bytes - sum(bucket.bytes for bucket in profile.gradients)
     return (*profile.gradients, Bucket(max(rest, TAIL_BYTES), profile.backward))
 
 
 def exchange_end(profile, costs, overlaps):
-    """Buckets are exchanged one after the other, each when it is final, or all behind the backward pass. The update of a bucket
-    follows its exchange; where the device computes by itself, beside the exchange of the next."""
+    """Returns when the last update ends. Buckets are exchanged one after another, each as soon as it is final
+    or all after the backward pass. The update of a bucket follows its exchange; if the device computes by
+    itself, it runs during the next exchange."""
     begin = profile.forward
     computed = profile.forward + profile.backward
     size = sum(bucket.bytes for bucket in profile.gradients)
@@ -121,11 +127,12 @@ def exchange_of_bucket(strategy, algorithm, group, size):
 
 
 def predict_server(choice, profile, group, setting, one):
-    """Clients push and wait for the answer; the server takes in one push after the other. No client waits for another, unless the
-    server has no time left."""
+    """Predicts a parameter server. Clients push and wait for the answer, and the server handles one push
+    after another. A client waits for others only if the server is busy all the time."""
     link = group.slowest
     clients = group.ranks - 1
-    way = 2 * link.latency + profile.weight_bytes / link.bandwidth  # the answer travels while the next push arrives
+    # the answer travels while the next push arrives
+    way = 2 * link.latency + profile.weight_bytes / link.bandwidth
     service = profile.weight_bytes / link.bandwidth + 2 * profile.weight_bytes / group.links.inside.bandwidth + 2 * group.links.message
     factors = [1.0] * max(clients - len(profile.slow), 0) + list(profile.slow[:clients])
     compute = profile.compute * profile.spread.mean()
@@ -138,7 +145,7 @@ def predict_server(choice, profile, group, setting, one):
 
 
 def fastest(predictions, only_exact=False):
-    """Of those that train as one rank would, or of all."""
+    """Returns the fastest strategy, of all or of those that train like one rank would."""
     known = [p for p in predictions if p is not None and not (only_exact and p.choice.split("/")[0] in FREE)]
     return max(known, key=lambda p: p.samples_per_second, default=None)
 
@@ -154,7 +161,7 @@ def check_choices(words, place="--strategies"):
 
 
 def check_use(options, choices, users, *names, place="--strategies"):
-    """An option that none of the strategies uses, which `place` names, is a mistake."""
+    """Checks that each option which `place` names is used by at least one of the strategies."""
     strategies = {choice.split("/")[0] for choice in choices}
     for name in names:
         if getattr(options, name) is not None and not strategies & set(users):
@@ -162,9 +169,9 @@ def check_use(options, choices, users, *names, place="--strategies"):
 
 
 def goodput(ranks, hours_between_failures, checkpoint, restart, interval=None):
-    """The share of the time that makes progress where a rank fails after so many hours on average and all go on from the last
-    checkpoint, and the seconds between two checkpoints: the best ones (Daly 2006) unless they are given. Failures come as a Poisson
-    process."""
+    """Returns the share of time that makes progress, and the seconds between two checkpoints. Failures are a
+    Poisson process with this mean time in hours for each rank, and after one all ranks resume from the
+    last checkpoint. Without `interval` the seconds between checkpoints are the optimum (Daly 2006)."""
     mean = hours_between_failures * 3600 / ranks
     if interval is None:
         interval = math.sqrt(2 * checkpoint * mean) - checkpoint if checkpoint < mean / 2 else mean

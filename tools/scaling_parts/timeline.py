@@ -1,4 +1,5 @@
-"""Draws a step of several runs, one below the other: what the first rank that trains computes, and when it exchanges."""
+"""Draws a step of several runs below each other: when the first training rank computes, and when it exchanges
+data."""
 
 import statistics
 
@@ -11,7 +12,8 @@ FROM_GRADIENTS = " of gradient of "
 
 
 def of_step(events):
-    """The typical step of the lowest rank in the trace: pairs of a part and a span, in seconds since the step began. None without steps."""
+    """Returns the typical step of the lowest rank in the trace as pairs of a part and a span, in seconds
+    since the step began. Returns None if there are no steps."""
     first = min((event["pid"] for event in events if event["ph"] == "X"), default=None)
     steps = list(steps_with_events([event for event in events if event["pid"] == first]))
     if not steps:
@@ -24,7 +26,7 @@ def of_step(events):
 
 
 def computed(inside):
-    """Instructions one after the other are one span."""
+    """Returns the spans of computation. Consecutive instructions form one span."""
     found = sorted((event for event in inside if event["cat"] == "instruction"), key=lambda event: event["ts"])
     gradients = [i for i, event in enumerate(found) if FROM_GRADIENTS in event["name"]]
     begin, end = (gradients[0], gradients[-1] + 1) if gradients else (len(found), len(found))
@@ -33,7 +35,7 @@ def computed(inside):
 
 
 def joined(events, gap=50):
-    """Spans of microseconds, without gaps that nobody would see."""
+    """Joins spans in microseconds whose gaps are too small to be seen."""
     spans = []
     for event in events:
         begin, end = event["ts"], event["ts"] + event["dur"]
@@ -45,13 +47,13 @@ def joined(events, gap=50):
 
 
 def exchanged(inside):
-    """Where the strategy does not name its exchanges, the calls of it."""
+    """Returns the spans of exchanges, or of the strategy's calls if it names no exchanges."""
     found = [event for event in inside if event["name"] == "exchange"] or [event for event in inside if event["name"] in EXCHANGES]
     yield from (("exchange", event["ts"], event["ts"] + event["dur"]) for event in found)
 
 
 def draw(steps):
-    """`steps`: name -> what of_step() has found. Returns the text of a picture."""
+    """Returns the text of an SVG picture. `steps` maps a name to a result of of_step()."""
     longest = max(max([step["seconds"], *(end for _, _, end in step["spans"])]) for step in steps.values())
     height = TOP + len(steps) * (2 * LANE + GAP) + 20
 
