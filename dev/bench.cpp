@@ -1,5 +1,5 @@
-// Times the training step, or the forward pass, of a model on one random batch: what the engine can do
-// without a data source.
+// Times the training step or the forward pass of a model on one random batch: what the engine can do without
+// a data source.
 
 #include <algorithm>
 #include <array>
@@ -90,7 +90,7 @@ Tensor random_labels(std::int64_t count, std::int64_t classes) {
   return labels;
 }
 
-// What is timed: a model on one backend, with a batch for it.
+// A model on one backend, and a batch for it.
 struct Bench {
   Bench(const Options& options, const Config& config)
       : sample(options.sample),
@@ -125,7 +125,7 @@ ModelBuilder loss_of(Model& model) {
   };
 }
 
-// One run of a program; gives the loss, or 0 where there is none.
+// Runs a program once and returns the loss, or 0 if it has none.
 using Step = std::function<double()>;
 
 struct Timed {
@@ -153,7 +153,8 @@ class Training {
   }
 
  private:
-  // On a device of its own the next step is launched before the loss of one is read, as the Trainer does.
+  // Runs one step. On a device with its own memory, launches the next step before it reads the loss of this
+  // one, like the Trainer does.
   double step() {
     if (of_.backend->info().host_memory) return programs_.step().metrics(launch()).loss;
     if (!unread_) unread_ = launch();
@@ -177,12 +178,13 @@ class Training {
   std::vector<Field> fields_;
   BatchPlan plan_;
   TrainingPrograms programs_;
-  std::array<std::vector<Tensor>, 2> batches_;  // fed in turns, from where a loader would write them
+  std::array<std::vector<Tensor>, 2> batches_;  // used in turns, in the memory where a loader would write
+                                                // them
   std::optional<StepTicket> unread_;
   std::int64_t steps_ = 0;
 };
 
-// The seconds between the reports of steps.
+// Collects the seconds between two reports of steps.
 struct StepTimes final : TrainingObserver {
   void step(const StepRecord&, std::int64_t) override {
     const double time = seconds_now();
@@ -193,7 +195,7 @@ struct StepTimes final : TrainingObserver {
   std::vector<double> seconds = {};
 };
 
-// Steps of a Trainer on samples in memory, whose epochs have some hundred steps.
+// Times the steps of a Trainer on samples in memory. An epoch has some hundred steps.
 std::string measure_trainer(const Options& options, Bench& of) {
   constexpr std::int64_t steps_in_epoch = 500;
   const auto repeated = [&](const Tensor& batch) {
@@ -238,7 +240,8 @@ class Inference {
     }
   }
 
-  // On a device of its own a run waits for the one before the last, from whose batch it is fed.
+  // On a device with its own memory, a run waits for the one before the last, which was fed from the same
+  // batch.
   Timed timed() {
     return {program_->arena_bytes, [this] {
               vm_->run({{"samples", batches_[static_cast<std::size_t>(runs_++ % 2)]}});
@@ -251,18 +254,19 @@ class Inference {
   Bench& of_;
   std::shared_ptr<const Program> program_;
   std::unique_ptr<VM> vm_;
-  std::array<Tensor, 2> batches_;  // fed in turns
+  std::array<Tensor, 2> batches_;  // used in turns
   std::int64_t runs_ = 0;
 };
 
-// None where the backend does not count.
+// Returns nothing if the backend does not count transfers.
 std::optional<TransferCounts> transfers_of(const Backend& backend) {
   const auto* const counts = dynamic_cast<const CountsTransfers*>(&backend);
   if (counts == nullptr) return std::nullopt;
   return counts->transfers();
 }
 
-// The keys of the line of JSON, for so many steps between two counts; empty where there are none.
+// Returns keys of the JSON line with transfers per step, from two counts that are `steps` steps apart.
+// Returns "" if the backend does not count.
 std::string transfers_text(const std::optional<TransferCounts>& from, const std::optional<TransferCounts>& to,
                            std::size_t steps) {
   if (!from || !to) return "";

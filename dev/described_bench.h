@@ -8,8 +8,9 @@
 
 namespace plexaura {
 
-// What a step of training would enqueue on a GPU that need not be there, as a line of JSON: the least seconds that it takes,
-// calls, launches of graphs, bytes. These are the figures of --dry-run --device. Samples are bytes, which the model normalises.
+// Returns a JSON line about a training step on a GPU that need not exist: the least seconds that it takes,
+// and its calls, launches of graphs and bytes, like --dry-run --device. Samples are bytes, which the model
+// normalises.
 std::string described_step(const Config& config, const Shape& sample, std::int64_t classes,
                            const std::string& backend, const std::string& device);
 

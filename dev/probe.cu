@@ -1,6 +1,6 @@
-// What the plugin takes for granted of CUDA and of a card, asked one by one: a line each. Needs the toolkit alone:
+// Tests the plugin's assumptions about CUDA and a card, one line for each. Needs only the toolkit:
 //   nvcc -arch=native -std=c++20 -o probe dev/probe.cu && ./probe
-// Exit status: 0 where all that the plugin needs holds, 1 where something does not, 2 without a GPU.
+// Exit status: 0 if everything that the plugin needs holds, 1 if something does not, 2 without a GPU.
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +30,7 @@ __global__ void fill(float* to, float value, long count) {
 
 __global__ void first_in_capture(float* to) { to[threadIdx.x] = 7; }
 
-// Keeps one block busy for about this many nanoseconds.
+// Keeps one block busy for approximately this many nanoseconds.
 __global__ void busy(long nanoseconds) {
   long begin = 0;
   long at = 0;
@@ -68,7 +68,7 @@ class Stream {
   cudaStream_t stream_{};
 };
 
-// What `work` enqueues on the stream, as a graph.
+// Captures the calls of `work` on the stream as a graph.
 cudaGraphExec_t captured(cudaStream_t stream, const std::function<void()>& work) {
   cudaGraph_t graph{};
   cudaGraphExec_t exec{};
@@ -100,7 +100,7 @@ std::string text(const char* form, double value) {
   return line;
 }
 
-// An event that a graph records is waited for by another stream, in each of many launches.
+// Tests that another stream can wait for an event recorded by a graph, over many launches.
 std::string event_in_graph() {
   const Stream stream, other;
   cudaEvent_t inside{};
@@ -130,7 +130,7 @@ std::string event_in_graph() {
   return std::to_string(early) + " of 100 launches had the event open right behind the launch";
 }
 
-// A kernel waits for a flag that the host raises, and raises one that the host sees.
+// Tests that a kernel can wait for a flag from the host, and raise one that the host sees.
 std::string flags() {
   const Stream stream;
   unsigned* to_device = mapped_flag();
@@ -150,7 +150,7 @@ std::string flags() {
   return text("there and back in %.1f microseconds", seconds * 1e6);
 }
 
-// A kernel whose code was never loaded is launched for the first time while a stream is captured.
+// Tests that a kernel whose code is not loaded yet can be launched for the first time during a capture.
 std::string first_launch_in_capture() {
   const Stream stream;
   float* value = device_memory<float>(32);
@@ -163,7 +163,8 @@ std::string first_launch_in_capture() {
   return "is captured";
 }
 
-// The plugin makes none: a note, not a need.
+// Reports whether a copy of pageable memory can be captured. The plugin makes no such copy, so either answer
+// is good.
 std::string pageable_copy_in_capture() {
   const Stream stream;
   std::vector<float> host(1024, 1);
@@ -189,7 +190,7 @@ double seconds_of(cudaGraphExec_t graph, const Stream& stream) {
   return least;
 }
 
-// Two kernels of one block each, on two branches of a graph, take as long as one.
+// Tests that two kernels of one block each, on two branches of a graph, take as long as one.
 std::string two_branches() {
   const Stream stream, branch;
   cudaEvent_t fork{}, join{};
@@ -226,7 +227,7 @@ std::string large_parameter() {
   return "15 KiB arrive";
 }
 
-// Whether an allocation waits for a stream that a kernel holds.
+// Reports whether an allocation waits for a stream that a kernel keeps busy.
 std::string allocation_beside_work() {
   const Stream stream;
   unsigned* flag = mapped_flag();
@@ -271,7 +272,7 @@ std::string bandwidth() {
          text(" and %.1f to it", out);
 }
 
-// What it costs the host to learn that a kernel has ended.
+// Reports how long the host takes to notice that a kernel has ended.
 std::string cost_of_waits() {
   const Stream stream;
   const auto median = [&](unsigned how) {

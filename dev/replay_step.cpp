@@ -1,5 +1,6 @@
-// Sleeps as long as a training step computes, and exchanges real buckets: mpirun -n 2 build/dev/replay_step --forward
-// 0.1 --backward 0.2 --bucket 4000000@0.05. So a few cores carry many ranks, whose links are used as in training.
+// Exchanges real buckets, and sleeps as long as a training step would compute:
+//   mpirun -n 2 build/dev/replay_step --forward 0.1 --backward 0.2 --bucket 4000000@0.05
+// So a few cores can run many ranks, which use the links like a training run.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -41,15 +42,15 @@ struct Plan {
   double update = 0;
   std::vector<PlannedBucket> buckets;
   std::vector<SlowRank> slow;
-  double spread = 0;     // of what a rank computes in a step: the sigma of a log-normal distribution
-  bool overlap = false;  // buckets are exchanged when they are ready, instead of behind the backward pass
+  double spread = 0;     // sigma of a log-normal distribution of a rank's compute time in a step
+  bool overlap = false;  // buckets are exchanged when they are ready, instead of after the backward pass
   std::string strategy = "allreduce";
   std::string algorithm = "auto";
   std::int64_t steps = 5;
 };
 
 constexpr double most_seconds = 3600;
-constexpr double most_spread = 2;  // one rank in a thousand then takes some 500 times as long as the median
+constexpr double most_spread = 2;  // at this sigma, one rank in a thousand takes about 500 times the median
 
 using Clock = std::chrono::steady_clock;
 
@@ -126,7 +127,7 @@ class Replay {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds * factor_));
   }
 
-  // What the device has to do next.
+  // Adds work to the end of what the device has to compute.
   void compute(double seconds) { computed_ = std::max(computed_, Clock::now()) + duration(seconds); }
 
   void exchange(std::int64_t bytes) {
@@ -143,13 +144,13 @@ class Replay {
   std::mt19937 draws_;
   std::normal_distribution<double> normal_;
   double factor_of_rank_ = 1;
-  double factor_ = 1;  // of this step
+  double factor_ = 1;  // factor of this step's compute time
   double all_bytes_ = 0;
   Clock::time_point begin_;
-  Clock::time_point computed_;  // when all that was begun will have been computed
+  Clock::time_point computed_;  // time at which all work that was started will be done
 };
 
-// Needs to know how many ranks there are.
+// Throws UserError for a slow rank that does not exist.
 void check_slow(const Plan& plan, int ranks) {
   for (const SlowRank& slow : plan.slow)
     if (slow.rank >= ranks)
@@ -157,7 +158,7 @@ void check_slow(const Plan& plan, int ranks) {
           fmt::format("replay_step: --slow: there is no rank {}; the last is {}", slow.rank, ranks - 1));
 }
 
-// In these, sums are tried at each pace.
+// In these steps sums try each pace.
 constexpr int untimed_steps = 3;
 
 int replay(Communicator& ranks, const Plan& plan) {

@@ -34,7 +34,7 @@ double seconds_of_processor() {
          static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
-// The loss of an LSTM over `steps` steps, and its gradients.
+// Adds the loss of an LSTM over `steps` steps, and its gradients.
 std::vector<ProgramOutput> unrolled(Graph& graph, std::int64_t steps) {
   const auto parameter = [&](const char* name, Shape shape) {
     return graph.parameter(name, {DType::float32, std::move(shape)});
@@ -62,7 +62,7 @@ std::vector<ProgramOutput> unrolled(Graph& graph, std::int64_t steps) {
   return outputs;
 }
 
-// The loss of a perceptron of many layers, each with a running mean, and its gradients.
+// Adds the loss of a perceptron of many layers, each with a running mean, and its gradients.
 std::vector<ProgramOutput> deep(Graph& graph, std::int64_t layers) {
   Node h = graph.input("x", {DType::float32, {batch, width}});
   std::vector<Node> parameters;

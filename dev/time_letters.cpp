@@ -1,5 +1,5 @@
-// Times letters between jobs over a connection of this host, beside the same bytes without a seal: build/dev/time_letters.
-// Prints a table in Markdown.
+// Times letters between jobs over a connection of this host, and the same bytes without encryption:
+// build/dev/time_letters. Prints a table in Markdown.
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -46,7 +46,8 @@ double median_of(std::vector<double> values) {
 
 struct Times {
   double seconds;
-  double of_processor;  // of both ends together, which other programs on this host change little
+  double of_processor;  // processor time of both ends together, which other programs on this host hardly
+                        // change
 };
 
 Times time_rounds(const Arguments& arguments, const std::function<void()>& work) {

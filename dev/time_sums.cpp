@@ -1,4 +1,5 @@
-// Times sums over ranks, beside MPI_Allreduce: mpirun -n 2 build/dev/time_sums. Prints a table in Markdown.
+// Times sums over ranks, and MPI_Allreduce for comparison: mpirun -n 2 build/dev/time_sums. Prints a table in
+// Markdown.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -26,7 +27,7 @@ struct Arguments {
   std::int64_t cold_megabytes = 0;
 };
 
-// One way to sum, which is called again and again.
+// One way to sum, which is called repeatedly.
 struct Way {
   std::string name;
   std::function<void()> call;
@@ -45,7 +46,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// That of the slowest rank.
+// Returns the time of the slowest rank.
 double time_calls(const Way& way, std::int64_t calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const Clock::time_point begin = Clock::now();
@@ -85,7 +86,7 @@ class Table {
     for (Way& way : ways) way.call();
     for (std::int64_t round = 0; round < arguments_.rounds; ++round) {
       for (Way& way : ways) {
-        std::ranges::fill(scratch_, static_cast<char>(round));  // drives everything else out of the cache
+        std::ranges::fill(scratch_, static_cast<char>(round));  // overwrites the cache
         way.microseconds.push_back(time_calls(way, calls));
       }
     }
@@ -95,7 +96,7 @@ class Table {
     print_row(std::to_string(bytes), cells[0], cells[1], [&](const std::string&) { return cells[next++]; });
   }
 
-  // Each in the order of the columns.
+  // Returns the ways in the order of the columns.
   std::vector<Way> ways_to_sum(std::vector<float>& values, SharedWindow& window) {
     const auto count = static_cast<std::int64_t>(values.size());
     const auto sum_in_pieces = [&values](std::int64_t longest) {

@@ -13,7 +13,7 @@ std::string json_of(const std::vector<std::string>& names) {
   return '[' + list + ']';
 }
 
-// Takes the memory of another kernel, and computes nothing.
+// Uses as much memory as another kernel, but computes nothing.
 class EmptyKernel final : public Kernel {
  public:
   explicit EmptyKernel(std::size_t workspace) : workspace_(workspace) {}

@@ -10,8 +10,7 @@
 
 namespace plexaura {
 
-// A backend that keeps an account of the kernels that programs get from it; without `kernels` they compute
-// nothing.
+// A backend that records the kernels that programs get from it. Without `kernels`, they compute nothing.
 class WatchedBackend final : public ForwardingBackend {
  public:
   explicit WatchedBackend(std::unique_ptr<Backend> backend, bool kernels = true)
@@ -19,8 +18,8 @@ class WatchedBackend final : public ForwardingBackend {
 
   const Backend& watched() const { return *backend_; }
 
-  // A line of JSON: the kernels, the seconds that the backend expects of them, the share of portable kernels
-  // in these with their names, and what was left to the reference code of a library.
+  // Returns a JSON line with the kernels, the seconds that the backend expects of them, the share of portable
+  // kernels with their names, and the regions that use the reference code of a library.
   std::string plan() const;
 
   std::vector<Candidate> propose(const RegionQuery& query) const override;

@@ -2,7 +2,8 @@
 
 
 def torch_model(name, classes, device="cpu", capturable=False):
-    """The model and its optimizer as models/NAME.yaml describes them. `capturable`: a CUDA graph may hold the optimizer's step."""
+    """Returns the model and the optimizer of models/NAME.yaml. With `capturable` a CUDA graph can record the
+    optimizer's step."""
     import torch
 
     if name.startswith("resnet"):

@@ -1,4 +1,4 @@
-"""Training steps in PyTorch, written in the ways that users write them, and their times."""
+"""Times training steps in PyTorch, in the forms in which users write them."""
 
 import contextlib
 import dataclasses
@@ -10,9 +10,9 @@ from peer_models import torch_model
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    precision: str = "float32"  # tf32 too; with 16 bits by torch.autocast, as PyTorch's own AMP
+    precision: str = "float32"  # also tf32; 16-bit types use torch.autocast, like PyTorch's AMP
     channels_last: bool = False
-    way: str = "eager"          # or compile (torch.compile), graph (the whole step is one CUDA graph)
+    way: str = "eager"          # also compile (torch.compile) and graph (the whole step is one CUDA graph)
 
     def dtype(self):
         import torch
@@ -45,7 +45,8 @@ def set_flags(mode, device):
 
 
 def make_step(model_name, sample, classes, batch, mode, device):
-    """A function that trains one step on one random batch, which lies on the device, and gives the loss there."""
+    """Returns a function that trains one step on a random batch on the device, and returns the loss on the
+    device."""
     import torch
     torch.manual_seed(1)
     set_flags(mode, device)
@@ -58,7 +59,7 @@ def make_step(model_name, sample, classes, batch, mode, device):
     scaler = torch.amp.GradScaler(device, enabled=mode.precision == "float16")
 
     def forward_and_backward():
-        # What is cached would not be computed anew in a graph.
+        # Casts cached by autocast would not be computed again when a graph is replayed.
         narrow = torch.autocast(device, mode.dtype(), cache_enabled=mode.way != "graph") if mode.dtype() else contextlib.nullcontext()
         with narrow:
             loss = torch.nn.functional.cross_entropy(model(samples), labels)
@@ -76,7 +77,7 @@ def make_step(model_name, sample, classes, batch, mode, device):
 
 
 def capture(step, optimizer):
-    """The step as one CUDA graph, recorded as PyTorch's manual says."""
+    """Records the step as one CUDA graph, as PyTorch's manual describes."""
     import torch
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -97,7 +98,8 @@ def capture(step, optimizer):
 
 
 def median_seconds(step, seconds, device):
-    """Of a step. On the CPU the loss is read after each; a GPU is waited for once in a while, so that the host may run ahead."""
+    """Returns the median time of a step. On the CPU the loss is read after each step. A GPU is waited for
+    only after groups of steps, so that the host can run ahead."""
     for _ in range(3):
         step().item()
     block = 1

@@ -1,4 +1,5 @@
-"""A process that times steps in PyTorch for another one, so that what was compiled or captured stays from round to round."""
+"""A process that times PyTorch steps for another process, so that compiled and captured code is kept from
+round to round."""
 
 import json
 import math
@@ -10,7 +11,8 @@ import time
 
 
 def serve():
-    """Answers each line of the standard input by one of the standard output. What PyTorch prints goes elsewhere."""
+    """Answers each line of standard input with one line on standard output. Other output of PyTorch goes
+    elsewhere."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     steps = {}
@@ -28,7 +30,7 @@ def answer(request, steps):
         before = 0
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_reserved()  # of what stays from other modes
+            before = torch.cuda.memory_reserved()  # memory that is still reserved from other modes
         if key not in steps:
             steps[key] = make_step(request["model"], request["sample"], request["classes"], request["batch"], mode, device)
         set_flags(mode, device)
@@ -37,12 +39,12 @@ def answer(request, steps):
             found["peak_mb"] = (torch.cuda.max_memory_reserved() - before) / (1 << 20)
             torch.cuda.empty_cache()
         return found
-    except Exception as error:  # a way that fails is told, and the others go on
+    except Exception as error:  # a failing mode is reported, and the others continue
         return {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"}
 
 
 class Worker:
-    """The other end."""
+    """Starts the worker process and talks to it."""
 
     def __init__(self, script):
         self._process = subprocess.Popen([sys.executable, script, "--peer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

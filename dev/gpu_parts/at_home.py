@@ -1,5 +1,5 @@
-"""What is found where the build is packed and looked up on the machine with the GPU, whose time is short: the least times of steps, and the
-losses of the CPU."""
+"""Finds results that need no GPU where the build is packed, because time on the machine with the GPU is
+short: the least times of steps, and the losses of the CPU."""
 
 import os
 
@@ -12,7 +12,8 @@ MOST_SECONDS = 3600
 
 
 def find_at_home(check, logs):
-    """Entries of the manifest. What cannot be found is said, and is then found on the machine with the GPU."""
+    """Returns the entries for the manifest. Reports each that cannot be found here; the machine with the GPU
+    then finds it."""
     stage = Stage("pack", MOST_SECONDS, logs, dict(os.environ))
     found = {"rooflines": {}}
     for device in DEVICES:

@@ -1,4 +1,5 @@
-"""The machine: its GPU as nvidia-smi tells it, the folders of NVIDIA's libraries, and a Python that has PyTorch."""
+"""Describes the machine: its GPU as nvidia-smi reports it, the folders of NVIDIA's libraries, and a Python
+that has PyTorch."""
 
 import contextlib
 import os
@@ -10,7 +11,7 @@ import threading
 
 
 class UserError(Exception):
-    """What the user can mend, in one sentence."""
+    """An error that the user can fix, described in one sentence."""
 
 
 def first_gpu():
@@ -18,7 +19,7 @@ def first_gpu():
 
 
 def ask_nvidia_smi(fields, *more):
-    """One line of values for the GPU in use."""
+    """Returns one line of values for the GPU in use."""
     command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-i", first_gpu(), *more]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -37,17 +38,17 @@ class Machine:
         self.wheels = wheel_folders(python)
 
     def described(self):
-        """The name under which --device knows this GPU; None where it does not."""
+        """Returns the name of this GPU for --device, or None if there is no description of it."""
         return next((name for name in ("a100", "h100", "h200", "b200") if re.search(rf"\b{name}\b", self.gpu, re.I)), None)
 
     def library_folders(self):
-        """Where cuBLAS, cuDNN and NVRTC lie, if the loader does not find them by itself."""
+        """Returns the folders of cuBLAS, cuDNN and NVRTC if the loader does not find these by itself."""
         roots = [pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))]
         folders = [folder for root in roots for folder in (root / "lib64", root / "lib") if folder.is_dir()]
         return list(dict.fromkeys(folder.resolve() for folder in [*self.wheels, *folders]))
 
     def toolkit_wheel(self):
-        """The folder of wheels that holds cuBLAS's headers, for a build; None where there is none."""
+        """Returns the folder of wheels that has cuBLAS's headers, which a build needs, or None."""
         return next((folder.parent for folder in self.wheels if (folder.parent / "include/cublasLt.h").exists()), None)
 
     def environment(self):
@@ -56,23 +57,23 @@ class Machine:
 
 
 def wheel_folders(python):
-    """The folders of libraries in NVIDIA's wheels, where this Python has them, as PyTorch brings them along."""
+    """Returns the library folders of NVIDIA's wheels if this Python has them. PyTorch installs them."""
     ask = "import importlib.util as u; s = u.find_spec('nvidia'); print('\\n'.join(s.submodule_search_locations) if s else '')"
     done = subprocess.run([python, "-c", ask], capture_output=True, text=True)
     roots = [pathlib.Path(line) for line in done.stdout.splitlines() if line.strip()]
-    # cuDNN has a folder of its own beside that of the toolkit.
+    # cuDNN has its own folder beside that of the toolkit.
     return [folder for root in roots for folder in sorted(root.glob("*/lib")) if any(folder.glob("*.so*"))]
 
 
 def modules_missing(python, *names):
-    """Those that this Python cannot import."""
+    """Returns the modules that this Python cannot import."""
     ask = "import importlib.util as u, sys; print(' '.join(n for n in sys.argv[1:] if u.find_spec(n) is None))"
     done = subprocess.run([python, "-c", ask, *names], capture_output=True, text=True)
     return done.stdout.split() if done.returncode == 0 else list(names)
 
 
 def of_toolkit(name):
-    """A program of the CUDA toolkit; None where the machine has none."""
+    """Returns the path of a program of the CUDA toolkit, or None if there is none."""
     beside = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "bin" / name
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
@@ -86,8 +87,8 @@ def sanitizer():
 
 
 class MemoryWatch(contextlib.AbstractContextManager):
-    """The most memory of the GPU that was in use meanwhile, in MiB, beyond what was in use before; as the driver tells it. It is
-    asked once a second, so that the question does not slow down what is timed."""
+    """Measures the peak memory of the GPU during the context, in MiB above the use before it. Asks the driver
+    once a second, so that it does not slow down what is timed."""
 
     def __enter__(self):
         self._before = float(ask_nvidia_smi("memory.used")[0])

@@ -1,5 +1,6 @@
-"""Carries a build to a machine that lacks the libraries to make one: programs, tests, the plugin, and the shared libraries that they
-need. NVIDIA's own libraries stay behind, for they are large, and come with PyTorch."""
+"""Carries a build to a machine that lacks the libraries to make one: programs, tests, the plugin, and the
+shared libraries that they need. NVIDIA's own libraries are not included, as they are large and come with
+PyTorch."""
 
 import contextlib
 import json
@@ -17,18 +18,19 @@ from plugin import SDK, sdk_files
 from tests_of_build import gpu_tests
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-MOST_BYTES = 63 << 20  # of the archive and the tree together
+MOST_BYTES = 63 << 20  # for the archive and the tree together
 PROGRAMS = ["models/mlp", "models/convnet", "models/resnet", "dev/bench", "tools/draw_shapes", "dev/dump_gradients",
             "tests/cuda_tests", "tests/core_tests", "tests/contract_tests"]
 SHARED = ["core/*.so", "core/plexaura_described/*.so", "tests/*.so", "tests/plugins/**/*.so*"]
-# What every Linux has, and what is NVIDIA's.
+# Libraries that every Linux has, and those of NVIDIA.
 STAYS = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|nvJitLink))\.so")
-# It lacks a library on purpose.
+# Lacks a library on purpose, for a test.
 LACKS_BY_DESIGN = {"plexaura_lacking.so"}
 
 
 def libraries_of(files, environment=None):
-    """name -> path of all shared libraries that the loader takes, and the names of those that it does not find."""
+    """Returns name -> path of all shared libraries that the loader finds, and the names of those that it does
+    not find."""
     found, missing = {}, set()
     for file in files:
         said = subprocess.run(["ldd", file], capture_output=True, text=True, env=environment).stdout
@@ -42,7 +44,7 @@ def libraries_of(files, environment=None):
 
 
 def newest_glibc(files):
-    """The version of glibc that the files want at least."""
+    """Returns the lowest version of glibc that can run the files."""
     wanted = {(2, 0)}
     for file in files:
         wanted |= {(int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", file.read_bytes())}
@@ -50,7 +52,7 @@ def newest_glibc(files):
 
 
 def files_of(build, stand_in):
-    """What is packed of a build. A stand-in for the GPU's build lacks the plugin and its tests."""
+    """Returns the files to pack. The build of a stand-in for the GPU has no plugin and no tests of it."""
     optional = {"tests/cuda_tests"} if stand_in else set()
     missing = [name for name in PROGRAMS if not (build / name).exists() and name not in optional]
     if not stand_in and not (build / "core/plexaura_cuda.so").exists():
@@ -67,7 +69,8 @@ def cached_path(build, name):
 
 
 def pack(archive, build, commit, sizes, stand_in, at_home=None):
-    """Writes the archive, and returns its bytes. `at_home`: what was found here and is looked up there, by name."""
+    """Writes the archive, and returns its size in bytes. `at_home` maps names to results that were found here
+    and are looked up on the other machine."""
     if shutil.which("strip") is None:
         raise UserError("this machine lacks strip, without which the archive would be too large; install binutils")
     programs, shared = files_of(build, stand_in)
@@ -106,7 +109,8 @@ def pack(archive, build, commit, sizes, stand_in, at_home=None):
 
 
 def bytes_of_tree(source):
-    """Of the files that travel beside the archive: those that git tracks or does not ignore. 0 where there is no git."""
+    """Returns the size of the files that are carried beside the archive: those that git tracks or does not
+    ignore. Returns 0 without git."""
     listed = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True)
     files = [source / name for name in listed.stdout.split("\0") if name]
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -117,8 +121,8 @@ def read_manifest(folder):
 
 
 def unpack(archive, folder, library_folders, stand_in=False):
-    """Makes `folder` the contents of the archive, ready to run here, and returns its manifest. What was unpacked there before stays
-    until the new contents are complete; a folder of anything else is not touched."""
+    """Unpacks the archive to `folder`, makes it ready to run, and returns its manifest. Contents that were
+    unpacked before stay until the new ones are complete. A folder with other contents is not touched."""
     if folder.exists() and not (folder / "manifest.json").exists():
         raise UserError(f"{folder} is in the way, and was not unpacked by dev/gpu_check --from; move it elsewhere")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +162,8 @@ def library_path(folder, library_folders):
 
 
 def wrap(program, place, library_path, plugins):
-    """Moves the program aside, and puts a script there that finds the libraries once it stands at `place`."""
+    """Renames the program, and writes a script in its place that sets the library paths. `place` is the
+    program's final path."""
     real = program.with_name(program.name + ".program")
     program.rename(real)
     program.write_text("#!/bin/sh\n# Runs the program beside this script with the libraries that were carried along.\n"
@@ -169,7 +174,8 @@ def wrap(program, place, library_path, plugins):
 
 
 def check_complete(archive, folder, path):
-    """Without libraries of NVIDIA only the plugin does not open, which is seen later."""
+    """Checks that the loader finds all shared libraries. If only NVIDIA's are missing, prints that; then the
+    plugin does not open, which a later check reports."""
     files = [file for file in (folder / "build").rglob("*") if file.is_file()]
     lacking = sorted(libraries_of(files, dict(os.environ, LD_LIBRARY_PATH=path))[1])
     missing = [name for name in lacking if not STAYS.match(name)]
@@ -182,7 +188,8 @@ def check_complete(archive, folder, path):
 
 @contextlib.contextmanager
 def standing_in_for(manifest, folder):
-    """Meanwhile tests find the tree and the build where these were when the tests were compiled, by links."""
+    """Makes links, for the time of the context, at the paths of tree and build that were compiled into the
+    tests."""
     with contextlib.ExitStack() as made:
         for there, copy in ((manifest["source"], SOURCE), (manifest["build"], folder / "build")):
             stand_at(pathlib.Path(there), copy, made)
@@ -197,7 +204,7 @@ def remove(it):
 
 
 def stand_at(place, copy, made):
-    """Makes a link unless there is something already. `made`: what removes it."""
+    """Makes a link unless something is at that path already. `made` collects the functions that remove it."""
     if place.exists():
         if not place.samefile(copy):
             print(f"some tests look for files in {place}, and not in {copy}", flush=True)

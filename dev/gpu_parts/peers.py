@@ -1,4 +1,5 @@
-"""The stage `peers`: the same work in PyTorch on the same GPU, in turns with ours, by dev/compare_pytorch."""
+"""The stage `peers`: runs dev/compare_pytorch, in which PyTorch does the same work on the same GPU in turns
+with ours."""
 
 import json
 import pathlib
@@ -17,7 +18,7 @@ def run_peers(stage, check):
     for number, model in enumerate(models):
         if not stage.reaches(model):
             continue
-        # The others keep a share of the time: the nets for digits come first and need little.
+        # Leaves time for the other models. The nets for digits come first and need little.
         limit = stage.left() - 5 if number + 1 == len(models) else stage.left() / 3
         found = check.data / f"peers-{model}.json"
         found.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
-"""Whether the plugin opens on the machine with the GPU. Where one that was carried along does not, another one is compiled there from the
-sources alone, with nvcc and g++: what else it needs lies in the archive."""
+"""Checks that the plugin opens on the machine with the GPU. If a carried one does not, compiles another one
+there from the sources with nvcc and g++; the archive has the other files that this needs."""
 
 import concurrent.futures
 import dataclasses
@@ -14,30 +14,30 @@ from machine import ask_nvidia_smi, compiler
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CUDA = SOURCE / "backends/cuda"
 PLUGIN = "core/plexaura_cuda.so"
-# What the archive holds for it, below its folder `sdk`.
+# Folder in the archive with the files for compiling the plugin.
 SDK = "sdk"
-MOST_SECONDS = 180  # of compiling
-# Without a GPU no other plugin would do better.
+MOST_SECONDS = 180  # for compiling
+# If there is no GPU, another plugin would not help.
 NO_GPU = re.compile(r"needs NVIDIA's driver|finds no GPU")
-# As in backends/cuda/CMakeLists.txt: in these alone a product may be rounded only with what is added to it.
+# Sources in which a multiplication and an addition may be contracted, as in backends/cuda/CMakeLists.txt.
 CONTRACTED = ("conv2d", "matmul")
 
 
 @dataclasses.dataclass
 class Plugin:
     opens: bool
-    text: str  # for the results
+    text: str  # shown in the results
 
 
 def why_closed(check, stage):
-    """What the program said that could not open the plugin; empty where it opens."""
+    """Returns the error of the program that could not open the plugin, or "" if it opens."""
     done = stage.run("open", check.program("mlp", "iris", "--steps", 1, "--backend", check.backend, output=""), at_most=60, cwd=SOURCE)
     return "" if done.status == 0 and not done.timed_out else done.last_line()
 
 
 def settle(check, stage, carried):
-    """The plugin of the build, or the one that is compiled in its place. `carried`: the folder of an unpacked archive; None: the build was
-    made here."""
+    """Returns the plugin of the build, or one that is compiled as a replacement. `carried` is the folder of
+    an unpacked archive, or None if the build was made here."""
     text = "as carried" if carried else "as built here"
     why = why_closed(check, stage)
     if not why:
@@ -54,7 +54,7 @@ def settle(check, stage, carried):
 
 
 def compile_plugin(check, stage, carried):
-    """Compiles the plugin and puts it where the carried one was. Why that failed; empty: it did not."""
+    """Compiles the plugin and replaces the carried one. Returns the error, or "" on success."""
     nvcc, sdk = compiler(), carried / SDK
     lacking = [name for name, found in (("nvcc", nvcc), ("g++", shutil.which("g++")), (f"{SDK} of the archive", sdk.is_dir())) if not found]
     if lacking:
@@ -95,7 +95,8 @@ def sources_of(sdk, with_libraries):
 
 
 def nvidia_libraries(folders):
-    """The folders of cuBLASLt and of cuDNN, if both are there with their headers; empty: without."""
+    """Returns the folders of cuBLASLt and cuDNN if both are there with headers, and an empty list otherwise.
+    """
     found = []
     for library, header in (("libcublasLt.so*", "cublasLt.h"), ("libcudnn.so*", "cudnn.h")):
         found += [folder for folder in folders if any(folder.glob(library)) and (folder.parent / "include" / header).exists()][:1]
@@ -121,7 +122,7 @@ def link(stage, carried, nvcc, objects, libraries):
 
 
 def sdk_files(build):
-    """What the archive holds so that the plugin can be compiled elsewhere: file -> its place below SDK."""
+    """Returns the files for compiling the plugin elsewhere: file -> its path in SDK."""
     listed = subprocess.run(["g++", "-E", "-x", "c++", "-"], input="#include <fmt/format.h>\n", text=True, capture_output=True).stdout
     header = re.search(r'"([^"]*/fmt/format\.h)"', listed)
     files = {file: f"include/fmt/{file.name}" for file in (pathlib.Path(header[1]).parent.glob("*.h") if header else [])}

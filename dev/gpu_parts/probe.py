@@ -1,11 +1,12 @@
-"""The stage `probe`: what the plugin takes for granted of CUDA and of the card, one question after the other, by dev/probe.cu."""
+"""The stage `probe`: tests the plugin's assumptions about CUDA and the card, one after another, with
+dev/probe.cu."""
 
 import pathlib
 
 from machine import compiler
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-MOST_SECONDS = 60  # of all questions
+MOST_SECONDS = 60  # for all questions
 
 
 def run_probe(stage, check):

@@ -1,4 +1,4 @@
-"""What was found, as JSON and as tables for docs/lab/performance.md, and which of the bars were met."""
+"""Writes the results as JSON and as tables for docs/lab/performance.md, and says which goals were met."""
 
 import dataclasses
 import json
@@ -7,14 +7,15 @@ from speed import COUNTS
 
 STAGES = ["build", "probe", "tests", "speed", "peers"]
 IMAGES = ("resnet50", 256)
-# Of COUNTS: the samples come in, and loss and counts go out; the host waits for staging memory, for the device's memory of samples, and for
-# the loss of the step before.
+# Limits of COUNTS for a step: it copies the samples in, and loss and counts out. The host waits for staging
+# memory, for the device's memory of samples, and for the loss of the step before.
 MOST_COUNTS = [2, 0, 3]
 ROUNDING = 0.01
 
 
 def save(folder, stage, setting):
-    """The rows of a stage. Rows of an earlier run stay where this one has none of that name, if it was made of the same on the same."""
+    """Saves the rows of a stage. Keeps rows of an earlier run with the same setting if this run has no such
+    row, or did not reach it."""
     path = folder / f"{stage.name}.json"
     rows = {}
     if path.exists():
@@ -28,7 +29,7 @@ def save(folder, stage, setting):
 
 
 def load(folder):
-    """Stages by name, as far as they were run."""
+    """Returns the stages that were run, by name."""
     return {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in STAGES if (folder / f"{name}.json").exists()}
 
 
@@ -36,7 +37,7 @@ def load(folder):
 class Bar:
     claim: str
     value: float | None  # None: not measured
-    least: float | None  # None: that it holds is told by a value of 1
+    least: float | None  # None: a `value` of 1 says that the claim holds
     text: str = ""
 
     def result(self):
@@ -49,12 +50,13 @@ class Bar:
 
 
 def row_named(stages, stage, *starts):
-    """The rows of a stage whose names begin so."""
+    """Returns the rows of a stage whose names have one of these prefixes."""
     return [row for row in stages.get(stage, {"rows": []})["rows"] if row["name"].startswith(starts)]
 
 
 def holds(claim, rows):
-    """A claim for which all these rows must have passed. One that was skipped or not reached has measured nothing."""
+    """Returns a claim that holds if all these rows passed. If a row was skipped or not reached, the claim
+    counts as not measured."""
     results = {row["result"] for row in rows}
     failed = [f"{row['name']}: {row['detail']}" for row in rows if row["result"] == "FAILED"]
     if failed:
@@ -71,13 +73,13 @@ def median_of(stages, model, label):
 
 
 def ratio(stages, model, ours, theirs):
-    """How many times as fast ours is."""
+    """Returns their time divided by ours."""
     our_time, their_time = median_of(stages, model, ours), median_of(stages, model, theirs)
     return their_time / our_time if our_time and their_time else None
 
 
 def timed(stages, model, precision, batch):
-    """The figures of a training step."""
+    """Returns the figures of a training step."""
     wanted = {"model": model, "precision": precision, "batch": batch, "inference": False, "branches": True}
     for row in row_named(stages, "speed", model):
         if wanted.items() <= row["figures"].items():
@@ -86,7 +88,8 @@ def timed(stages, model, precision, batch):
 
 
 def traffic(stages):
-    """Copies and waits of a step, where the backend counts them."""
+    """Returns the goal for a step's copies and waits. It is not measured if the backend does not count them.
+    """
     claim = "ResNet50, bfloat16: a step copies only its samples and what it measured, nothing within its graph, and waits for earlier steps alone"
     figures = timed(stages, IMAGES[0], "bfloat16", IMAGES[1])
     if not all(name in figures for name in COUNTS):
@@ -137,7 +140,8 @@ def speed_table(stages):
 
 
 def branches_lines(stages):
-    """What it costs to run the kernels of a recorded step one after the other, where both were timed."""
+    """Returns lines on the cost of running a recorded step's kernels one after another, for steps that were
+    timed both ways."""
     lines = []
     for row in stages["speed"]["rows"]:
         figures = row["figures"]
@@ -185,7 +189,7 @@ def markdown(stages):
 
 
 def write(folder):
-    """Both files of what was run so far; returns the text."""
+    """Writes both files with all results so far, and returns the text."""
     stages = load(folder)
     text = markdown(stages)
     (folder / "results.md").write_text(text, encoding="utf-8")

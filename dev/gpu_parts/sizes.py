@@ -1,4 +1,5 @@
-"""How large the work of dev/gpu_check is: on a GPU, and where a CPU stands in for one to test the script itself."""
+"""Defines the problem sizes of dev/gpu_check: for a GPU, and for a CPU as a stand-in when the script itself
+is tested."""
 
 import dataclasses
 
@@ -7,21 +8,22 @@ PRECISIONS = {"bfloat16": "bfloat16", "tf32": "float32", "float16": "float16", "
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What bench times."""
+    """One measurement of bench."""
     model: str
     sample: str
     classes: int
     batch: int
     precision: str
     inference: bool = False
-    branches: bool = True  # False: the kernels of a recorded step run one after the other, to show what two branches gain
+    branches: bool = True  # False: the kernels of a recorded step run one after another, to show how much two
+                           # branches gain
 
     def name(self):
         remarks = [*(["inference"] if self.inference else []), *([] if self.branches else ["without branches"])]
         return " ".join([self.model, self.precision, str(self.batch), *remarks])
 
     def backend_options(self):
-        """Of the backend cuda."""
+        """Returns the options of the backend cuda."""
         return [*(["tf32=1"] if self.precision == "tf32" else []), *([] if self.branches else ["branches=0"])]
 
     def settings(self):
@@ -29,7 +31,7 @@ class Case:
 
 
 def image_cases(depths, pixels, batches):
-    """The most important ones first, for a stage may end before the last one."""
+    """Returns the cases, the most important first, because a stage may end before the last one."""
     cases = []
     for inference in (False, True):
         for depth in depths if not inference else depths[:1]:
@@ -47,17 +49,17 @@ def digit_cases(batch):
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    tests: str | None  # a pattern of ctest's names; None: those of the GPU
-    net: str           # of the runs that are compared
+    tests: str | None  # a pattern for names of tests in ctest; None: the tests that need a GPU
+    net: str           # the model of the runs that are compared
     pixels: int
     batch: int
     follow_steps: int
     rerun_steps: int
     cases: list
-    seconds: float     # that bench and its peers time at least
-    rounds: int        # with peers
+    seconds: float     # minimum duration of a measurement by bench and its peers
+    rounds: int        # of comparisons with peers
     peers: dict        # model -> batch
-    compression: int   # of the archive, by xz
+    compression: int   # level of xz for the archive
 
 
 FULL = Sizes(tests=None, net="resnet50", pixels=224, batch=16, follow_steps=8, rerun_steps=20,

@@ -1,4 +1,5 @@
-"""The stage `speed`: training steps and forward passes by dev/bench, their memory, and how near a step comes to its roofline."""
+"""The stage `speed`: times training steps and forward passes with dev/bench, measures their memory, and
+compares steps with their roofline."""
 
 import concurrent.futures
 import json
@@ -10,9 +11,10 @@ import time
 from machine import MemoryWatch
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Of one case: kernels are measured at the first run.
+# For one case. The first run measures kernels.
 MOST_SECONDS = 150
-# What bench tells of a step where the backend counts it: copies between host and device, those of them that are recorded, and waits.
+# Counts that bench prints for a step if the backend has them: copies between host and device, those of them
+# that are recorded, and waits.
 COUNTS = ["copies_per_step", "recorded_copies_per_step", "waits_per_step"]
 
 
@@ -30,7 +32,7 @@ def run_speed(stage, check):
 
 
 def find_rooflines(stage, check, cases):
-    """The least time of each training step: carried along with the build, or found here."""
+    """Returns the least time of each training step, from the manifest of a carried build or computed here."""
     device = check.machine.described()
     if device is None:
         stage.add("rooflines", "skipped", detail=f"--device knows no {check.machine.gpu}")
@@ -44,8 +46,8 @@ def find_rooflines(stage, check, cases):
 
 
 def rooflines(check, cases, device, environment, seconds):
-    """The least time of each training step on this device by what it would enqueue, by the names of the cases. It needs no GPU, so several
-    are found at once."""
+    """Computes by name of a case the least time of its training step on this device, from what the step would
+    enqueue. Needs no GPU, so several run at once."""
     end = time.monotonic() + seconds
 
     def describe(case):

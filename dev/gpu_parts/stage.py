@@ -1,4 +1,4 @@
-"""A stage of dev/gpu_check: rows of a table, and the time that all of them together may take."""
+"""A stage of dev/gpu_check: it fills rows of a table, and has a time limit for all of them together."""
 
 import dataclasses
 import os
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-# With less time left nothing is begun.
+# No row begins with less time left.
 LEAST_SECONDS = 3
 
 
@@ -21,7 +21,7 @@ class Row:
 
 @dataclasses.dataclass
 class Done:
-    status: int  # 0: well
+    status: int  # 0: success
     output: str
     timed_out: bool
     seconds: float
@@ -31,7 +31,8 @@ class Done:
         return lines[-1] if lines else "no output"
 
     def why(self):
-        """Why it failed: of a program of tests, how many failed and the first error."""
+        """Returns why it failed. For a test program, this is the number of failed tests and the first error.
+        """
         lines = self.output.splitlines()
         count = next((line for line in lines if line.startswith("[doctest] test cases:")), None)
         error = next((line.strip() for line in lines if "ERROR: " in line), None)
@@ -40,10 +41,10 @@ class Done:
 
 class Stage:
     def __init__(self, name, seconds, logs, environment, only=None):
-        """`only`: a pattern that finds the names of the rows that are wanted; None: all."""
+        """`only` is a pattern for the names of the wanted rows; None wants all."""
         self.name = name
         self._only = only
-        self.names = []  # of all rows, wanted or not
+        self.names = []  # names of all rows, wanted or not
         self.environment = environment
         self.rows = []
         self._logs = logs
@@ -56,7 +57,7 @@ class Stage:
         return (bool(self.rows) or self._only is not None) and all(row.result in ("passed", "skipped") for row in self.rows)
 
     def finds_nothing(self):
-        """Whether `only` finds no row of this stage."""
+        """Returns true if `only` matches no row of this stage."""
         return self._only is not None and not self.rows
 
     def add(self, name, result, seconds=0.0, detail="", figures=None):
@@ -73,7 +74,8 @@ class Stage:
         return self._only is None or self._only.search(name) is not None
 
     def reaches(self, name):
-        """Whether a row is wanted and there is time for it; if there is none, the row says that it was not run."""
+        """Returns true if a row is wanted and there is time for it. If it is wanted but there is no time,
+        adds a row that says so."""
         if not self.wants(name):
             return False
         if self.left() >= LEAST_SECONDS:
@@ -82,7 +84,7 @@ class Stage:
         return False
 
     def run(self, name, command, variables=None, at_most=None, cwd=None):
-        """A command with its output in a log, for no longer than the stage has. It adds no row."""
+        """Runs a command with its output in a log, for at most the time that is left. Adds no row."""
         limit = max(self.left(), 0.1) if at_most is None else max(min(self.left(), at_most), 0.1)
         begin = time.monotonic()
         log = self._logs / f"{self.name}-{name.replace(' ', '_').replace('/', '_')}.log"
@@ -100,7 +102,8 @@ class Stage:
         return Done(process.returncode, text, timed_out, time.monotonic() - begin)
 
     def row(self, name, command, judge=None, **options):
-        """A row whose command ends with 0, and is then judged: `judge` of what it did gives a result and a detail."""
+        """Adds a row for a command. It fails if the command does not end with 0; otherwise `judge` returns
+        result and detail from its output."""
         if not self.reaches(name):
             return None
         done = self.run(name, command, **options)
@@ -115,7 +118,7 @@ class Stage:
 
 
 def end_group(process):
-    """The process and all that it has started."""
+    """Kills the process and all that it has started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

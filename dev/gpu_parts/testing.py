@@ -1,4 +1,5 @@
-"""The stage `tests`: all tests of the build on the GPU, and runs of the programs that have to agree."""
+"""The stage `tests`: runs all tests of the build on the GPU, and compares training runs that have to agree.
+"""
 
 import json
 import pathlib
@@ -11,15 +12,15 @@ from plugin import NO_GPU
 from tests_of_build import moved
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Of a loss, between the CPU and the GPU in strict float32.
+# Largest relative difference of a loss between CPU and GPU in strict float32.
 MOST_DIFFERENCE = 1e-3
-# Kernels are chosen by estimate, so that what is computed does not depend on what was fastest.
+# Chooses kernels by estimates, so that results do not depend on measured times.
 REPEATABLE = {"PLEXAURA_TUNING": "off"}
 AGAIN = ("bfloat16", "float32")
 
 
 def run_tests(stage, check):
-    """The quick rows first, and those that say most."""
+    """Runs quick rows and the most informative rows first."""
     stage.row("iris", check.program("mlp", "iris", "--steps", 200, "--backend", check.backend, output=""), variables=REPEATABLE, cwd=SOURCE)
     write_digits(check.data / "digits", check.sizes.batch * 20)
     stage.row("digits", check.program("convnet", "mnist_cnn", "--set", f"data.path={check.data / 'digits'}", "--steps", check.sizes.rerun_steps,
@@ -37,7 +38,7 @@ def run_tests(stage, check):
 
 
 def draw_shapes(stage, check):
-    """The images on which runs are compared. Whether there are some."""
+    """Draws the images for the runs. Returns false if that failed."""
     shapes = [check.build / "tools/draw_shapes", check.data / "shapes", "--classes", 6, "--train",
               check.sizes.batch * max(check.sizes.follow_steps, check.sizes.rerun_steps) // 6 + 1, "--val", 2, "--size", check.sizes.pixels]
     shutil.rmtree(check.data / "shapes", ignore_errors=True)
@@ -48,7 +49,7 @@ def draw_shapes(stage, check):
 
 
 def judge_unit_tests(done):
-    """A test that found no GPU is no test that passed."""
+    """Returns the result of a test program. A test that found no GPU does not count as passed."""
     for line in done.output.splitlines():
         if NO_GPU.search(line):
             return "FAILED", f"it found no GPU: {line.strip()}"
@@ -71,7 +72,7 @@ def run_unit_tests(stage, check):
 
 
 def train(check, name, steps, *more):
-    """The command of a run on drawn images, whose folder and log are called `name`."""
+    """Returns the command of a training run on drawn images. `name` is the name of its folder and its log."""
     sizes = check.sizes
     log = check.data / f"{name}.log"
     log.unlink(missing_ok=True)
@@ -86,11 +87,11 @@ def losses_of(check, name):
 
 
 def follow_the_cpu(stage, check):
-    """The same steps from the same seed, in strict float32."""
+    """Compares losses of the GPU with those of the CPU, for the same steps and seed in strict float32."""
     steps, name = check.sizes.follow_steps, f"{check.sizes.net} follows the CPU"
     if not stage.reaches(name):
         return
-    cpu = check.manifest.get("cpu_losses") or cpu_losses(stage, check)  # the first were carried along with the build
+    cpu = check.manifest.get("cpu_losses") or cpu_losses(stage, check)  # the build may carry the CPU's losses
     if not cpu:
         return
 
@@ -106,7 +107,8 @@ def follow_the_cpu(stage, check):
 
 
 def cpu_losses(stage, check):
-    """Of the steps on the CPU that others are compared with; None, and a row, where the run fails."""
+    """Returns the losses of the CPU that others are compared with. If the run fails, adds a row and returns
+    None."""
     done = stage.run("cpu", train(check, "cpu", check.sizes.follow_steps, "--backend", "cpu"), variables=REPEATABLE)
     if done.status == 0:
         return losses_of(check, "cpu")
@@ -119,7 +121,8 @@ def worst_difference(expected, found):
 
 
 def control(stage, check, cpu):
-    """How far the CPU is from itself where it only adds up in another order: what the GPU cannot be expected to beat."""
+    """Describes how far results of the CPU differ if it only adds in another order. The GPU cannot be
+    expected to be closer."""
     done = stage.run("control", train(check, "control", check.sizes.follow_steps, "--backend", "cpu"), variables={**REPEATABLE, "OMP_NUM_THREADS": "1"})
     if done.timed_out or done.status != 0:
         return "there was no time to see how far the CPU with one thread is from itself with all"
@@ -131,7 +134,7 @@ def weights_of(check, name):
 
 
 def run_again(stage, check, precision):
-    """Two runs end in the same bits."""
+    """Checks that two runs end with the same bits."""
     name = f"{check.sizes.net} again {precision}"
     if not stage.reaches(name):
         return
@@ -178,7 +181,7 @@ def run_sanitizer(stage, check):
                          at_most=120)
         if "Device not supported" in done.output:
             stage.add(row, "skipped", done.seconds, "compute-sanitizer does not support this machine")
-        elif done.timed_out:  # it found nothing until then
+        elif done.timed_out:  # no error until then
             stage.add(row, "not run", done.seconds, "it was ended, for it took longer than it may")
         elif done.status != 0:
             stage.add(row, "FAILED", done.seconds, f"status {done.status}: {done.last_line()}")
@@ -187,7 +190,7 @@ def run_sanitizer(stage, check):
 
 
 def write_digits(folder, count):
-    """Images in MNIST's format: a bright bar on noise, whose place tells the class."""
+    """Writes images in MNIST's format: a bright bar on noise, whose position determines the class."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in ("train", "t10k"):
         source = random.Random(part)

@@ -1,4 +1,4 @@
-"""The tests of a build, as ctest knows them, so that they can be run where there is no ctest."""
+"""Lists the tests of a build, so that they can run on a machine without ctest."""
 
 import json
 import re
@@ -6,12 +6,12 @@ import subprocess
 
 from machine import UserError
 
-# cuda_tests are those that need no GPU.
+# Other tests of cuda_tests need no GPU.
 ON_THE_GPU = r"cuda_tests\.libraries|core_tests\.cuda(_unfused)?|contract_tests_cuda(_[a-z0-9]+)*"
 
 
 def gpu_tests(build, pattern=None):
-    """Names, commands and variables. Paths are as the build has them."""
+    """Returns names, commands and variables of the tests, with the paths of this build."""
     done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True)
     if done.returncode != 0:
         raise UserError(f"ctest finds no tests in {build}: {done.stderr.strip() or done.stdout.strip()}")
@@ -26,7 +26,7 @@ def gpu_tests(build, pattern=None):
 
 
 def moved(test, manifest, build, source):
-    """The same test where build and tree lie elsewhere."""
+    """Returns the test with paths changed for another location of build and tree."""
     def move(word):
         for there, here in ((manifest["build"], build), (manifest["source"], source)):
             if word == there or word.startswith(there + "/"):

@@ -1,4 +1,4 @@
-"""The copy of the sources in which faults are sown, and its build."""
+"""The copy of the sources with faults, and its build."""
 
 import os
 import re
@@ -7,29 +7,30 @@ import sys
 
 from faults import sow
 
-# Of an error, of a note, or where it says `inlined from F at FILE:1:2`.
+# A position in the compiler's output: in an error, in a note, or in `inlined from F at FILE:1:2`.
 PLACE = re.compile(r"(?:^| at )([^:\s]+):(\d+):(\d+)(.*)", re.M)
 
 
 def project_files(root):
-    """The files that belong to the tree, committed or not."""
+    """Returns the files that belong to the tree, committed or not."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, check=True,
                             capture_output=True, text=True).stdout
     return {name for name in listed.split("\0") if name and (root / name).is_file()}
 
 
 class Copy:
-    """A copy of the tree with many faults in it, each switched on by its number."""
+    """A copy of the tree with many faults, each with a number that switches it on."""
 
     def __init__(self, folder, faults):
         self.folder, self.build = folder, folder / "build"
         self.faults = faults
-        self.refused = []  # by the compiler
+        self.refused = []  # faults that the compiler refused
         self.originals = {}
 
     def fill(self, root):
         names = project_files(root)
-        for path in self.folder.rglob("*.cpp"):  # CMake takes every one that lies in a folder
+        for path in self.folder.rglob("*.cpp"):  # CMake compiles every source in a folder, so removed sources
+                                                 # must go
             if not path.is_relative_to(self.build) and path.relative_to(self.folder).as_posix() not in names:
                 path.unlink()
         sown = {fault.file for fault in self.faults}
@@ -45,10 +46,10 @@ class Copy:
             put(self.folder / f"{name}.sown", sow(self.originals[name], sown, name).encode(), 0o644)
 
     def make(self, targets, jobs):
-        """Builds the targets; faults that the compiler refuses are left out.
+        """Builds the targets, and leaves out faults that the compiler refuses.
 
-        With the checks of the standard library, so that a fault that reads past an end or what is not there is noticed. GCC 12 warns
-        of what these checks themselves free.
+        The checks of the standard library are on, so that reading past an end is noticed. GCC 12 warns about
+        memory that these checks themselves free, so that warning is off.
         """
         configure = ["cmake", "-S", self.folder, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                      "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS -Wno-free-nonheap-object"]
@@ -66,7 +67,8 @@ class Copy:
             self.sow({fault.file for fault in refused})
 
     def named_in(self, output):
-        """The faults that a compiler's errors name, or else its notes."""
+        """Returns the faults at the positions of the compiler's errors or, if there are none, of its notes.
+        """
         errors, notes = [], []
         for name, line, column, text in PLACE.findall(output):
             (errors if "error:" in text else notes).extend(self.at(name, int(line), int(column)))
@@ -74,17 +76,19 @@ class Copy:
         return [fault for fault in self.faults if fault.number in numbers]
 
     def at(self, name, line, column):
-        """The number of the fault that begins last before this column, or else those of all on this line."""
+        """Returns the number of the last fault that begins before this column, or those of all faults on the
+        line."""
         of_line = [fault.number for fault in self.faults if (fault.file, fault.line) == (name, line)]
         if not of_line:
             return []
-        text = (self.folder / f"{name}.sown").read_text(encoding="utf-8").splitlines()[line + 2]  # below HEAD
+        # HEAD adds lines above the source
+        text = (self.folder / f"{name}.sown").read_text(encoding="utf-8").splitlines()[line + 2]
         before = re.findall(r"\bmutant\((\d+)\)", text[:column])
         return [int(before[-1])] if before else of_line
 
 
 def put(path, content, mode):
-    """Writes a file only where it changes, so that little is built again."""
+    """Writes a file only if its contents change, so that little is built again."""
     if not path.is_file() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -1,7 +1,7 @@
-"""C++ read just far enough to tell where an operand begins and ends.
+"""Reads C++ just far enough to know where an operand begins and ends.
 
-The sources are laid out by clang-format, which settles what a parser would need the types for: an operator with spaces on
-both sides has two operands, and a `<` without them opens template arguments.
+The sources are formatted by clang-format, so that spaces decide what a parser would need types for: an
+operator with spaces on both sides has two operands, and a `<` without them opens template arguments.
 """
 
 import functools
@@ -37,12 +37,12 @@ class Token:
 
 
 class Source:
-    """The tokens of a file, who is bracketed by whom, and where operands end."""
+    """The tokens of a file, the pairs of brackets, and the ends of operands."""
 
     def __init__(self, text):
         self.text = text
         self.tokens = [Token(match, text) for match in TOKEN.finditer(text) if match.lastgroup != "skip"]
-        self.partner = {}  # bracket -> bracket, by index
+        self.partner = {}  # index of a bracket -> index of its partner
         self.parent = []   # index of the innermost open bracket, or None
         self._match_brackets()
 
@@ -53,7 +53,8 @@ class Source:
         return self.text.count("\n", 0, self.tokens[i].begin) + 1
 
     def plain(self, first, last):
-        """The text of these tokens on one line, without comments; None if a directive lies between them."""
+        """Returns the text of these tokens on one line, without comments, or None if a directive is between
+        them."""
         pieces, end = [], None
         for token in self.tokens[first:last + 1]:
             between = self.text[end:token.begin] if end is not None else ""
@@ -97,7 +98,8 @@ class Source:
         return self.word(i) not in STATEMENT_WORDS and (self.tokens[i].is_operand() or self.closes(i))
 
     def _ends_operand(self, i, strength):
-        """Whether an operator of this strength has no part in token i, at the same depth."""
+        """Returns true if token i, at the same depth, cannot belong to the operand of an operator of this
+        strength."""
         token = self.tokens[i]
         if token.text in (",", ";") or token.text in STATEMENT_WORDS:
             return True
@@ -106,7 +108,7 @@ class Source:
         return self.is_binary(i) and STRENGTH[token.text] <= strength
 
     def left(self, i, strength):
-        """The first token of the operand that ends right before token i."""
+        """Returns the first token of the operand that ends right before token i."""
         first = i
         while first > 0:
             k = first - 1
@@ -126,7 +128,7 @@ class Source:
         return first
 
     def right(self, i, strength):
-        """The last token of the operand that begins right behind token i."""
+        """Returns the last token of the operand that begins right after token i."""
         last = i + 1
         while last < len(self.tokens):
             if self.opens(last):
@@ -137,7 +139,7 @@ class Source:
         return last
 
     def postfix_begin(self, i):
-        """The first token of the chain of names, calls and subscripts that ends with token i."""
+        """Returns the first token of the chain of names, calls and subscripts that ends with token i."""
         while True:
             if self.closes(i):
                 i = self.partner[i]
@@ -150,7 +152,7 @@ class Source:
                 return i
 
     def postfix_end(self, i):
-        """The last token of the chain of names, calls and subscripts that begins with token i."""
+        """Returns the last token of the chain of names, calls and subscripts that begins with token i."""
         while True:
             if self.opens(i):
                 i = self.partner[i]
@@ -163,7 +165,7 @@ class Source:
                 return i
 
     def arguments(self, opener):
-        """The arguments between brackets, each as its first and last token."""
+        """Returns the arguments between brackets, each as its first and last token."""
         closer, found, first = self.partner[opener], [], opener + 1
         for i in range(opener + 1, closer + 1):
             if i == closer or (self.word(i) == "," and self.parent[i] == opener):
@@ -173,7 +175,7 @@ class Source:
         return found
 
     def statement_begin(self, i):
-        """The first token of the statement or declaration that token i stands in, at its depth."""
+        """Returns the first token of the statement or declaration that contains token i, at its depth."""
         depth = self.parent[i]
         while i > 0 and i - 1 != depth and not (self.parent[i - 1] == depth and self.word(i - 1) in (";", "}")):
             i -= 1
@@ -181,7 +183,7 @@ class Source:
 
     @functools.cache
     def declares(self, opener):
-        """Whether this brace (None: the file) holds declarations, not statements or values."""
+        """Returns true if this brace (None: the file) contains declarations and not statements or values."""
         if opener is None:
             return True
         if self.word(opener) != "{":
@@ -192,7 +194,7 @@ class Source:
 
     @functools.cached_property
     def fixed(self):
-        """The tokens the compiler evaluates, and those that only make the text of an error."""
+        """Tokens without faults: the compiler evaluates them, or they only form the text of an error."""
         found = set()
         for i, token in enumerate(self.tokens):
             end = None
@@ -216,7 +218,7 @@ class Source:
         return next((k for k in range(i, end) if self.word(k) == mark and self.parent[k] == depth), end)
 
     def end_of_statement(self, i):
-        """The semicolon behind the statement that begins with token i, which has no block of its own."""
+        """Returns the semicolon of the statement that begins with token i and has no block of its own."""
         return self._behind(i, ";")
 
     def _end_of_definition(self, i):

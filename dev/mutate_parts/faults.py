@@ -1,4 +1,4 @@
-"""The faults that are sown: every edit of a source that a test should notice."""
+"""Finds the faults for a source: every edit that a test should notice."""
 
 import dataclasses
 import hashlib
@@ -6,14 +6,15 @@ import re
 
 from cpp import STATEMENT_WORDS, STRENGTH, Source
 
-# How an edit is written into the copy: `before` stays where it is, and the switch chooses between it and `after`.
+# Forms in which an edit is written into the copy: the original text stays in its place, and the switch
+# chooses between it and `after`.
 VALUE = ("(mutant({number}) ? ({after}) : (", "))")
 CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>(", "))")
 STATEMENT = ("(mutant({number}) ? void() : void(", "))")
 JUMP = ("if (!mutant({number})) ", "")
 BODY = ("{{ ", " if (mutant({number})) break; }}")
 
-# A header of the system may have unused variables and comparisons that are always true: the compiler says nothing.
+# A system header may have unused variables and comparisons that are always true without a warning.
 HEAD = '#include "dev/mutate_parts/switch.h"\n#pragma GCC system_header\n#line 1 "{name}"\n'
 
 
@@ -24,11 +25,11 @@ class Fault:
     line: int
     before: str
     after: str
-    begin: int  # where `before` stands in the file
+    begin: int  # position of `before` in the file
     end: int
     form: tuple
     id: str = ""
-    number: int = 0  # that switches it on
+    number: int = 0  # number that switches the fault on
 
     def edit(self):
         return f"{self.before} → {self.after}"
@@ -41,7 +42,8 @@ OTHER_OPERATOR = {"+": ("sign", "-"), "-": ("sign", "+"), "*": ("factor", "/"), 
                   "+=": ("sign", "-="), "-=": ("sign", "+="), "*=": ("factor", "/="), "/=": ("factor", "*="),
                   "<": ("comparison", "<="), "<=": ("comparison", "<"), ">": ("comparison", ">="), ">=": ("comparison", ">"),
                   "==": ("comparison", "!="), "!=": ("comparison", "=="), "&&": ("condition", "||"), "||": ("condition", "&&")}
-DROPPED = {"+": "ab", "-": "a", "*": "ab", "/": "a", "&&": "ab", "||": "ab"}  # what may be left of `a op b`
+# operands of `a op b` that can be left after an edit
+DROPPED = {"+": "ab", "-": "a", "*": "ab", "/": "a", "&&": "ab", "||": "ab"}
 OTHER_NAME = {"min": "max", "max": "min", "gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "maximum": "minimum", "minimum": "maximum",
               "floor": "ceil", "ceil": "floor", "all_of": "any_of", "any_of": "all_of", "upper_bound": "lower_bound",
               "lower_bound": "upper_bound", "front": "back", "back": "front", "rows": "columns", "columns": "rows"}
@@ -52,7 +54,7 @@ NO_STATEMENT = {"return", "throw", "break", "continue", "using", "const", "auto"
 
 
 def faults_of(file, text):
-    """Every fault of this source, in order."""
+    """Yields every fault of this source, in order."""
     found = []
     for fault in Finder(file, Source(text)).find():
         if fault and len(fault.before) <= 400 and not any(is_same(fault, other) or crosses(fault, other) for other in found):
@@ -70,19 +72,22 @@ def is_same(a, b):
 
 
 def crosses(a, b):
-    """Whether one begins within the other and ends outside it: then one of them was read wrongly."""
+    """Returns true if one fault begins within the other and ends outside it. Then one of them was parsed
+    wrongly."""
     return a.begin < b.begin < a.end < b.end or b.begin < a.begin < b.end < a.end
 
 
 def is_accepted(fault, entries):
-    """An entry with an id is for one fault, another for all that make this edit in this file."""
+    """Returns true if an entry accepts this fault. An entry with an id accepts one fault; an entry without
+    one accepts this edit everywhere in the file."""
     return any(entry["file"] == fault.file and entry["edit"] == fault.edit() and entry.get("id", fault.id) == fault.id
                for entry in entries)
 
 
 def sow(text, faults, name):
-    """The source with these faults, each behind its switch; lines keep their numbers."""
-    places = []  # what ends there comes before what begins there; of what begins there the longest first, statements before values
+    """Returns the source with these faults, each with its switch. Lines keep their numbers."""
+    places = []  # At one position, ends come before begins; of the begins, the longest comes first, and
+                 # statements before values
     for fault in faults:
         opening, closing = fault.form
         order = (1, -fault.end, fault.form is not STATEMENT)
@@ -113,7 +118,8 @@ class Finder:
         return Fault(self.file, kind, self.source.line(first), before, after, tokens[first].begin, tokens[last].end, form)
 
     def in_code(self, i):
-        """Whether token i belongs to a value or a statement, not to a declaration of a class, a function or a parameter."""
+        """Returns true if token i belongs to a value or a statement, and not to a declaration of a class, a
+        function or a parameter."""
         source = self.source
         while source.parent[i] is not None and source.word(source.parent[i]) != "{":
             i = source.parent[i]
@@ -151,7 +157,7 @@ class Finder:
                 yield self.fault("condition", first, i - 1, after, CONDITION)
 
     def last_part(self, opener):
-        """Of (initialiser; condition) the condition."""
+        """Returns the first and last token of the condition in `(initialiser; condition)`."""
         source, last = self.source, self.source.partner[opener] - 1
         semicolons = [k for k in range(opener, last) if source.word(k) == ";" and source.parent[k] == opener]
         return (semicolons[-1] if semicolons else opener) + 1, last
@@ -205,14 +211,16 @@ class Finder:
                     yield self.fault("swapped arguments", first, last, f"{source.plain(first, i)}{', '.join(swapped)})")
 
     def is_called(self, first, name):
-        """Whether this name is that of a function and what it begins with no type: `T f(a, b)` declares."""
+        """Returns true if this name is called as a function. If a type precedes it, as in `T f(a, b)`, it is
+        declared."""
         source, before = self.source, self.source.tokens[first - 1]
         if source.tokens[name].kind != "word" or source.word(name) in ("if", "for", "while", "switch", "catch"):
             return False
         return before.text in STATEMENT_WORDS or not (before.kind == "word" or before.text in (">", "*", "&", "&&", "]"))
 
     def look_alike(self, *arguments):
-        """Whether the arguments are built of names in the same way; others rarely have one type."""
+        """Returns true if the arguments have the same structure of names, since others rarely have the same
+        type."""
         a, b = ([token.kind if token.is_operand() else token.text for token in self.source.tokens[first:last + 1]]
                 for first, last in arguments)
         return a == b and a[0] == "word"
@@ -242,7 +250,7 @@ class Finder:
             yield self.fault("removed jump", i, i, "", JUMP)
 
     def loops(self, i):
-        """As if there were one turn."""
+        """Yields the fault that a loop ends after one iteration."""
         source = self.source
         if source.word(i) != "for" or source.word(i + 1) != "(":
             return
@@ -265,7 +273,7 @@ def number_before(text):
 
 
 def other_number(text):
-    """The number after this one; twice the number if it has a fraction."""
+    """Returns the number plus 1 or, if it has a fraction, times 2."""
     match = re.fullmatch(r"(\d+)([uUlL]*)", text)
     if match:
         return f"{int(match[1]) + 1}{match[2]}"

@@ -1,4 +1,4 @@
-"""The rooms of the project: where faults are sown, and which tests should notice them."""
+"""The rooms of the project: their sources, and the tests that should notice faults there."""
 
 import dataclasses
 import fnmatch
@@ -8,8 +8,8 @@ import fnmatch
 class Room:
     name: str
     sources: list  # patterns of paths
-    tests: list    # patterns of names that ctest knows; a program of doctest cases is run file by file
-    targets: list  # what these tests need
+    tests: list    # patterns of ctest names; a program of doctest cases runs file by file
+    targets: list  # targets that these tests need
 
     def holds(self, path):
         return any(fnmatch.fnmatch(path, pattern) for pattern in self.sources)
@@ -23,7 +23,8 @@ DEVICES = ["core_tests.far", "core_tests.far_lazy", "contract_tests_far", "contr
 KERNELS = ["backends_tests", *ENGINE]
 KERNEL_TARGETS = ["backends_tests", "core_tests"]
 
-# The first room that holds a source has it. Headers of kernels hold their loops; other headers mostly declare.
+# A source belongs to the first room that contains it. Headers of kernels contain their loops; other headers
+# mostly declare.
 ROOMS = [
     Room("functors", ["core/ops/functors.h", "core/ops/philox.h"], KERNELS, KERNEL_TARGETS),
     Room("ops", ["core/ops/*.cpp"], KERNELS, KERNEL_TARGETS),
@@ -33,7 +34,7 @@ ROOMS = [
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
     Room("described", ["backends/cuda/described/[!c]*.cpp", "app/described_step.cpp"],
          ["backends_tests", "described_tests"], ["backends_tests", "described_tests"]),
-    # Neither what calls NVIDIA's libraries nor the runtime, nor what only a compiler for GPUs sees.
+    # Leaves out calls of NVIDIA's libraries, the runtime, and code that only a compiler for GPUs sees.
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",
                   "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/channel_sums.h"],
          ["backends_tests", "core_tests.simulated_cuda*", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),

@@ -1,7 +1,7 @@
 #pragma once
 
-// Stands in the copy of the sources that dev/mutate makes, above every source with faults in it. Chooses which fault
-// this process has, and notes which ones it comes by.
+// Included above every source with faults, in the copy that dev/mutate makes. Chooses the fault of this
+// process, and records which faults it reaches.
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -17,8 +17,8 @@ struct MutantSwitch {
     if (memory != MAP_FAILED) reached = static_cast<unsigned char*>(memory);
   }
 
-  int number = 0;                    // of the fault that this process has; 0 for none
-  unsigned char* reached = nullptr;  // a byte for each fault, in a file that lives longer than the process
+  int number = 0;                    // the fault that is switched on; 0 for none
+  unsigned char* reached = nullptr;  // a byte for each fault, in a file that outlives the process
 };
 
 inline const MutantSwitch mutant_switch;

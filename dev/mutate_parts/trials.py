@@ -1,4 +1,4 @@
-"""Tests, run with one fault or none."""
+"""Runs tests with one fault or none."""
 
 import dataclasses
 import json
@@ -13,26 +13,27 @@ from pathlib import Path
 
 GIB = 1 << 30
 PASSED, SKIPPED = 0, 77
-# Two threads, so that work is divided, and none that spins while the other works.
+# Two threads, so that work is divided. They do not spin while they wait.
 THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
 
 
 @dataclasses.dataclass
 class Trial:
-    test: str  # its name for ctest
+    test: str  # its name in ctest
     name: str
     command: list
     environment: dict
     folder: str
-    # Without a fault:
+    # Measured without a fault:
     passes: bool = False
-    seconds: float = 0  # of processor time
+    seconds: float = 0  # processor time
     wall_seconds: float = 0
-    reached: frozenset = frozenset()  # numbers of the faults it comes by
+    reached: frozenset = frozenset()  # numbers of the faults that the test reaches
 
     def run(self, seconds, wall_seconds, **switches):
-        """Whether it passes, and its processor time; a run that exceeds its time is killed, which is no pass."""
-        # A GPU that is described takes as many addresses as it has memory.
+        """Runs the test. Returns true if it passes, and its processor time. A run that exceeds its time is
+        killed and does not pass."""
+        # A described GPU reserves as many addresses as it has memory.
         most_data = (200 if self.test.startswith("described") else 8) * GIB
         limits = ["prlimit", f"--cpu={int(seconds) + 1}", f"--data={most_data}", f"--fsize={GIB}", "--core=0", "--"]
         with tempfile.TemporaryDirectory(prefix="mutate.") as scratch:
@@ -48,7 +49,8 @@ class Trial:
             return process.returncode in (PASSED, SKIPPED), usage.ru_utime + usage.ru_stime
 
     def measure(self):
-        """Runs without a fault, and notes whether it passes, its time, and the faults that it comes by."""
+        """Runs the test without a fault, and records whether it passes, its time, and the faults that it
+        reaches."""
         with tempfile.NamedTemporaryFile() as table:
             table.truncate(65536)
             start = time.monotonic()
@@ -58,7 +60,7 @@ class Trial:
         self.reached = frozenset(number for number, mark in enumerate(marks) if mark)
 
     def notices(self, number):
-        """Whether it fails with the fault, and fails again: a test that fails now and then tells nothing."""
+        """Returns true if the test fails with the fault twice. A single failure may be accidental."""
         return all(not self.run(5 + 10 * self.seconds, 20 + 10 * self.wall_seconds, PLEXAURA_MUTANT=str(number))[0]
                    for _ in range(2))
 
@@ -71,7 +73,7 @@ def end_group(leader):
 
 
 def find_trials(build, is_wanted):
-    """The tests whose names are wanted; those of a program of doctest cases by source file."""
+    """Returns the tests whose names are wanted. A program of doctest cases is split by source file."""
     listed = json.loads(subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                                        capture_output=True, text=True).stdout)
     for test in listed["tests"]:

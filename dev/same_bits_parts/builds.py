@@ -1,4 +1,4 @@
-"""A folder in which Plexaura was built, and what lies there and in the tree of its sources."""
+"""A folder in which Plexaura was built, and the files there and in its source tree."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ RECORDER = pathlib.Path(__file__).with_name("recorder.cpp")
 
 
 class Skipped(Exception):
-    """Of a configuration that this build or machine cannot run: why."""
+    """Says why this build or machine cannot run a configuration."""
 
 
 class Build:
@@ -31,7 +31,7 @@ class Build:
 
     @staticmethod
     def find(folder, name, depth=1):
-        """The first file of that name, so many folders down."""
+        """Returns the first file of that name, `depth` folders down."""
         return next((path for path in sorted(folder.glob("*/" * depth + name)) if path.is_file()), None)
 
     def program(self, name):
@@ -41,14 +41,14 @@ class Build:
         return found
 
     def shipped(self, name):
-        """A file of models/."""
+        """Returns the path of a file of models/."""
         found = self.find(self.source, name)
         if not found:
             raise Skipped(f"the sources of {self.name} have no {name}")
         return found
 
     def plugins(self, backend):
-        """The folder in which the plugin for this backend lies."""
+        """Returns the folder of the plugin for this backend."""
         found = self.find(self.folder, f"plexaura_{backend}.so", 2)
         if not found:
             raise Skipped(f"{self.name} has not built the backend {backend}")
@@ -84,7 +84,8 @@ class Build:
 
 
 def open_mpi_5(builds):
-    """The variables under which mpirun is that of Open MPI 5, which the tests install into their build."""
+    """Returns the environment that selects the mpirun of Open MPI 5, which the tests install into their
+    build."""
     for build in builds:
         folder = build.folder / "open_mpi_5"
         if (folder / "bin/mpirun").exists():

@@ -1,4 +1,5 @@
-"""What the configurations train: a program, its YAML file, its data and settings that make a run short."""
+"""The models of the configurations: a program, its YAML file, its data, and settings that make a run short.
+"""
 
 import dataclasses
 

@@ -1,7 +1,9 @@
-// dev/same_bits loads it into each rank before the libraries of the program (LD_PRELOAD). It writes the calls between
-// ranks into a file of the folder PLEXAURA_CALLS, a line each:
-//   event THREAD KIND NUMBER TEXT                     what the program tells about a call or a step: see core/base/events.h
-//   message THREAD COMMUNICATOR CALL PEER TAG BYTES   a call of MPI; communicators count from 1 in the order in which they are made
+// dev/same_bits loads this library into each rank before those of the program (LD_PRELOAD). It writes the
+// calls between ranks into a file in the folder PLEXAURA_CALLS, one line for each:
+//   event THREAD KIND NUMBER TEXT
+//       an event of the program about a call or a step: see core/base/events.h
+//   message THREAD COMMUNICATOR CALL PEER TAG BYTES
+//       a call of MPI; communicators count from 1 in the order in which they are made
 
 #include <algorithm>
 #include <array>
@@ -34,7 +36,7 @@ int open_log() {
 
 const int log_file = open_log();
 
-// The line is written at once: threads write, too, and a signal may end the process.
+// Writes a line without a buffer: other threads write, too, and a signal may end the process.
 template <class... T>
 void note(const char* format, T... values) {
   std::array<char, 700> line{};
@@ -45,7 +47,7 @@ void note(const char* format, T... values) {
   if (write(log_file, line.data(), size) < 0) std::abort();
 }
 
-// 0: the one that runs main().
+// Returns 0 for the thread that runs main().
 long own_thread() { return gettid() == getpid() ? 0 : gettid(); }
 
 class Recorder final : public plexaura::EventSink {
@@ -62,7 +64,8 @@ class Recorder final : public plexaura::EventSink {
 };
 
 Recorder& recorder() {
-  static auto* const made = new Recorder;  // threads may tell events until the process ends
+  static auto* const made = new Recorder;  // never destroyed, because threads may send events until the
+                                           // process ends
   return *made;
 }
 
@@ -75,7 +78,7 @@ void send_to_recorder() {
 
 }  // namespace
 
-// Stands in the place of that in libplexaura_core.so.
+// Replaces the function in libplexaura_core.so.
 void plexaura::send_events_to(EventSink* sink) noexcept {
   recorder().forward_to(sink);
   send_to_recorder();
@@ -162,7 +165,7 @@ int MPI_Allreduce(const void* data, void* result, int count, MPI_Datatype type, 
 
 namespace {
 
-// What is told before the program asks for events is recorded, too.
+// Records events from the start, before the program asks for them.
 [[maybe_unused]] const bool is_recording = (send_to_recorder(), true);
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Runs a configuration with one build, in a folder of its own, and gives the lines of each aspect."""
+"""Runs a configuration with one build in a separate folder, and returns the lines of each aspect."""
 
 import os
 import pathlib
@@ -11,17 +11,17 @@ from models import MODELS
 from traces import call_lines, checkpoint_lines, log_lines, message_lines, without_places
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECONDS = 300  # after which a run is ended
+SECONDS = 300  # limit of a run
 LACKING = {"mnist": "the variable PLEXAURA_DATA names no folder that has a folder mnist", "images": "OLD has not built draw_shapes"}
 
 
 class Failed(Exception):
-    """Of a run: how it has ended, and what it has said."""
+    """Says how a run has failed, and what it has printed."""
 
 
 class Run:
     def __init__(self, row, build, folder, data, open_mpi_5):
-        """`data`: folders by their names in Model.data; None where there is none."""
+        """`data` maps the names in Model.data to folders, or to None if there is no such data."""
         self.row, self.build, self.folder, self.data, self.open_mpi_5 = row, build, folder, data, open_mpi_5
         if row.ranks > 1 and not build.has_mpi:
             raise Skipped(f"{build.name} is built without MPI")
@@ -38,7 +38,7 @@ class Run:
         return kept | (self.open_mpi_5 if self.row.kind == "survive" else {}) | self.row.environment
 
     def lines(self):
-        """By aspect. Raises Skipped and Failed."""
+        """Returns the lines by aspect. Raises Skipped and Failed."""
         if self.row.kind == "graph":
             text = self.execute([self.build.program("graph"), self.build.shipped(self.row.model), "--format", "program", *self.row.arguments])
             return {"program": without_places(text.replace(str(self.build.source), ""))}
@@ -51,7 +51,7 @@ class Run:
         return lines
 
     def prepare(self):
-        """Files have the same names with every build, since programs print them."""
+        """Prepares the folder. Files have the same names for both builds, because programs print them."""
         self.model, self.said, self.phase = MODELS[self.row.model], [], 0
         if self.data[self.model.data] is None:
             raise Skipped(LACKING[self.model.data])
@@ -86,7 +86,8 @@ class Run:
         return {"PLEXAURA_FAULTS": f"{rank}:1:0:kill:step {step}"}
 
     def recorded(self, command):
-        """Each start of the ranks has a folder of its own for its calls."""
+        """Returns the command with the variables that make this start of the ranks write its calls to a
+        separate folder."""
         self.phase += 1
         folder = self.folder / f"calls{self.phase}"
         folder.mkdir()
@@ -96,7 +97,7 @@ class Run:
         return [f"start {phase}, {line}" for phase in range(1, self.phase + 1) for line in read(self.folder / f"calls{phase}")]
 
     def start(self, command, **options):
-        """On the ranks of the configuration."""
+        """Starts the command with the ranks of the configuration."""
         if self.row.kind == "survive":
             command = [self.build.source / "tools/run", "-n", self.row.ranks, "--survive", *command]
         elif self.row.ranks > 1:
@@ -120,7 +121,7 @@ class Run:
 
 
 def end(process):
-    """mpirun ends its ranks when it is asked to end."""
+    """Asks mpirun to end; it then ends its ranks."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
         return process.communicate(timeout=20)
@@ -130,7 +131,7 @@ def end(process):
 
 
 def last_line(text):
-    """What mpirun says of its own stands between lines of dashes."""
+    """Returns the last line of the output without messages of mpirun, which stand between dashed lines."""
     lines, inside = [], False
     for line in text.splitlines():
         if line.startswith("-----"):

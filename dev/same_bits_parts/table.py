@@ -27,7 +27,7 @@ class Row:
 
     @property
     def numbers(self):
-        """Of the run: a step, or a rank and a step."""
+        """Returns the numbers in RUN: a step, or a rank and a step."""
         return [int(number) for number in re.findall(r"\d+", self.run)]
 
     @property
@@ -36,7 +36,7 @@ class Row:
 
     @property
     def arguments(self):
-        """Of the program. What follows an option is its value, whatever it looks like."""
+        """Returns the options of the program. A word after an option is its value, whatever it looks like."""
         arguments, is_value = [], False
         for word in self.settings:
             if word.startswith("--") or is_value:

@@ -1,4 +1,5 @@
-"""What a run has left behind, as lines that two builds have in common: without times, and without places in C++ sources."""
+"""Turns the files of a run into lines that can be compared between builds: without times, and without
+positions in C++ sources."""
 
 import collections
 import hashlib
@@ -7,10 +8,11 @@ import re
 
 SOURCE = re.compile(r"\S+\.(?:cpp|h|cu):\d+")
 TIMES = re.compile(r"second|overlap|waited|straggler")  # keys of --log
-# Kinds of events (core/base/events.h) that no time decides: ready, step, phase, wait, saved, error, echo, bucket, serves. A wait for
-# samples is told only where they are late.
+# Kinds of events (core/base/events.h) that do not depend on time. A wait for samples does: it is reported
+# only if they are late.
 KINDS = {2: "ready", 3: "step", 5: "alone", 6: "together", 8: "saved", 9: "error", 10: "echo", 16: "bucket", 19: "serves"}
-# Calls in which ranks tell times, numbers of processes or the version of the build: lengths of these texts do not count.
+# Calls in which ranks exchange times, process ids or the version of the build. The lengths of these texts are
+# not compared.
 OTHER_LENGTHS = ("'how long the ranks have waited'", "'the comparison of the ranks'", "'where the ranks are'", "'the rendezvous of the node'",
                  "'the gradient arena'", "'the folder of checkpoints'")
 
@@ -20,7 +22,8 @@ def without_places(text):
 
 
 def checkpoint_lines(output):
-    """Of each file a line for each tensor, in the order in which they lie there, and then one for each entry of the metadata."""
+    """Returns for each file a line for each tensor, in the order of the file, and one for each entry of the
+    metadata."""
     lines = []
     for path in sorted(output.glob("checkpoint-*/*.safetensors")):
         name = f"{path.parent.name}/{path.name}"
@@ -37,13 +40,13 @@ def checkpoint_lines(output):
 
 
 def log_lines(path):
-    """Of --log: losses, metrics, rates and the bytes that were exchanged."""
+    """Returns lines from --log: losses, metrics, rates and exchanged bytes."""
     entries = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [json.dumps({key: value for key, value in entry.items() if not TIMES.search(key)}) for entry in entries]
 
 
 def call_lines(folder):
-    """Of all ranks, those of each thread in its order."""
+    """Returns the calls of all ranks, those of each thread in order."""
     lines = []
     for path in sorted(folder.glob("rank-*")):
         threads = read_calls(path)
@@ -54,7 +57,7 @@ def call_lines(folder):
 
 
 def message_lines(folder):
-    """Of all ranks: how often each message was sent or received, whenever that was."""
+    """Returns for each rank how often each message was sent or received, at any time."""
     lines = []
     for path in sorted(folder.glob("rank-*")):
         calls = [call for thread in read_calls(path).values() for call in thread]
@@ -64,7 +67,7 @@ def message_lines(folder):
 
 
 def read_calls(path):
-    """Of a rank, by its threads; "0" is the one that runs main()."""
+    """Returns the calls of a rank by thread; "0" is the one that runs main()."""
     threads = {}
     for line in path.read_text(errors="replace").splitlines():
         kind, thread, rest = line.split(" ", 2)
@@ -77,7 +80,7 @@ def read_calls(path):
 
 
 class Call:
-    """Something that a thread has told, and the messages behind it. They are sorted: some may arrive in any order."""
+    """An event of a thread, and the messages after it. They are sorted, as some may arrive in any order."""
 
     def __init__(self, name):
         self.name, self.messages = name, []
