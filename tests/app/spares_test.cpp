@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* variable = "PLEXAURA_SPARES";
 
-// What each of so many ranks reads, or how it ends.
+// Returns for each rank the number that it reads from the variable, or how it ends.
 std::vector<std::string> read_as(const char* text, int ranks) {
   setenv(variable, text, 1);
   ThreadNetwork network(ranks);
@@ -30,7 +30,7 @@ std::vector<std::string> read_as(const char* text, int ranks) {
   return ends;
 }
 
-// On one machine for each letter.
+// Runs one rank for each letter; the letter names its machine.
 std::vector<int> computing(const std::string& machines, int spares) {
   const int ranks = static_cast<int>(machines.size());
   ThreadNetwork network(ranks);

@@ -20,7 +20,7 @@ namespace plexaura::testing::write_profile_test {
 
 namespace {
 
-// More than a pipe holds.
+// Adds more events than a pipe can hold.
 void add_events(Profile& profile) {
   for (int i = 0; i < 2000; ++i) profile.add("a long name of an event", "compute", i, 1);
 }
@@ -73,8 +73,8 @@ TEST_CASE("the profiles of all ranks tell the times of rank 0") {
       times.push_back(std::stod(line.substr(at + 5)));
   REQUIRE(times.size() == 3);
   const auto [first, last] = std::ranges::minmax(times);
-  CHECK(first > 600e3);         // rank 2 is that late
-  CHECK(last - first < 250e3);  // without the clocks of the ranks it would be at least 300e3
+  CHECK(first > 600e3);         // rank 2 starts this late
+  CHECK(last - first < 250e3);  // would be at least 300e3 without aligned clocks
 }
 
 TEST_CASE("a rank whose clock does not answer is named after the deadline") {

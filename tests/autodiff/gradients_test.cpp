@@ -32,7 +32,7 @@ bool says(const std::string& text, std::initializer_list<std::string_view> words
   return true;
 }
 
-// A vjp that is wrong in a way that the walk must notice.
+// An op with a wrong vjp, which gradients() must detect.
 class Faulty final : public Op {
  public:
   enum class Fault { count, dtype, shape };
@@ -143,7 +143,7 @@ TEST_CASE("what gradients() refuses, with the nodes' names") {
              {"seed", "dtype"}));
   CHECK(says(user_error([&] { gradients(sum(apply(std::make_shared<WithoutGradient>(), {x})), {x}); }),
              {"one_way has no gradient", "stop_gradient"}));
-  argmax(other, 0);  // leads nowhere
+  argmax(other, 0);  // the loss does not depend on it
   CHECK(says(user_error([&] { gradients(sum(x), {other}); }), {"does not depend on input"}));
   const Node late = vector_input(graph, "late");
   CHECK(says(user_error([&] { gradients(loss, {late}); }), {"does not depend on input"}));

@@ -34,12 +34,12 @@ TEST_CASE("more memory than there is is refused in a sentence with both sizes") 
                        doctest::Contains("1073741824.0 MiB"), DeviceError);
 }
 
-// Sanitizers take memory for themselves.
+// Skipped with sanitizers, because they allocate memory themselves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("where a limit refuses memory that is there, the sentence says so") {
-  const pid_t child = fork();  // a process keeps its limit
+  const pid_t child = fork();  // in a child, because a process keeps its limit
   if (child == 0) {
-    constexpr std::size_t most = std::size_t{64} << 20;  // beside what it has
+    constexpr std::size_t most = std::size_t{64} << 20;  // allowed in addition to the present memory
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     rlimit limit{};

@@ -1,4 +1,4 @@
-// The plugin for CUDA on its simulated runtime.
+// Tests the plugin for CUDA on its simulated runtime.
 
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -31,8 +31,8 @@ std::string opened_by_rank(const char* rank, const BackendOptions& options = {})
   return description.substr(0, description.find(','));
 }
 
-// What stands around a batch norm: an addend behind it, whose gradient is the masked one; another use of x; a second use of the
-// result, so that its gradient is a sum.
+// The uses around a batch norm: an addend after it, which gets the masked gradient; another use of x; a
+// second use of the result, so that its gradient is a sum.
 struct Around {
   bool adds = false;
   bool forks = false;
@@ -66,7 +66,7 @@ struct Layer {
     return Runner(graph, results, backend, {.optimise = optimise})(values);
   }
 
-  // The kernels that compute batch norm and other ops, by the number of these.
+  // Returns, for each kernel that computes several nodes or batch norm, how many nodes it computes.
   std::vector<std::size_t> regions(Backend& backend) const {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});
@@ -141,7 +141,7 @@ TEST_CASE("images for tensor cores stay channels last on CUDA from convolution t
   const std::vector<ProgramOutput> outputs{
       {.node = grads[0]}, {.node = grads[1]}, {.node = grads[2]}, {.node = grads[3]}};
   const auto program = compile(graph, outputs, *backend);
-  // Of the images and the weights that are fed, of y for its sum, and of y's gradient.
+  // Reorders of the images and the weights that are fed, of y for its sum, and of y's gradient.
   INFO(program->to_text());
   CHECK(program->reorders == 5);
 
@@ -161,8 +161,8 @@ TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
     CAPTURE(name_of(dtype));
     CAPTURE(bits);
     Layer layer(dtype, around, shape);
-    // Moments, normalise, perhaps add, relu; perhaps the sum of two gradients, the mask, the gradients of both, and their
-    // sum with that of another use.
+    // Forward: moments, normalise, perhaps add, and relu. Backward: perhaps the sum of two gradients, the
+    // mask, both gradients, and perhaps their sum with the gradient of another use.
     const std::size_t backward = 5U + (around.forks ? 1 : 0) + (around.sums ? 1 : 0);
     CHECK(layer.regions(backend) == std::vector<std::size_t>{around.adds ? 4U : 3U, backward});
     const auto together = layer.run(backend, true);
@@ -177,7 +177,7 @@ TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
     for (int bits = 0; bits < 8; ++bits) {
       for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
         check(backend, dtype, bits, {3, 5, 7, 6});
-      check(backend, DType::bfloat16, bits, {2, 5, 32, 33});  // of which a thread takes several
+      check(backend, DType::bfloat16, bits, {2, 5, 32, 33});  // a thread computes several of these elements
     }
   }
 }
@@ -188,7 +188,8 @@ TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in e
   const auto portable = open_backend("portable");
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(*cuda, layout_of);
-    // Of more channels than a block takes at once, of as many elements as two blocks take, and of planes that are a block's.
+    // More channels than a block handles at once; as many elements as two blocks handle; planes that fill one
+    // block.
     for (const Shape& shape : {Shape{3, 40, 20, 20}, Shape{2, 3, 96, 96}, Shape{4, 128, 18, 15}}) {
       Layer layer(DType::float64, {.adds = true, .sums = true}, shape);
       const auto expected = layer.run(*portable, true);
@@ -207,7 +208,7 @@ TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in e
 TEST_CASE("the gradient of gather on CUDA takes many indices, in their order") {
   if (!has_simulated_cuda()) return;
   const auto cuda = open_backend("simulated_cuda");
-  // Of one digit of the sort, of two, and of three; of one chunk, and of many.
+  // Index ranges that the sort handles in one, two and three digits; counts of one chunk and of many.
   for (const auto& [extent, count] : {std::pair(3, 5), std::pair(200, 1000), std::pair(50'000, 50'000),
                                       std::pair(70'000, 300), std::pair(70'000, 0)}) {
     CAPTURE(extent);
@@ -216,7 +217,7 @@ TEST_CASE("the gradient of gather on CUDA takes many indices, in their order") {
     const Node grad = graph.input("grad", {DType::float16, {count, 2}});
     const Node indices = graph.input("indices", {DType::int64, {count}});
     Tensor of(indices.type());
-    // A few rows are meant again and again, which are rounded each time.
+    // A few rows occur repeatedly, and their sum is rounded at each addition.
     std::int64_t next = 1;
     for (std::int64_t& index : of.as<std::int64_t>()) {
       next = next * 48271 % 2147483647;

@@ -1,4 +1,5 @@
-// What backends/cuda/kernels/block_of_host.h finds in a kernel: each test makes one mistake.
+// Tests the mistakes that backends/cuda/kernels/block_of_host.h finds in a kernel. Each test makes one
+// mistake.
 
 #include <doctest/doctest.h>
 #include <vector>
@@ -6,7 +7,7 @@
 #include "backends/cuda/kernels/block.h"
 #include "core/base/error.h"
 
-// The memory of the kernels below is that of the host; one piece of it may be freed.
+// The kernels below use memory of the host, of which one piece may be freed.
 namespace plexaura::cuda {
 
 namespace {
@@ -134,12 +135,12 @@ TEST_CASE("shared memory that nobody has written is found in a kernel for CUDA")
 }
 
 TEST_CASE("threads that race for shared memory within a phase are found in a kernel for CUDA") {
-  // Two that write.
+  // Two threads write the same element.
   check_finds("race", [](Block& block) {
     PLEXAURA_SHARED(block, float, shared, threads);
     block.each_thread([&](int thread) { shared[thread / 2] = 1; });
   });
-  // All, outside of phases.
+  // All threads write it outside of phases.
   check_finds("race", [](Block& block) {
     PLEXAURA_SHARED(block, float, shared, threads);
     block.each_thread([&](int thread) { shared[thread] = 1; });
@@ -149,14 +150,14 @@ TEST_CASE("threads that race for shared memory within a phase are found in a ker
     PLEXAURA_SHARED(block, float, shared, 1);
     shared[0] = 1;
   });
-  // One that reads what another one writes, before and after.
+  // A thread reads an element that another thread writes, before or after.
   for (const int shift : {1, threads - 1})
     check_finds("race", [&](Block& block) {
       PLEXAURA_SHARED(block, float, shared, threads);
       block.each_thread([&](int thread) { shared[thread] = 1; });
       block.each_thread([&](int thread) { shared[thread] = shared[(thread + shift) % threads]; });
     });
-  // A sum by halves without a phase for each.
+  // A sum by halves that lacks a phase for each step.
   check_finds("race", [](Block& block) {
     PLEXAURA_SHARED(block, float, shared, threads);
     block.each_thread([&](int thread) { shared[thread] = 1; });
@@ -165,7 +166,7 @@ TEST_CASE("threads that race for shared memory within a phase are found in a ker
         if (thread < half) shared[thread] += shared[thread + half];
     });
   });
-  // One that several read, and one of them writes.
+  // Several threads read an element, and one of them writes it.
   check_finds("race", [](Block& block) {
     PLEXAURA_SHARED(block, float, shared, threads);
     block.each_thread([&](int thread) { shared[thread] = 1; });

@@ -17,13 +17,13 @@ Use writes(int begin, int end) { return {memory + begin, memory + end, true}; }
 
 const Work divides{.divides = true};
 
-// Behind a part that divides, as a recording begins.
+// Places the works after one that divides, like at the beginning of a recording.
 std::vector<Turn> placed(std::vector<Work> works) {
   works.insert(works.begin(), divides);
   return cuda::place_on_branches(works);
 }
 
-// A second kernel that runs beside the first one, or behind it.
+// Checks if a second kernel runs beside the first one or after it.
 void check_beside(const Use& first, const Use& second, bool beside) {
   const std::vector<Turn> turns = placed({{{first}, 1}, {{second}, 1}});
   CHECK(turns[1] == Turn{0, {}, false});
@@ -43,7 +43,7 @@ TEST_CASE("kernels run side by side unless they use the same bytes, and one of t
 }
 
 TEST_CASE("the gradients of weights run beside those of images") {
-  // Gradients of images go from 0 to 8 to 16 and 24, those of weights to 32, 40 and 48.
+  // The gradients of images are at 0 to 8, 8 to 16 and 16 to 24, those of weights at 32, 40 and 48.
   const std::vector<Turn> turns = placed({{{writes(0, 8)}, 1},
                                           {{reads(0, 8), writes(8, 16)}, 2},
                                           {{reads(0, 8), writes(32, 40)}, 2},

@@ -1,4 +1,5 @@
-// Elementwise ops that share a launch on CUDA, on its simulated runtime: the bits are those of the ops one by one.
+// Tests elementwise ops that share a launch on CUDA, on its simulated runtime: the results have the same bits
+// as without sharing.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -23,10 +24,10 @@ namespace {
 std::unique_ptr<Backend> simulation() {
   const auto known = known_backends();
   const bool exists = std::ranges::find(known, "simulated_cuda") != known.end();
-  return exists ? open_backend("simulated_cuda") : nullptr;  // not in builds with sanitizers
+  return exists ? open_backend("simulated_cuda") : nullptr;  // builds with sanitizers do not have it
 }
 
-// A graph that is fed patterns.
+// A graph whose inputs are filled with patterns.
 struct Net {
   Node input(const char* name, DType dtype, const Shape& shape) {
     return inputs.emplace_back(graph.input(name, {dtype, shape}));
@@ -73,7 +74,7 @@ struct Net {
   std::vector<Node> results;
 };
 
-// A step that a random number chooses, of values of one floating dtype.
+// Returns a random op on random values of the same floating dtype.
 Node random_step(std::mt19937& random, const std::vector<Node>& of) {
   const auto any = [&] { return of[random() % of.size()]; };
   switch (random() % 9) {
@@ -114,7 +115,7 @@ TEST_CASE("a chain of elementwise ops on CUDA is one launch") {
       const Node s = net.input("s", dtype, {});
       net.results = {where(ge(a, s), relu(a + b) * s, leaky_relu(a, 0.3) - b)};
       auto sizes = net.sizes_of_launches(backend);
-      std::erase(sizes, 1U);  // reorders
+      std::erase(sizes, 1U);  // removes the reorders
       CHECK(sizes == std::vector<std::size_t>{7});
       net.check_bits(backend);
     }
@@ -191,7 +192,7 @@ TEST_CASE("chains on CUDA whose results are only stored share a launch") {
       const Node x = net.input(name.c_str(), dtype, {i % 3 + 1, i + 1});
       net.results.push_back(i % 2 == 0 ? s * weighted_sum(x, 0.1 * static_cast<double>(i), x, 2) : tanh(x));
     }
-    // 64 in a launch.
+    // One launch takes at most 64 ops.
     CHECK(net.sizes_of_launches(*cuda).size() == 2);
     net.check_bits(*cuda);
   }

@@ -1,4 +1,4 @@
-// Of two graphs the faster one stays, on a runtime of this test.
+// Tests that the faster one of two graphs is kept, on a fake runtime.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 namespace plexaura::cuda::runtime {
 
 struct Graph {
-  std::vector<double> seconds;  // of its launches; the last one is that of all behind it
+  std::vector<double> seconds;  // of each launch; later launches take as long as the last one
   std::size_t launches = 0;
 };
 
@@ -21,7 +21,7 @@ struct Event {
 namespace {
 
 double now = 0;
-bool is_late = false;  // nothing that was enqueued is done yet
+bool is_late = false;  // true: no enqueued work is done yet
 
 }  // namespace
 
@@ -60,7 +60,7 @@ struct Two {
   void launch(std::size_t times) {
     for (std::size_t i = 0; i < times; ++i) faster.launch(nullptr);
   }
-  // Of the launches behind those that are timed, by the second graph.
+  // Returns how many launches after the timed ones use the second graph.
   std::size_t by_second() {
     launch(2 * rounds);
     CHECK(first->launches == rounds);
@@ -81,7 +81,7 @@ TEST_CASE("the second of two graphs stays where it is faster") {
   CHECK(Two({1}, {0.9}).by_second() == 10);
   CHECK(Two({0.9}, {1}).by_second() == 0);
   CHECK(Two({1}, {1}).by_second() == 0);
-  CHECK(Two({1}, {0.995}).by_second() == 0);  // which may be chance
+  CHECK(Two({1}, {0.995}).by_second() == 0);  // so small a difference may be chance
 }
 
 TEST_CASE("the first launch of a graph does not count, nor one that was held up") {

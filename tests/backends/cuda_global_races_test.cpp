@@ -1,4 +1,4 @@
-// What backends/cuda/kernels/global_races.h finds in a kernel: each test makes one mistake.
+// Tests the races that backends/cuda/kernels/global_races.h finds in a kernel. Each test makes one mistake.
 
 #include <doctest/doctest.h>
 #include <string>
@@ -27,7 +27,7 @@ struct Values {
   T& shared(std::int64_t i) const { return global.shared(i); }
 };
 
-// What is found in a launch of so many blocks.
+// Returns the race that is found in a launch with this number of blocks.
 template <class Body>
 std::string found(int blocks, const Body& body) {
   const cuda::GlobalRaces races;
@@ -72,7 +72,7 @@ TEST_CASE("threads that a phase parts do not race for memory of the device, and 
   };
   CHECK(found(1, [&](Block& block) { by_neighbours(block, true); }).empty());
   CHECK(found(1, [&](Block& block) { by_neighbours(block, false); }) == of(0, 0) + " and " + of(1, 0));
-  // Items end no phase.
+  // each_item() does not end a phase.
   CHECK(found(1, [&](Block& block) {
           block.each_item(threads, [&](std::int64_t i) { values[i] = 1; });
           block.each_item(1, [&](std::int64_t) { static_cast<void>(values[7] + 0); });
@@ -138,15 +138,15 @@ TEST_CASE("atomic uses race for memory of the device with others alone") {
         }) == "an atomic use of block 0 and " + of(0, 1));
 }
 
-// Blocks write an element each; the last one to arrive adds them up.
+// Each block writes an element, and the last block to arrive adds them up.
 namespace {
 
 struct Faults {
   bool arrives = true;
-  bool is_last = true;        // who adds up
-  bool written_late = false;  // behind the arrival
-  int writer = 0;             // thread
-  bool in_one_phase = false;  // write, arrive and add up
+  bool is_last = true;        // the last block adds up
+  bool written_late = false;  // after the arrival
+  int writer = 0;             // the thread that writes
+  bool in_one_phase = false;  // writes, arrives and adds up in one phase
   int reader = 0;
 };
 

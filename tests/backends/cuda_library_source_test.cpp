@@ -1,4 +1,5 @@
-// What the plugin for CUDA makes of NVIDIA's libraries, on its simulated runtime, whose libraries refuse groups.
+// Tests how the plugin for CUDA uses NVIDIA's libraries, on its simulated runtime, whose libraries refuse
+// groups.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -28,7 +29,7 @@ constexpr const char* first_plan = "simulated library 0";
 constexpr const char* second_plan = "simulated library 1";
 constexpr std::size_t workspace_of_first = 1000;
 
-// Null in builds with sanitizers.
+// Returns null in builds with sanitizers.
 std::unique_ptr<Backend> open_simulation(const BackendOptions& options = {}) {
   const auto known = known_backends();
   const bool has_simulation = std::ranges::find(known, "simulated_cuda") != known.end();
@@ -61,8 +62,8 @@ const Layout padded({0, 2, 3, 1}, {{1, 8}});
 
 enum Status { computed, failed_on_device };
 
-// Of a product by the first plan, with so much scratch memory. In a process of its own, because a device that has failed
-// is lost.
+// Returns the exit status of a process that runs a product by the first plan with this much scratch memory.
+// It is a separate process, because a device cannot be used after a failure.
 int status_of_product(Backend& backend, std::size_t bytes_of_scratch) {
   const pid_t child = fork();
   if (child == 0) {
@@ -128,7 +129,7 @@ TEST_CASE("CUDA's libraries take images channels last where tensor cores compute
        {std::pair(strict.get(), DType::bfloat16), std::pair(strict.get(), DType::float16),
         std::pair(rounding.get(), DType::float32)}) {
     const auto candidates = candidates_for(*backend, convolution(dtype));
-    // The last one is the plugin's own.
+    // The last candidate is the plugin's own kernel.
     REQUIRE(candidates.size() == 3);
     CHECK(candidates[0].inputs == std::vector{channels_last, channels_last});
     CHECK(candidates[0].outputs == std::vector{channels_last});
@@ -177,7 +178,8 @@ TEST_CASE("CUDA's libraries take images of few channels padded to eight, in 16 b
   CHECK(offered(*open_simulation({{"tf32", "1"}}), single) == both);
 }
 
-// A net whose first convolution reads pixels of three channels, in mixed precision, and the gradients of its weights.
+// A net in mixed precision whose first convolution reads pixels of three channels, and the gradients of its
+// weights.
 namespace {
 
 struct Stem {
@@ -222,7 +224,7 @@ TEST_CASE("pixels lie padded for CUDA's first convolution and for its gradient, 
     const std::string text = program->to_text();
     CAPTURE(text);
     CHECK(text.find("[2,3,17,17] acdB8b") != std::string::npos);
-    // Of both weights that are fed, of y for its sum, and of y's gradient.
+    // Reorders of both weights that are fed, of y for its sum, and of y's gradient.
     CHECK(program->reorders == 4);
     const auto found = stem.run(*backend);
     const auto expected = stem.run(*open_backend("portable"));
@@ -259,14 +261,14 @@ TEST_CASE("what CUDA's libraries refuse is left to the plugin's own kernel") {
         own);
   CHECK(offered(*backend, conv2d(input(graph, {0, 4, 4, 4}), input(graph, {4, 4, 2, 2}))) == own);
   CHECK(offered(*backend, matmul(input(graph, {3, 0}), input(graph, {0, 5}))) == own);
-  // Neither one matrix nor one behind the other.
+  // These operands are neither one matrix nor consecutive matrices.
   CHECK(offered(*backend, matmul(input(graph, {2, 1, 3, 4}), input(graph, {3, 4, 5}))) == own);
   CHECK(offered(*backend, matmul(input(graph, {2, 1, 3, 4}), input(graph, {2, 7, 4, 5}))) == own);
-  // More axes than any kernel takes.
+  // More axes than any kernel supports.
   const Node wide = matmul(input(graph, {2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 3, 3}),
                            input(graph, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 3, 3}));
   CHECK_THROWS_AS(offered(*backend, wide), UserError);
-  // One matrix for all is one.
+  // A single matrix, used for all products, counts as one.
   CHECK(offered(*backend, matmul(input(graph, {6, 3, 4}), input(graph, {4, 5}))) == both);
   CHECK(offered(*backend,
                 matmul(input(graph, {1, 4, 3}), input(graph, {2, 3, 4, 5}), {.transpose_a = true})) == both);
@@ -301,7 +303,7 @@ TEST_CASE("scratch memory for CUDA's libraries is planned with all other memory"
   REQUIRE(program->instructions.size() == 1);
   const Instruction& instruction = program->instructions[0];
   CHECK(instruction.implementation == first_plan);
-  // An arena gives multiples of 64 bytes, and the libraries want 256.
+  // An arena aligns to 64 bytes, but the libraries need 256.
   CHECK(instruction.workspace_bytes == workspace_of_first + 192);
   CHECK(candidates_for(*backend, product)[1].make()->workspace() == 0);
 }

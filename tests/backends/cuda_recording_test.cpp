@@ -1,5 +1,5 @@
-// Recordings of CUDA whose kernels run side by side, on its simulated runtime, which finds two that nothing orders where one
-// writes what the other uses.
+// Tests recordings of CUDA whose kernels run in parallel, on its simulated runtime, which reports a kernel
+// that writes memory another kernel uses if the graph does not order the two.
 
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace plexaura::testing::cuda_recording_test {
 
 namespace {
 
-// Three convolutions with what stands around them, and the gradients of all weights.
+// Three convolutions with batch norm and other ops around them, and the gradients of all weights.
 struct Net {
   explicit Net(std::int64_t side) {
     const auto input = [&](const char* name, const Shape& shape) {
@@ -64,13 +64,14 @@ void check_bits(const Graph& graph, const std::vector<Node>& inputs, const std::
   const auto one_by_one = open_backend("simulated_cuda", {{"branches", "0"}});
   Runner found(graph, results, *beside);
   Runner expected(graph, results, *one_by_one);
-  for (int i = 1; i <= 24; ++i) {  // until a graph was chosen for each slot
+  for (int i = 1; i <= 24; ++i) {  // enough runs to choose a graph for each slot
     CAPTURE(i);
     REQUIRE(found(values_of(inputs, 0.1 * i)) == expected(values_of(inputs, 0.1 * i)));
   }
 }
 
-// What ends two runs, one from each slot, in which this one of the events of captures holds nothing.
+// Returns the error of two runs, one from each slot, if the event with this number has no effect in captures.
+// Returns "" if there is none.
 std::string what_ends_without(int hold) {
   return what_ends([&] {
     setenv("PLEXAURA_SIMULATED_CUDA_FORGETS", std::to_string(hold).c_str(), 1);
@@ -85,7 +86,7 @@ std::string what_ends_without(int hold) {
 
 TEST_CASE("kernels that run side by side give the bits of those that run one after the other") {
   if (!has_simulated_cuda()) return;
-  // In smaller images the plan uses memory again at once, scratch memory too.
+  // For smaller images the plan reuses memory at once, including scratch memory.
   for (const std::int64_t side : {8, 16}) {
     const Net net(side);
     check_bits(net.graph, net.inputs, net.results);
@@ -98,13 +99,13 @@ TEST_CASE("kernels that run side by side have counters of their own") {
   std::vector<Node> inputs;
   std::vector<Node> results;
   for (const std::string name : {"first", "second"}) {
-    // Of so many elements that several blocks make a sum.
+    // So many elements that several blocks compute one sum.
     for (const auto& [part, shape] :
          {std::pair(".x", Shape{2, 3, 96, 96}), std::pair(".scale", Shape{3}), std::pair(".shift", Shape{3})})
       inputs.push_back(graph.input(name + part, {DType::float32, shape}));
     results.push_back(batch_norm(inputs[inputs.size() - 3], inputs[inputs.size() - 2], inputs.back()).y);
   }
-  // What needs more memory, so that the plan gives each its own scratch memory.
+  // A large value, after which the plan gives each kernel its own scratch memory.
   results.push_back(sum(tanh(inputs.emplace_back(graph.input("large", {DType::float32, {2, 3, 160, 160}})))));
   check_bits(graph, inputs, results);
 }
@@ -126,7 +127,8 @@ TEST_CASE("each event between kernels that run side by side is needed: a recordi
   MESSAGE(held << " events, of which " << races << " are missed by kernels");
   CHECK(held >= 8);
   CHECK(races >= 4);
-  for (int more = 2; more < 10; ++more) CHECK(what_ends_without(held + more).empty());  // none was left out
+  // there are no further events
+  for (int more = 2; more < 10; ++more) CHECK(what_ends_without(held + more).empty());
 }
 
 }  // namespace plexaura::testing::cuda_recording_test

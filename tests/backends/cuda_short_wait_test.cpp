@@ -1,4 +1,4 @@
-// How long the host asks before it sleeps, by a clock of this test.
+// Tests how long the host polls before it sleeps, with a fake clock.
 
 #include <doctest/doctest.h>
 

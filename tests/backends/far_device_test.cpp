@@ -23,7 +23,7 @@ namespace {
 
 std::atomic<int> probe_runs = 0;
 
-// y = x; counts its runs, and fails where x is negative.
+// The op y = x. Counts its runs, and fails if x is negative.
 struct Probe final : OpOf<Probe> {
   std::string_view name() const override { return "far_probe"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
@@ -65,7 +65,7 @@ bool all_nan(const Tensor& tensor) {
   return true;
 }
 
-// The same region on the far device and on one thread of the CPU.
+// Runs a region on the far device or on one thread of the CPU.
 Tensor on(Backend& backend, const Graph& graph, NodeId node, const std::vector<Tensor>& inputs) {
   RegionRun run(backend, graph, single(graph, node), inputs);
   run.launch();
@@ -234,7 +234,8 @@ TEST_CASE("events and copies to fixed staging memory can be recorded") {
     for (const double start : {1.0, 2.0, 3.0}) {
       run.input(0).write(probe.value(start));
       recording->replay();
-      if (std::string_view(lazy) == "1") CHECK(!copied->passed());  // started anew
+      // the simulated work has only been enqueued
+      if (std::string_view(lazy) == "1") CHECK(!copied->passed());
       copied->wait();
       CHECK(std::memcmp(staging->address(), probe.value(start).data(), 16) == 0);
     }

@@ -13,7 +13,7 @@ namespace plexaura::testing::registry_test {
 
 namespace {
 
-// PLEXAURA_PLUGIN_PATH as long as this lives.
+// Sets PLEXAURA_PLUGIN_PATH for the lifetime of the object.
 class PluginPath {
  public:
   explicit PluginPath(const std::string& path) : before_(std::getenv("PLEXAURA_PLUGIN_PATH")) {

@@ -1,5 +1,5 @@
-// What the simulated CUDA finds that goes wrong on a GPU: each test makes one mistake. Mistakes are made in a process of
-// their own, for a device that has failed is lost.
+// Tests that the simulated CUDA reports mistakes which would go wrong on a GPU. Each test makes one mistake,
+// in a separate process, because a device cannot be used after a failure.
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ constexpr std::int64_t elements = 1000;
 constexpr std::size_t bytes = elements * sizeof(float);
 constexpr auto no_memory = "are no live memory of";
 
-// y = -x on the device, from and to staging memory.
+// The op y = -x on the device. Its input and output are copied from and to staging memory.
 struct Negation {
   std::unique_ptr<Backend> backend = open_backend("simulated_cuda");
   Graph graph;
@@ -75,7 +75,8 @@ std::string what_ends(const Work& work) {
   });
 }
 
-// The first element of the result, in a process of its own: -1, unless there is a mistake.
+// Returns the first element of the result, computed in a separate process. It is -1 unless there is a
+// mistake.
 float result_of(const Work& work) {
   const std::string words = what_ends([&](Negation& of) {
     work(of);
@@ -91,7 +92,7 @@ void check_ends(const Work& work, const char* words) {
   CHECK(found.find(words) != std::string::npos);
 }
 
-// Whatever `body` does is captured.
+// Checks that `body` is refused during a capture.
 void check_refused_in_capture(const Work& body) {
   const auto record = [&](Negation& of) { of.backend->record([&] { body(of); }); };
   check_ends(record, "while a segment is recorded for CUDA");
@@ -184,7 +185,7 @@ TEST_CASE("threads of a kernel that race for memory of the device are found, and
   };
   check_ends(shifted, "neg %1 of a.cpp:12: thread ");
   check_ends(shifted, " bytes behind the begin of output 0");
-  // Each reads what it writes.
+  // Each launch reads the memory that it writes.
   CHECK(what_ends([](Negation& of) {
           of.bind(of.input->address(), of.input->address())->run();
           of.wait();
@@ -193,14 +194,14 @@ TEST_CASE("threads of a kernel that race for memory of the device are found, and
 
 TEST_CASE("nothing is done before somebody waits, so that a missing event shows") {
   if (!has_simulated_cuda()) return;
-  // A kernel that does not wait for its input.
+  // The kernel does not wait for its input.
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::copy);
           of.negate();
           of.download();
           of.wait();
         }) != -1);
-  // One whose event holds the other stream.
+  // The event is recorded on the wrong stream.
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::copy);
           of.recorded(Stream::copy)->hold(Stream::copy);
@@ -208,7 +209,7 @@ TEST_CASE("nothing is done before somebody waits, so that a missing event shows"
           of.download();
           of.wait();
         }) != -1);
-  // One whose event stands before what it is to wait for.
+  // The event is recorded before the work that it should wait for.
   CHECK(result_of([](Negation& of) {
           const auto event = of.recorded(Stream::copy);
           of.upload(Stream::copy);
@@ -217,7 +218,7 @@ TEST_CASE("nothing is done before somebody waits, so that a missing event shows"
           of.download();
           of.wait();
         }) != -1);
-  // Memory of the host that is used again too early.
+  // The host overwrites staging memory too early.
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::compute);
           of.fill(of.source->address(), 7);
@@ -225,7 +226,7 @@ TEST_CASE("nothing is done before somebody waits, so that a missing event shows"
           of.download();
           of.wait();
         }) == -7);
-  // A result that is read too early, and one that is fetched before it is there.
+  // First the host reads a result too early, then a result is copied before it is computed.
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::compute);
           of.negate();
@@ -330,7 +331,7 @@ TEST_CASE("the blocks of a kernel run in another order each time") {
   Graph graph;
   const Node table = graph.input("table", {DType::float32, {3}});
   const Node places = graph.input("places", {DType::int64, {elements}});
-  // Two wrong indices in the first and in the last block, of which the one is told that is met first.
+  // The first and the last block each have a wrong index. The error is about the one that is found first.
   Tensor wrong(places.type());
   wrong.as<std::int64_t>().front() = wrong.as<std::int64_t>().back() = 3;
   RegionRun run(*backend, graph, single(graph, gather(table, places).id()), {Tensor(table.type()), wrong});
@@ -366,15 +367,15 @@ TEST_CASE("faults that a test asks for come: no memory, a launch that is refused
   };
   CHECK(with("PLEXAURA_SIMULATED_CUDA_REFUSES", "2", twice) ==
         "neg %1 of a.cpp:12: CUDA: too many resources requested for launch");
-  // A second backend does not begin to count anew.
+  // A second backend does not restart the count.
   CHECK(with("PLEXAURA_SIMULATED_CUDA_REFUSES", "2", [](Negation& of) {
           of.upload(Stream::compute);
           of.negate();
           const auto second = open_backend("simulated_cuda");
           of.negate();
         }).find("too many resources requested for launch") != std::string::npos);
-  CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", twice).empty());  // nobody waits
-  // Once it has shown, all calls fail.
+  CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", twice).empty());  // no call waits for the device
+  // After the failure was reported once, all calls fail.
   for (const Work& next : std::vector<Work>{
            [](Negation& of) { of.wait(); }, [](Negation& of) { of.negate(); },
            [](Negation& of) { of.upload(Stream::copy); },

@@ -26,7 +26,7 @@ TEST_CASE("a use is refused while another lasts, and the error says whose that i
   std::string text;
   std::thread([&] { text = refusal(flag); }).join();
   CHECK(text == "another thread is in it");
-  CHECK(!refusal(flag).empty());  // refused uses end nothing
+  CHECK(!refusal(flag).empty());  // a refused use does not end the use before it
   use.reset();
   CHECK(refusal(flag).empty());
   std::thread([&] { text = refusal(flag); }).join();

@@ -48,7 +48,7 @@ TEST_CASE("a file descriptor that was closed is there no more, and its number is
     FileDescriptor reader(read_end);
     CHECK(reader.close());
     CHECK_FALSE(reader.is_there());
-    REQUIRE(::dup2(write_end, read_end) == read_end);  // somebody else gets the number
+    REQUIRE(::dup2(write_end, read_end) == read_end);  // another file gets the number
   }
   CHECK(is_open(read_end));
   const FileDescriptor again(read_end);

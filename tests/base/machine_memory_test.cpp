@@ -26,7 +26,7 @@ TEST_CASE("memory of a machine: the least limit of the group and of those around
   CHECK(limit("0::/a/c\n") == 2000);
   CHECK(limit("0::/a/c/not/seen/from/here\n") == 2000);
   CHECK(limit("0::/\n") == std::nullopt);
-  write(root / "memory.max", "1000");  // as a container sees its own group
+  write(root / "memory.max", "1000");  // the root, as a container sees its own group
   CHECK(limit("0::/\n") == 1000);
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("memory of a machine: what the groups' processes have is not available
   CHECK(available("0::/a\n") == 2130);
   write(root / "a/b/memory.max", "1500");
   CHECK(available("0::/a/b\n") == 1500);
-  write(root / "a/b/memory.current", "1600");  // a limit that was lowered
+  write(root / "a/b/memory.current", "1600");  // more than a limit that was lowered later
   CHECK(available("0::/a/b\n") == 0);
   write(root / "memory/c/memory.limit_in_bytes", "4000");
   write(root / "memory/c/memory.usage_in_bytes", "1000");

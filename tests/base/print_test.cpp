@@ -14,9 +14,9 @@ TEST_CASE("control characters are shown, and nothing else is changed") {
 
 TEST_CASE("so are those behind ASCII, which begin a command on some terminals") {
   CHECK(printable("\xc2\x9b"
-                  "31m") == "\\xc2\\x9b31m");  // in UTF-8
+                  "31m") == "\\xc2\\x9b31m");  // CSI in UTF-8
   CHECK(printable("\x9b"
-                  "31m") == "\\x9b31m");  // in Latin-1
+                  "31m") == "\\x9b31m");  // CSI in Latin-1
 }
 
 TEST_CASE("so are bytes that are no UTF-8") {
@@ -24,7 +24,7 @@ TEST_CASE("so are bytes that are no UTF-8") {
   CHECK(printable("\xe6"
                   "c1.bias") == "\\xe6c1.bias");
   CHECK(printable("\xff\xc0\x80") == "\\xff\\xc0\\x80");
-  CHECK(printable(std::string_view("漢").substr(0, 2)) == "\\xe6\\xbc");  // cut off
+  CHECK(printable(std::string_view("漢").substr(0, 2)) == "\\xe6\\xbc");  // an incomplete character
   CHECK(printable("\xe6漢") == "\\xe6漢");
 }
 

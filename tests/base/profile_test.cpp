@@ -104,7 +104,7 @@ TEST_CASE("a trace holds the events of all ranks, each under the number of its r
   CHECK(count(text, R"({"ph":"X","pid":1,)") == 1);
 }
 
-// The sanitizer ends the program where a text is as long as that.
+// Skipped with the sanitizer, which ends the program for a text of this length.
 TEST_CASE("a span for which there is no memory is counted as missing" * doctest::skip(address_sanitized)) {
   Profile profile;
   CHECK(profile.events().find("lack of memory") == std::string::npos);

@@ -16,7 +16,7 @@ namespace {
 
 const TensorType four{DType::float32, {4}};  // less than the granule of 64 bytes
 
-// The need for scratch memory alone.
+// A kernel that only needs scratch memory.
 class Needing final : public plexaura::Kernel {
  public:
   explicit Needing(std::size_t workspace) : workspace_(workspace) {}
@@ -28,13 +28,13 @@ class Needing final : public plexaura::Kernel {
 };
 
 struct Kernel {
-  bool in_place = false;  // output 0 may lie where input 0 lies
+  bool in_place = false;  // output 0 may use the memory of input 0
   bool prologue = false;
   std::vector<bool> reads = {};
   std::size_t workspace = 0;
 };
 
-// A lowered graph, one step a node, as if a backend had offered these kernels.
+// A lowered graph with one step for each node, as if a backend had offered these kernels.
 struct Steps {
   Steps() { lowered.graph = std::make_unique<Graph>(); }
 

@@ -45,7 +45,7 @@ std::size_t count_of(const Program& program, std::string_view op) {
       [&](const Instruction& instruction) { return instruction.name.starts_with(op); }));
 }
 
-// Values as a step-by-step run computes them.
+// Checks that a compiled program computes the values of a step-by-step run.
 void check_like_plain(const Graph& graph, const std::vector<Node>& nodes,
                       const std::vector<std::pair<std::string, Tensor>>& inputs) {
   const auto fast = compiled(graph, nodes);
@@ -71,7 +71,8 @@ TEST_CASE("a chain of elementwise ops works in place, and never in an input or o
   const Node a = exp(x);
   const auto program = compiled(graph, {tanh(sqrt(a)) + 1, a});
   CHECK(check_arena(*program) == "");
-  CHECK(program->arena_bytes == 128);  // a, which is read at the end, and one that all others share
+  CHECK(program->arena_bytes == 128);  // memory of `a`, which is read at the end, and one place that all
+                                       // others share
   for (const auto& instruction : program->instructions)
     for (const auto& output : instruction.outputs) CHECK(output->place.space == Place::Space::arena);
   CHECK(compiled(graph, {a}, {.optimise = false})->arena_bytes >= 64);
@@ -164,7 +165,7 @@ TEST_CASE("what a kernel names but does not read dies before it") {
   REQUIRE(backward != program->instructions.end());
   CHECK(!backward->inputs[0]);
   CHECK(backward->inputs[2]);
-  // The probabilities, and the logits or, where they lay, the gradient.
+  // The memory holds the probabilities, and in a second place the logits or later the gradient.
   CHECK(program->arena_bytes < 3 * static_cast<std::size_t>(logits_type.bytes()));
   Random random(1);
   Tensor classes(labels.type());
@@ -227,8 +228,8 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
   std::vector<std::string> names;
   for (const auto& entry : program->placement.entries) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"third", "second", "first", "seen", "still"});
-  // A bucket is final behind its last write, also where gradients are added to; what is read first is known,
-  // too.
+  // A bucket is final after its last write, also in a program that adds to gradients. The first use of each
+  // bucket is known, too.
   const auto adding = add_to_gradients(*program, make_buckets(program->placement, 1), test_backend());
   for (const auto& finishing : {program, adding}) {
     std::size_t before = 0;
@@ -252,7 +253,7 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
         program->first_use(third.offset, third.offset + third.count));
 }
 
-// Others may write to it from then on.
+// After that instruction a strategy may write to the gradient.
 TEST_CASE("a gradient is ready behind the last instruction that reads it") {
   Graph graph;
   const Node w = graph.parameter("w", vector);
@@ -315,7 +316,7 @@ TEST_CASE("passes are printed in their order, and the program with its places an
   CHECK(text.find("pass bind: 2 kernels") != std::string::npos);
   const auto plain = compiled(graph, {y + exp(x)}, {.optimise = false});
   CHECK(plain->instructions.size() == 3);
-  REQUIRE(plain->passes.size() == 4);  // without merge and fold
+  REQUIRE(plain->passes.size() == 4);  // passes without merge and fold
   CHECK(plain->passes[2].starts_with("bind: 3 kernels"));
 }
 

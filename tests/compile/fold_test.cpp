@@ -56,7 +56,7 @@ TEST_CASE("what cannot be computed from constants names its node") {
   Graph graph;
   const Node rows =
       gather(graph.constant(counted({2, 3})), graph.constant(Tensor::of<std::int64_t>({1}, {5})));
-  // A device of its own tells late, and as its failure.
+  // A device with its own memory reports the error later, as a failure of the device.
   const std::string text = error_text<std::exception>([&] { folded(graph, {rows}); });
   CHECK(text.starts_with("gather %2 of "));
   CHECK(text.find("fold_test.cpp:") != std::string::npos);

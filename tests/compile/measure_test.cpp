@@ -38,7 +38,7 @@ struct Product {
 
 using Step = std::function<void()>;
 
-// A kernel that does something else instead.
+// A kernel that runs other functions instead of computing.
 class Instead final : public Kernel {
  public:
   Instead(Step bind, Step run) : bind_(std::move(bind)), run_(std::move(run)) {}
@@ -123,7 +123,7 @@ TEST_CASE("a kernel that waits takes at least so long, and longer than the one t
 
 namespace {
 
-// Knows whether it is recording.
+// Knows if a recording is being made.
 class Recorder final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -140,7 +140,8 @@ class Recorder final : public ForwardingBackend {
 
 }  // namespace
 
-// A kernel is launched twice before that and, where one run of it takes so long that none are put together, once in each round.
+// The host launches a kernel twice before the recording. If one run takes too long for repeated runs, it also
+// launches the kernel once in each round.
 TEST_CASE("where steps are recorded, repeated runs of a kernel are replays, and the host launches none") {
   Recorder backend(test_backend());
   if (backend.record([] {}) == nullptr) return;
@@ -157,7 +158,7 @@ TEST_CASE("where steps are recorded, repeated runs of a kernel are replays, and 
 
 namespace {
 
-// Shows what its inputs are.
+// A kernel that shows the values of its inputs.
 class Looking final : public Kernel {
  public:
   using Look = std::function<void(const Binding& binding)>;

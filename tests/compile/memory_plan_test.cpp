@@ -26,7 +26,7 @@ bool overlap(std::size_t a, std::size_t a_bytes, std::size_t b, std::size_t b_by
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-// The largest sum of what lives at one instruction, counted one by one.
+// Returns the largest sum of sizes that are alive at one instruction, counted directly.
 std::size_t most_alive(const std::vector<Lifetime>& lifetimes, std::size_t instructions) {
   std::size_t most = 0;
   for (std::size_t at = 0; at < instructions; ++at) {
@@ -66,7 +66,8 @@ TEST_CASE(
     "them") {
   constexpr std::size_t instructions = 20'000;
   const auto spread = random_lifetimes(3, 9000, 60);
-  std::vector<Lifetime> lifetimes;  // short ones, and nested ones as of values that the backward pass reads
+  std::vector<Lifetime> lifetimes;  // short lifetimes, and nested ones like those of values that the backward
+                                    // pass reads
   for (std::size_t i = 0; i < 6000; ++i)
     lifetimes.push_back({spread[i].bytes, 3 * i, std::min(3 * i + spread[i].last, instructions)});
   for (std::size_t i = 6000; i < 9000; ++i)

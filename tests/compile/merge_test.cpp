@@ -20,7 +20,7 @@ namespace {
 
 const TensorType images{DType::float32, {2, 4, 6, 6}};
 
-// Whether two nodes are one after merging.
+// Returns true if merging makes one node of the two.
 bool merges(Graph& graph, const Node& a, const Node& b) {
   const std::vector<Value> roots{a.value(), b.value()};
   const PassGraph merged = merge(copy(graph, roots));

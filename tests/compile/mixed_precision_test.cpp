@@ -29,7 +29,7 @@ const TensorType rows{wide, {4, 6}};
 const TensorType weights{wide, {6, 3}};
 const TensorType bias{wide, {3}};
 
-// The dtypes of the first output of each op of this name, in order.
+// Returns the dtypes of the first outputs of all ops with this name, in order.
 std::vector<DType> dtypes_of(const Graph& graph, std::string_view op) {
   std::vector<DType> found;
   for (NodeId id = 0; id < graph.size(); ++id)
@@ -58,7 +58,7 @@ TEST_CASE("products narrow, what follows them follows, and losses are wide") {
   CHECK(dtypes_of(*made.graph, "relu") == DTypes{narrow});
   CHECK(dtypes_of(*made.graph, "softmax_cross_entropy") == DTypes{wide});
   CHECK(dtypes_of(*made.graph, "parameter") == DTypes{wide, wide});
-  CHECK(count(*made.graph, "cast") == 4);  // x, w, b and the logits
+  CHECK(count(*made.graph, "cast") == 4);  // casts of x, w, b and the logits
   CHECK(made.graph->type(made.roots[0]).dtype == wide);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a sum of something narrow and something wide is wide") {
   const Node x = graph.input("x", {wide, {4, 4}});
   const PassGraph made = narrowed(graph, matmul(x, x) + x);
   CHECK(dtypes_of(*made.graph, "add") == DTypes{wide});
-  CHECK(dtypes_of(*made.graph, "cast") == DTypes{narrow, wide});  // x once, for both sides
+  CHECK(dtypes_of(*made.graph, "cast") == DTypes{narrow, wide});  // x is cast once for both operands
 }
 
 TEST_CASE("what is computed of parameters alone is cast for its reader") {

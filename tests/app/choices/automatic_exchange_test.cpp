@@ -18,7 +18,7 @@ namespace {
 
 const std::vector<std::string> two_hosts{"a", "b"};
 
-// The user's cache lies in a folder of its own.
+// Uses a temporary folder as the user's cache.
 class Cache {
  public:
   Cache() {
@@ -36,7 +36,7 @@ class Cache {
   std::optional<std::string> old_;
 };
 
-// As the configuration leaves them where it says nothing of buckets.
+// Returns the options of a configuration that does not set the size of buckets.
 RunOptions open_options() {
   RunOptions options;
   options.types = ArenaTypes::all(DType::float32);
@@ -60,7 +60,7 @@ struct Settled {
   RunOptions options;
 };
 
-// Of each rank. The link is so slow that small buckets pay.
+// Returns the result of each rank. The link is so slow that small buckets pay off.
 std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOptions& options,
                             std::int64_t elements = 100'000) {
   std::vector<Settled> made(hosts.size());
@@ -136,7 +136,7 @@ TEST_CASE(
 TEST_CASE("exchange: nothing is measured where there is nothing to choose") {
   const Cache cache;
   CHECK(settle({"a"}, open_options())[0].told.sentence.empty());
-  CHECK(stays(open_options(), 80'000));  // less than a megabyte
+  CHECK(stays(open_options(), 80'000));  // less than a megabyte of gradients
   RunOptions options = open_options();
   options.tuning = Tuning::off;
   CHECK(stays(options));
@@ -178,7 +178,7 @@ TEST_CASE("exchange: a key that is given stays, and the other is looked for") {
   const Settled by_algorithm = settle(two_hosts, options)[0];
   CHECK(!by_algorithm.told.sentence.empty());
   CHECK(by_algorithm.options.trainer.bucket_bytes == 5);
-  options.trainer.parts_may_move = true;  // and a tree cannot add them
+  options.trainer.parts_may_move = true;  // a tree cannot add parts of moved ranks
   CHECK(stays(options));
   options = open_options();
   options.algorithm = "tree";

@@ -22,7 +22,7 @@ struct Settled {
   std::string algorithm;
 };
 
-// Of rank 0 of two, and how it ended.
+// Settles the exchange on two ranks. Returns how rank 0 ended, and its result in `settled`.
 std::string settle(const std::string& backend, const std::string& algorithm, Settled& settled) {
   ThreadNetwork network(2);
   return with_hosts(network, {"a", "a"}, {}, [&](Communicator& ranks) {

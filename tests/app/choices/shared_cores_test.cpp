@@ -14,7 +14,7 @@ namespace {
 
 using Cores = std::vector<int>;
 
-// Ranks that are on a machine of four cores, and may use these.
+// Makes ranks of one machine with four cores, each with the cores that it may use.
 std::vector<RankCores> on_one(const std::vector<Cores>& cores, int threads = 1) {
   std::vector<RankCores> ranks;
   for (const Cores& own : cores)
@@ -33,9 +33,9 @@ TEST_CASE("shared cores: nothing is said where each thread has a core") {
   CHECK(remark_on_shared_cores(on_one({{0}, {1}, {2}, {3}})).empty());
   CHECK(remark_on_shared_cores(on_one({{0, 1}, {2, 3}}, 2)).empty());
   CHECK(remark_on_shared_cores(on_one({{0, 1, 2, 3}, {0, 1, 2, 3}}, 2)).empty());
-  CHECK(remark_on_shared_cores(on_one({{0}}, 3)).empty());        // that is no matter of ranks
-  CHECK(remark_on_shared_cores(on_one({{0}, {1}}, 2)).empty());   // and each of these slows only itself down
-  CHECK(remark_on_shared_cores(on_one({{0}, {0}, {}})).empty());  // of the third nothing is known
+  CHECK(remark_on_shared_cores(on_one({{0}}, 3)).empty());        // a single rank shares no cores with others
+  CHECK(remark_on_shared_cores(on_one({{0}, {1}}, 2)).empty());   // each rank slows down only itself
+  CHECK(remark_on_shared_cores(on_one({{0}, {0}, {}})).empty());  // nothing is known about the third rank
   std::vector<RankCores> apart = on_one({{0}, {0}});
   apart[1].node = 1;
   CHECK(remark_on_shared_cores(apart).empty());
@@ -58,7 +58,7 @@ TEST_CASE("shared cores: a machine that is too small has no more to give") {
 
 namespace {
 
-// Of three ranks, of which the last two are on one host, where another one serves them: what each is told.
+// Returns the remark that each of three ranks gets. Ranks with the numbers 2 and 3 share a host.
 std::vector<std::string> told(bool compute_on_cpu) {
   std::vector<std::string> said(3);
   ThreadNetwork network(3);
@@ -78,7 +78,8 @@ std::vector<std::string> told(bool compute_on_cpu) {
 TEST_CASE("shared cores: ranks tell each other, by node") {
   const std::vector<std::string> said = told(true);
   CHECK(said == std::vector<std::string>(3, said[0]));
-  CHECK((said[0].empty() || said[0].starts_with("ranks 2 and 3 have ")));  // by the cores of this machine
+  // depends on the cores of this machine
+  CHECK((said[0].empty() || said[0].starts_with("ranks 2 and 3 have ")));
 }
 
 TEST_CASE("shared cores: nothing is said of ranks that compute on a device") {

@@ -11,7 +11,7 @@ namespace plexaura::testing::describe_data_test {
 
 namespace {
 
-// A table with so many rows of each class.
+// Describes a table that has the given number of rows of each class.
 std::string classes_of(const std::vector<std::pair<std::string, int>>& counts) {
   const TemporaryFolder folder;
   std::string text = "x,k\n";

@@ -11,7 +11,7 @@ namespace plexaura::testing::label_column_test {
 
 namespace {
 
-// Rows of two columns, of which `cell` writes the second.
+// Returns a table with two columns, of which `cell` fills the second.
 template <class F>
 std::string table(const std::string& header, int rows, F&& cell) {
   std::string text = header + "\n";

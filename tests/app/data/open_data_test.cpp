@@ -60,7 +60,7 @@ TEST_CASE("images that were moved, swapped or renamed are other data") {
   fs::rename(images / "train/a/2.jpg", images / "train/b/2.jpg");
   const RunData moved = open();
   CHECK(moved.origin != before.origin);
-  fs::rename(images / "train/b/3.jpg", images / "train/a/3.jpg");  // as many of each class as before
+  fs::rename(images / "train/b/3.jpg", images / "train/a/3.jpg");  // keeps the number of images in each class
   CHECK(open().origin != before.origin);
   CHECK(open().origin != moved.origin);
   REQUIRE(before.older_origin);

@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// docs/reference/configuration.md with the tables of the keys between its comments "keys of SECTION" and "end of keys".
+// Returns the text of docs/reference/configuration.md with tables of keys inserted between its comments "keys
+// of SECTION" and "end of keys".
 std::string with_key_tables(std::string text) {
   for (const std::string section : {"data", "training", "distributed", "output"}) {
     std::vector<KeyText> keys = all_key_texts();

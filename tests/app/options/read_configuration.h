@@ -6,14 +6,14 @@
 
 namespace plexaura::testing {
 
-// Two digits of one pixel each for training, and two for validation, as IDX files.
+// Writes IDX files with two digits of one pixel each for training, and two for validation.
 void write_digits(const std::filesystem::path& folder);
-// Two classes of one image each for training, and for validation.
+// Writes two classes with one image each for training, and the same for validation.
 void write_images(const std::filesystem::path& folder);
 
-using Keys = std::map<std::string, std::string>;  // and their defaults
+using Keys = std::map<std::string, std::string>;  // name of a key -> its value
 
-// Everything that the programs read outside `model`, where these lines are all that is written.
+// Returns everything that the programs read outside `model` if the file consists of these sections.
 Keys read(const std::string& data, const std::string& training, const std::string& distributed = "",
           const std::string& output = "");
 

@@ -14,7 +14,7 @@ namespace plexaura::testing::console_test {
 
 namespace {
 
-// A pipe that holds one page.
+// A pipe with a capacity of one page.
 struct SmallPipe {
   SmallPipe() {
     std::array<int, 2> ends{};

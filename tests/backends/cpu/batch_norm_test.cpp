@@ -13,8 +13,8 @@ namespace plexaura::testing::batch_norm_test {
 
 namespace {
 
-// Roundings of float32 in x - mean, the factor and the sum; statistics are exact to double but for chunks of
-// 64 terms.
+// Allows for float32 rounding of x - mean, the factor and the sum. The statistics are added in double, except
+// within chunks of 64 terms.
 constexpr double bound = 3e-6;
 
 struct Operands {
@@ -26,8 +26,8 @@ Operands operands(Graph& graph, DType dtype, const Shape& shape) {
           graph.input("shift", {dtype, {shape[1]}})};
 }
 
-// Everything that a layer computes. Backward goes through the ReLU, whose masked gradient the side path reads too;
-// or the input is used elsewhere.
+// Returns all results of a layer and its gradients. With `adds` a side path is added before the ReLU, and
+// also gets the masked gradient. With `forks` the input is also used elsewhere.
 std::vector<Node> with_relu(Graph& graph, DType dtype, const Shape& shape, bool adds, bool forks) {
   const auto [x, scale, shift] = operands(graph, dtype, shape);
   const BatchNormResult normal = batch_norm(x, scale, shift);
@@ -67,7 +67,8 @@ TEST_CASE("the ops of batch norm agree with the portable kernels in double and l
             const MomentsResult found = moments(of.x);
             return {found.mean, found.variance, found.inverse};
           },
-          {.low = -0.5, .high = 1});  // means that are not lost beside the terms
+          {.low = -0.5, .high = 1});  // a range with mean away from 0, so that the error is relative to a
+                                      // mean of the size of the terms
       const auto vector = [](Graph& graph, const Operands& of, const char* name) {
         return graph.input(name, of.scale.type());
       };
@@ -159,7 +160,7 @@ TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, f
       const Agreement result = agreement(
           [&](Graph& graph, DType dtype) -> std::vector<Node> {
             const auto [positive, scale, shift] = operands(graph, dtype, {2, 17, 4, 4});
-            const Node x = log(positive - 0.0625);  // NaN in some channels
+            const Node x = log(positive - 0.0625);  // log() gives NaN in some channels
             const Node normal = mode == Mode::train ? batch_norm(x, scale, shift).y
                                                     : batch_norm_inference(x, scale, shift, shift, scale);
             const Node y = relu(adds ? graph.input("side", {dtype, normal.shape()}) + normal : normal);

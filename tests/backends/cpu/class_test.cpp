@@ -10,7 +10,7 @@ namespace plexaura::testing::class_test {
 
 namespace {
 
-// Exponentials are off by some units in the last place; probabilities have as many of them as classes.
+// Exponentials have errors of some units in the last place. A probability adds the errors of all classes.
 constexpr double bound = 2e-6;
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace plexaura::testing::convolution_test {
 
 namespace {
 
-// A sum of n products of numbers below 1 in float32 is off by at most n x 6e-8 of its terms, and typically by
-// the root of that; the largest n here is 17 x 9 x 8 x 8 in the weight gradients.
+// A float32 sum of n products of numbers below 1 has an error of at most n x 6e-8 of its terms, and typically
+// of the root of that. The largest n here is 17 x 9 x 8 x 8, in the weight gradients.
 constexpr double bound = 2e-6;
 
 struct Case {
@@ -48,7 +48,7 @@ std::vector<Node> forward_and_backward(Graph& graph, DType dtype, const Case& of
           conv2d_weight_grad(x, grad, of.kernel, of.options), sum(grad, {.axes = {0, 2, 3}})};
 }
 
-// The CPU with the library's tile-transforming kernels alone where it has them.
+// The CPU backend that offers only the library's Winograd kernels where it has them.
 class WithWinograd final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -65,7 +65,7 @@ class WithWinograd final : public ForwardingBackend {
   }
 };
 
-// The library of version 2 on processors with AVX-512.
+// Version 2 of the library has them on processors with AVX-512.
 bool has_winograd() {
   const std::string instructions = cpu_instructions();
   return cpu_libraries().starts_with("oneDNN 2") && instructions.find("avx512_core") != std::string::npos;
@@ -130,7 +130,7 @@ TEST_CASE("the gradient of a bias is added up as exactly as a sum by itself, by 
   }
 }
 
-// Channels, groups and windows that the library's fastest kernels refuse, one or the other.
+// Channels, groups and windows each of which some of the library's fastest kernels refuse.
 std::vector<Case> awkward_cases() {
   std::vector<Case> all;
   for (const std::int64_t in : {1, 3, 5, 8, 12, 17, 24})
@@ -169,7 +169,7 @@ TEST_CASE("convolutions of any size agree, and none is left to slow code") {
 
 TEST_CASE("a NaN goes through a convolution and the ReLU behind it") {
   const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
-    const Node x = log(graph.input("x", {dtype, {1, 8, 6, 6}}));  // NaN where x is below 0
+    const Node x = log(graph.input("x", {dtype, {1, 8, 6, 6}}));  // log() gives NaN where x is below 0
     const Node weights = graph.input("w", {dtype, {4, 8, 1, 1}});
     return {relu(conv2d(x, weights, graph.input("b", {dtype, {4}})))};
   });
@@ -291,7 +291,7 @@ TEST_CASE("channels that fill a part of a vector are expected to take as long as
   const double in_blocks = seconds_of([&](const Layout& layout) { return layout.block_of(1) == block; });
   CHECK(in_blocks >= operations(filled, filled) / costs::operations);
   CHECK(in_blocks < 2 * operations(filled, filled) / costs::operations);
-  // With channels last only the results are vectors.
+  // With channels last, only the output channels are rounded up to whole vectors.
   const double last = seconds_of([](const Layout& layout) { return layout == channels_last(); });
   CHECK((last == 0 || last >= operations(channels, filled) / costs::operations));
 }

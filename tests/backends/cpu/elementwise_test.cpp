@@ -14,7 +14,7 @@ namespace plexaura::testing::elementwise_test {
 
 namespace {
 
-// One rounding for the operations of the processor, some units of the last place for the functions.
+// Allows one rounding for operations of the processor, and some units in the last place for functions.
 constexpr double bound = 4e-7;
 
 using Unary = Node (*)(Operand);
@@ -39,7 +39,7 @@ Node weighted(Operand a, Operand b) { return weighted_sum(a, 0.5, b, -2); }
 const std::vector<Binary> binary_ops{add, sub, mul, div, weighted, maximum, minimum, sigmoid_cross_entropy};
 const std::vector<Binary> comparisons{eq, ne, lt, le, gt, ge};
 
-// The largest error in units of the last place over many values of [low, high).
+// Returns the largest error in units in the last place over many values of [low, high).
 double largest_ulp_error(std::string_view op, double (*exact)(double), double low, double high) {
   const fast::UnaryLoops* loops = fast::find_unary(op);
   REQUIRE(loops != nullptr);

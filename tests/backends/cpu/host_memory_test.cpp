@@ -11,7 +11,7 @@ namespace plexaura::testing::host_memory_test {
 
 namespace {
 
-// Of a process that may have no more memory than it has.
+// Returns how a process ends that may not get more memory than it has.
 std::string what_ends_without_memory(std::size_t bytes) {
   return what_ends([bytes] {
     const rlimit none{0, 0};

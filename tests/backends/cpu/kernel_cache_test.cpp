@@ -13,7 +13,7 @@ class Nothing final : public Kernel {
   std::unique_ptr<Launch> bind(const Binding&) const override { return nullptr; }
 };
 
-// The kernel of exp over `extent` numbers; counts how often one is made.
+// Returns a kernel of exp for `extent` numbers from the cache. Increments `made` if a new one was made.
 std::shared_ptr<const Kernel> kernel_of(KernelCache& cache, std::int64_t extent, int& made) {
   Graph graph;
   const Node y = exp(graph.input("x", {DType::float32, {extent}}));

@@ -117,9 +117,9 @@ TEST_CASE("what is added to a product need not be a row for all of its rows") {
 }
 
 TEST_CASE("a NaN goes through a product, its bias and the ReLU behind it") {
-  for (const std::int64_t rows : {40, 40000})  // products of ours, and of the library
+  for (const std::int64_t rows : {40, 40000})  // sizes for our own kernel and for the library's
     CHECK(agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
-            const Node x = log(graph.input("x", {dtype, {rows, 3}}));  // NaN where x is below 0
+            const Node x = log(graph.input("x", {dtype, {rows, 3}}));  // log() gives NaN where x is below 0
             const Node product = matmul(x, graph.input("w", {dtype, {3, 5}}));
             return {relu(product), relu(product + graph.input("b", {dtype, {5}}))};
           }).worst() < bound);

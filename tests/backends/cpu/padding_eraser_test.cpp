@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::byte dirt{0xff};
 
-// Calls body(offset, is_padding) for all elements of `type` in `layout`.
+// Calls body(offset, is_padding) for all elements of `type` in `layout`, padding included.
 void for_each_element(const Layout& layout, const TensorType& type,
                       const std::function<void(std::int64_t, bool)>& body) {
   const auto offsets = layout.axis_offsets(layout.padded(type.shape));
@@ -44,7 +44,7 @@ TEST_CASE("the padding of each axis becomes zero, and nothing else does") {
     check(Layout({0, 1, 2, 3}, {{1, 16}}), {dtype, {2, 17, 3, 3}});
     check(Layout({0, 2, 3, 1}, {{1, 8}}), {dtype, {2, 3, 3, 3}});
     check(Layout({0, 1, 2, 3}, {{1, 16}}), {dtype, {2, 16, 3, 3}});
-    // Weights in blocks of both channels.
+    // Weights in blocks of input and output channels.
     check(Layout({0, 1, 2, 3}, {{1, 8}, {0, 8}}), {dtype, {3, 5, 2, 2}});
     check(Layout({1, 0, 2, 3}, {{0, 16}, {1, 16}}), {dtype, {33, 20, 3, 1}});
     check(Layout({0, 1, 2, 3}, {{1, 8}, {0, 8}}), {dtype, {8, 5, 2, 2}});

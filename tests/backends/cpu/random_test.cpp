@@ -39,7 +39,7 @@ TEST_CASE(
       const std::vector<double> a = here[1].to_doubles();
       const std::vector<double> b = there[1].to_doubles();
       for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-      CHECK(worst < 5e-6);  // of values up to 20
+      CHECK(worst < 5e-6);  // the values are up to 20
     }
 }
 

@@ -11,7 +11,7 @@ namespace plexaura::testing::reduce_test {
 
 namespace {
 
-constexpr double bound = 1e-6;  // at most 32 terms are added up in float before double
+constexpr double bound = 1e-6;  // at most 32 terms are added in float; the sums of these are added in double
 
 }  // namespace
 

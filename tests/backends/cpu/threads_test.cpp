@@ -23,7 +23,7 @@ using Variables = std::map<std::string, std::string>;
 constexpr const char* names[] = {"OMP_NUM_THREADS", "OMPI_MCA_orte_launch", "OMPI_MCA_orte_bound_at_launch",
                                  "OMPI_COMM_WORLD_SIZE"};
 
-// While it lives these variables are set, and no others of those that count.
+// Sets these environment variables, and removes all others that matter, for the lifetime of the object.
 class Environment {
  public:
   explicit Environment(const Variables& variables) {
@@ -56,7 +56,7 @@ int usable_cores() {
   return CPU_COUNT(&cores);
 }
 
-// To the first core of the machine, or to all of them.
+// Binds the thread to the first core of the machine, or to all cores.
 void bind(bool to_one) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -73,11 +73,11 @@ void bind(bool to_one) {
 
 struct Use {
   int threads = 0;
-  int cores = 0;  // that the process may use then
+  int cores = 0;  // number of cores that the process may use
   bool operator==(const Use&) const = default;
 };
 
-// In a thread of its own: bindings and OpenMP's number of threads are those of a thread.
+// Runs in a separate thread, because bindings and OpenMP's number of threads belong to a thread.
 Use use(int ranks, bool bound, const Variables& variables, int launcher = 0) {
   const Environment environment(variables);
   Use result;
@@ -89,7 +89,7 @@ Use use(int ranks, bool bound, const Variables& variables, int launcher = 0) {
   return result;
 }
 
-// A process whose user has bound it to the first core of the machine, and which has not ended.
+// A running process that its user has bound to the first core of the machine.
 class BoundLauncher {
  public:
   BoundLauncher() : process_(fork()) {
@@ -112,7 +112,7 @@ class BoundLauncher {
   pid_t process_;
 };
 
-// All cores of the machine that a process may have.
+// Returns the number of cores that a process may use.
 int all_cores() { return use(1, false, {}).threads; }
 
 const Variables bound_by_four{
@@ -171,7 +171,7 @@ TEST_CASE("the binding of mpirun itself is its user's, and stays") {
   for (const Variables& mpirun : {bound_by_four, by_five}) {
     CHECK(use(1, true, mpirun, launcher.process()) == Use{1, 1});
     CHECK(use(1, false, mpirun, launcher.process()) ==
-          Use{1, 1});  // mpirun has bound the rank to other cores
+          Use{1, 1});  // mpirun has bound this rank to other cores than its launcher
     CHECK(use(2, false, mpirun, launcher.process()) == Use{1, 1});
     CHECK(use(1, false, with_threads(mpirun, 2), launcher.process()) == Use{2, 1});
   }

@@ -1,4 +1,5 @@
-// The plugin as it is built with a CUDA toolkit, on a machine without a GPU: it can be opened, and says what is missing.
+// Tests the plugin as built with a CUDA toolkit on a machine without a GPU: it can be opened, and reports
+// what is missing.
 
 #include <cstdlib>
 #include <cuda.h>
@@ -23,7 +24,7 @@ const PluginEntry& plugin() {
   return *reinterpret_cast<const PluginEntry* (*)()>(dlsym(object, plugin_entry_name))();
 }
 
-// Asked in a process of its own: one that has opened a driver is given no other.
+// Asks in a separate process, because a process that has loaded a driver cannot load another one.
 bool has_driver() {
   const pid_t child = fork();
   if (child == 0) _exit(dlopen("libcuda.so.1", RTLD_NOW) == nullptr ? 1 : 0);
@@ -41,7 +42,8 @@ std::string answer_to(const BackendOptions& options) {
   return "opened";
 }
 
-// In a process of its own, because a driver is loaded once: whoever opens the plugin loads it, for cuBLASLt does.
+// Returns the result of `say` in a separate process. A driver is loaded once for each process, and opening
+// the plugin loads it, because cuBLASLt does.
 std::string said_by_child(const std::function<std::string()>& say) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);

@@ -1,4 +1,4 @@
-// How cuBLASLt is asked, with a library of the tests in its place.
+// Tests the calls to cuBLASLt with a fake library.
 
 #include "backends/cuda/vendor/cublaslt.h"
 
@@ -26,7 +26,7 @@ std::vector<T> numbers(std::size_t count, int seed) {
   return values;
 }
 
-// From the definition, with whole numbers, so that the order of sums does not matter.
+// Computes the product from its definition. The numbers are whole, so the order of sums does not matter.
 template <class T>
 std::vector<T> expected(const MatrixProduct& of, const std::vector<T>& a, const std::vector<T>& b,
                         const std::vector<T>& bias) {

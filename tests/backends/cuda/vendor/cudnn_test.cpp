@@ -1,4 +1,4 @@
-// cuDNN itself, without a GPU: it plans for GPUs that are described to it.
+// Tests cuDNN itself without a GPU: it makes plans for GPUs that are described to it.
 
 #include "backends/cuda/vendor/cudnn.h"
 
@@ -27,7 +27,7 @@ using cuda::vendor::Cudnn;
 using cuda::vendor::Plans;
 using Kind = Convolution::Kind;
 
-// What cuDNN was last told to run.
+// Records the last execution that cuDNN was asked for.
 struct Told {
   int runs;
   cudaStream_t stream;
@@ -40,12 +40,12 @@ struct Told {
 };
 Told told;
 
-// What cuDNN is made to say of every engine.
+// If set, this note is added to every engine of cuDNN.
 std::optional<cudnnBackendNumericalNote_t> forged_note;
-// So many of its plans cannot be made from now on, for no fault of theirs.
+// The next plans to fail in cuDNN, so many in number, although they are valid.
 int forged_failures = 0;
 std::set<cudnnBackendDescriptor_t> plans_in_the_making;
-int plans_made = 0;  // all in all
+int plans_made = 0;  // number of all plans
 
 double factor(cudnnBackendAttributeType_t type, const void* value) {
   return type == CUDNN_TYPE_DOUBLE ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
@@ -56,7 +56,7 @@ std::vector<T> values(const void* first, std::int64_t count) {
   return {static_cast<const T*>(first), static_cast<const T*>(first) + count};
 }
 
-// A square convolution that keeps the size of the image, but for its stride and where it does not pad.
+// A square convolution that keeps the size of the image if its stride is 1 and it pads.
 struct Square {
   std::int64_t channels;
   std::int64_t image;
@@ -66,7 +66,8 @@ struct Square {
   bool pads = true;
 };
 
-// The different ones of ResNet50, for images of 224 pixels: a block that halves the image does so in its 3x3 convolution.
+// Returns the different convolutions of ResNet50 for images of 224 pixels. A block that halves the image does
+// so in its 3x3 convolution.
 std::vector<Square> resnet50() {
   std::vector<Square> all{
       {3, 224, 64, 7, 2}, {64, 56, 64, 1}, {64, 56, 64, 3}, {64, 56, 256, 1}, {256, 56, 64, 1}};
@@ -83,7 +84,8 @@ std::vector<Square> resnet50() {
   return all;
 }
 
-// What the blocks of ResNet18 and ResNet34 add to these: two 3x3 convolutions, of which the first halves the image.
+// Returns the additional convolutions in blocks of ResNet18 and ResNet34: two 3x3 convolutions, of which the
+// first may halve the image.
 std::vector<Square> basic_blocks() {
   std::vector<Square> all;
   for (const auto& [channels, image] : {std::pair(64, 56), std::pair(128, 28), std::pair(256, 14)}) {
@@ -93,7 +95,7 @@ std::vector<Square> basic_blocks() {
   return all;
 }
 
-// Of the net for digits, without padding.
+// Returns the convolutions of the net for digits, which have no padding.
 std::vector<Square> mnist_cnn() {
   return {{.channels = 1, .image = 28, .outputs = 32, .kernel = 3, .pads = false},
           {.channels = 32, .image = 13, .outputs = 128, .kernel = 3, .pads = false},
@@ -244,7 +246,7 @@ TEST_CASE("cuDNN has other plans where it may round float32 to TF32") {
   const Plans strict = Cudnn({}, json_of(find_gpu("h200"))).plans(of);
   const Plans rounding = Cudnn({.tf32 = true}, json_of(find_gpu("h200"))).plans(of);
   CHECK(names_of(strict) != names_of(rounding));
-  // Tensor cores want channels last, and so do those plans' copies.
+  // Tensor cores need channels last, so these plans copy to that layout.
   const auto has_large_workspace = [](const auto& plan) {
     return plan->workspace() > (std::size_t{1} << 20);
   };
@@ -328,7 +330,7 @@ TEST_CASE("a description that cuDNN does not read is refused with its words") {
 
 using namespace plexaura::testing::cudnn_test;
 
-// These stand before those of cuDNN: what wants a GPU is only looked at.
+// These functions replace those of cuDNN. Calls that would need a GPU are only recorded.
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, std::int64_t count,
                                        const void* first) {

@@ -1,4 +1,4 @@
-// The calls to NCCL, without a GPU: a library of the tests stands in for it.
+// Tests the calls to NCCL without a GPU, with a fake library.
 
 #include <atomic>
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ namespace {
 using cuda::vendor::join;
 using cuda::vendor::Sums;
 
-// As it was at first.
+// Returns the fake library in its initial state.
 FakeNccl& fresh() {
   static auto* const get =
       reinterpret_cast<FakeNccl* (*)()>(dlsym(dlopen(PLEXAURA_NCCL, RTLD_NOW), "fake_nccl"));
