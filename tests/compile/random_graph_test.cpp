@@ -1,5 +1,5 @@
-// Graphs that nobody chose: whatever the compiler merges, folds, fuses, puts in place or computes ahead of the
-// run, a program gives what the graph gives when every value is kept.
+// Tests random graphs: whatever the compiler merges, folds, fuses, computes in place or computes once before
+// the run, a program returns the same results as with every value kept.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ namespace plexaura::testing::random_graph_test {
 
 namespace {
 
-// Every node of a random graph has this shape, so that any op fits behind any other.
+// Every node of a random graph has this shape, so that any op can follow any other.
 const Shape shape{3, 8, 4, 5};
 constexpr int parameters = 2;
 constexpr int inputs = 2;
@@ -47,7 +47,7 @@ class RandomGraph {
 
   const Graph& graph() const { return graph_; }
 
-  // Some nodes, and the gradients of one of them by the leaves.
+  // Returns some nodes, and the gradients of one of them with respect to the leaves.
   std::vector<ProgramOutput> outputs() {
     std::vector<ProgramOutput> outputs;
     for (std::int64_t left = 1 + random_.below(4); left > 0; --left) outputs.push_back({.node = any()});
@@ -61,7 +61,7 @@ class RandomGraph {
     return nodes_[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(nodes_.size())))];
   }
 
-  // Of values not much larger than 1.
+  // Adds a random node whose values are not much larger than 1.
   Node grow() {
     const Node a = any();
     const Node b = any();
@@ -103,7 +103,7 @@ class RandomGraph {
     }
   }
 
-  // Three channels: the weights are part of `b`.
+  // Convolves three channels with weights that are a part of `b`.
   static Node convolved(const Node& a, const Node& b) {
     const Node weights = slice(slice(b, {.axis = 2, .stop = 3}), {.axis = 3, .stop = 3});
     return conv2d(a, weights, {.padding = {1, 1}}) * 0.1;
@@ -116,7 +116,7 @@ class RandomGraph {
   std::vector<Node> leaves_;
 };
 
-// What a graph gives for two batches, with other parameters for the second.
+// Returns the results of a graph for two batches. The parameters change before the second.
 std::vector<Tensor> results(const Graph& graph, std::span<const ProgramOutput> outputs, DType dtype,
                             Backend& backend, const CompileOptions& options) {
   const auto program = compile(graph, outputs, backend, options);

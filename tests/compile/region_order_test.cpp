@@ -16,7 +16,7 @@ namespace {
 
 constexpr NodeId leaves = 3;
 
-// Sums of nodes that were drawn from the last 12.
+// Adds sums of nodes drawn from the last 12.
 void draw(Graph& graph, Random& random, NodeId nodes) {
   std::vector<Node> drawn;
   for (NodeId leaf = 0; leaf < leaves; ++leaf)
@@ -30,7 +30,8 @@ void draw(Graph& graph, Random& random, NodeId nodes) {
   }
 }
 
-// Whether the groups form a graph without a cycle, by taking away what waits for nothing, again and again.
+// Returns true if the groups form a graph without a cycle. Removes groups without predecessors until none is
+// left.
 bool is_acyclic(const Graph& graph, const std::vector<NodeId>& group_of) {
   std::set<std::pair<NodeId, NodeId>> edges;
   NodeId last_collective = 0;
@@ -94,7 +95,8 @@ TEST_CASE("the work of a join does not grow with the graph") {
     std::vector<Node> saved;
     for (NodeId i = 0; i < regions; ++i) saved.push_back(x = relu(exp(x)));
     Node gradient = x;
-    for (NodeId i = regions; i-- > 0;) gradient = gradient * saved[i];  // reads what the way there has made
+    // reads a value that the forward pass has saved
+    for (NodeId i = regions; i-- > 0;) gradient = gradient * saved[i];
     const Uses uses(graph, {});
     RegionOrder order(graph, uses);
     for (NodeId i = 0; i < regions; ++i) REQUIRE(order.join(std::vector<NodeId>{1 + 2 * i, 2 + 2 * i}));

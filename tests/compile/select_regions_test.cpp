@@ -19,8 +19,8 @@ using NodeLists = std::vector<std::vector<NodeId>>;
 constexpr double of_a_node = 10;
 constexpr double nowhere = -1;
 
-// Offers the regions that it was given, whether they make sense or not, each at its price; any node costs
-// `of_a_node`.
+// A backend that offers the given regions at the given prices, whether they make sense or not. A single node
+// costs `of_a_node`.
 class Offering final : public ForwardingBackend {
  public:
   Offering() : ForwardingBackend(oracle()) {}
@@ -131,7 +131,7 @@ TEST_CASE("an inner value that is read elsewhere refuses the region, and the nex
   const auto regions = nodes_of(chain.graph, backend, {chain.c, elsewhere});
   CHECK(holds(regions, ids({chain.b, chain.c})));
   CHECK(holds(regions, ids({chain.a})));
-  // Read by nobody, but an output of the program.
+  // No node reads it, but it is an output of the program.
   CHECK(holds(nodes_of(chain.graph, backend, {chain.c, chain.b}), ids({chain.c})));
 }
 
@@ -155,22 +155,23 @@ TEST_CASE("a region that would wait for itself is refused") {
 }
 
 TEST_CASE("regions that would wait for each other are refused") {
-  // r1 -> outside -> r2 and, by its other node, r2 -> r1: neither cycle is in one region.
+  // There are paths r1 -> outside -> r2 and, by another node of r2, r2 -> r1. No single region contains a
+  // cycle.
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4}});
-  const Node p = exp(x);      // of the later region
-  const Node q = tanh(p);     // of the earlier region, reads p
-  const Node out = sqrt(q);   // reads the earlier region
-  const Node last = out + p;  // of the later region
+  const Node p = exp(x);      // belongs to the later region
+  const Node q = tanh(p);     // belongs to the earlier region, reads p
+  const Node out = sqrt(q);   // outside, reads the earlier region
+  const Node last = out + p;  // belongs to the later region
   Offering backend;
   backend.offer({p, last}, {p, last});
   CHECK(nodes_of(graph, backend, {last, q}).size() == 4);
 
-  // The way leads over a node behind the end of the second region.
+  // Here the path contains a node after the end of the second region.
   Graph longer;
   const Node y = longer.input("y", {DType::float32, {4}});
-  const Node first = exp(y);        // of region A
-  const Node second = tanh(first);  // of region B, reads A
+  const Node first = exp(y);        // belongs to region A
+  const Node second = tanh(first);  // belongs to region B, reads A
   const Node third = sqrt(y);
   const Node end_of_b = second + third;
   const Node behind = relu(end_of_b);
@@ -187,7 +188,8 @@ TEST_CASE("regions that would wait for each other are refused") {
 }
 
 TEST_CASE("a taken region counts whole, though it reaches behind the next one") {
-  // A = {a1, a2} is taken, and a2 follows B's result. B = {b1, b2} would need a1, which is computed with a2.
+  // Region A = {a1, a2} is taken, and a2 reads B's result. Region B = {b1, b2} would need a1, which is
+  // computed together with a2.
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4}});
   const Node b1 = exp(x);

@@ -24,12 +24,12 @@ using namespace std::chrono_literals;
 
 const TensorType type{DType::float32, {4, 6}};
 
-// A program with one relu.
+// The graph of a program with one relu.
 struct Model {
   Graph graph;
   std::vector<ProgramOutput> outputs{{.node = relu(graph.input("x", type)) + 1}};
 
-  // Which kernel the relu got.
+  // Returns the kernel that was chosen for the relu.
   std::string chosen(Backend& backend, Tuner* tuner) const {
     const auto program = compile(graph, outputs, backend, {.tuner = tuner});
     VM vm(program, backend);
@@ -39,7 +39,7 @@ struct Model {
   }
 };
 
-// The backend of the tests, which offers what a test makes of its candidates for relu.
+// A backend that passes its candidates for relu through a function of the test.
 class Offering final : public ForwardingBackend {
  public:
   using Change = std::function<void(std::vector<Candidate>&)>;
@@ -54,7 +54,7 @@ class Offering final : public ForwardingBackend {
   Change change_;
 };
 
-// Another build, or another machine.
+// A backend with another name, like that of another build or machine.
 class Renamed final : public ForwardingBackend {
  public:
   Renamed(Backend& inner, BackendInfo info) : ForwardingBackend(inner), info_(std::move(info)) {}
@@ -95,7 +95,7 @@ TEST_CASE("times that are known are believed and not measured again, but by who 
   Tuner before(Tuning::cached);
   model.chosen(backend, &before);
 
-  TwoSpeeds now(test_backend(), "relu", 0us, 2ms);  // the same to look at, other speeds
+  TwoSpeeds now(test_backend(), "relu", 0us, 2ms);  // equal candidates with other speeds
   Tuner cached(Tuning::cached);
   REQUIRE(cached.add(before.to_text()));
   CHECK(model.chosen(now, &cached) == "second");
@@ -106,7 +106,7 @@ TEST_CASE("times that are known are believed and not measured again, but by who 
   REQUIRE(anew.add(before.to_text()));
   CHECK(model.chosen(now, &anew) == "first");
   CHECK(anew.measured() == 1);
-  REQUIRE(anew.add(before.to_text()));  // what it measured itself stays
+  REQUIRE(anew.add(before.to_text()));  // its own measurement stays
   CHECK(model.chosen(now, &anew) == "first");
   CHECK(anew.measured() == 1);
 }

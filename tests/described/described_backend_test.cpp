@@ -1,4 +1,4 @@
-// What is counted for a GPU that is not there: calls, bytes, operations and the least time.
+// Tests what is counted for a GPU that need not exist: calls, bytes, operations and the least time.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Kind = EnqueuedCall::Kind;
 
-// The account of one run.
+// Returns the account of one run.
 WorkAccount account_of(const Graph& graph, const Node& output, DescribedBackend& backend,
                        const std::vector<Tensor>& inputs) {
   const std::vector<ProgramOutput> outputs{{.node = output}};
@@ -40,7 +40,7 @@ const EnqueuedCall& call_of(const WorkAccount& account, Kind kind, std::string_v
 
 using Binary = std::function<Node(const Node& a, const Node& b)>;
 
-// Of a function of two values of these shapes.
+// Returns the account of a function of two values with these shapes.
 WorkAccount account_of(const Binary& function, const Shape& of_a, const Shape& of_b,
                        const std::string& name = "cuda", DType dtype = DType::float32) {
   const auto backend = open_described_backend(name, "h200");

@@ -1,5 +1,6 @@
-// What a step of training enqueues on GPUs that are not there. No GPU is needed. Figures that depend on the plans of convolutions
-// are cuDNN's where it is part of the build; otherwise each convolution is assumed to be one call without scratch memory.
+// Tests what a training step enqueues on GPUs that need not exist. Figures that depend on the plans of
+// convolutions are cuDNN's if it is part of the build. Otherwise each convolution is assumed to be one call
+// without scratch memory.
 
 #include "app/described_step.h"
 
@@ -57,7 +58,7 @@ struct Figures {
 
   std::size_t graphs;
   std::size_t recorded = 0;
-  std::size_t beside = 0;  // the graph: the samples come in, loss and counts go out
+  std::size_t beside = 0;  // calls beside the graph: samples are copied in, loss and counts are copied out
   double bytes = 0;
   double operations = 0;
   double seconds = 0;
@@ -69,7 +70,7 @@ std::size_t count_of(const WorkAccount& account, EnqueuedCall::Kind kind, std::s
   return count;
 }
 
-// Within the graph nothing goes to or from the host; beside it, only the samples and the metrics do.
+// The graph itself copies nothing to or from the host. Beside it, only samples and metrics are copied.
 void check_moves_nothing(const WorkAccount& account) {
   std::multiset<std::string> beside;
   for (const EnqueuedCall& call : account.calls) {
@@ -94,7 +95,7 @@ TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads a
   CHECK(step.beside == 2);
   check_moves_nothing(account);
   CHECK(step.recorded <= 450);
-  // Of 53 convolutions forward and their weights' gradients; the first one's image needs no gradient.
+  // 53 convolutions forward and the gradients of their weights. The first one has no gradient of its input.
   const auto libraries = [&](std::string_view what) {
     return count_of(account, EnqueuedCall::Kind::library, what);
   };

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Each rule of dev/check_arrows, broken once: check_arrows_test.sh PATH/TO/check_arrows
+# Breaks each rule of dev/check_arrows once: check_arrows_test.sh PATH/TO/check_arrows
 set -euo pipefail
 check=$1
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-# expect FILE INCLUDE REASON: in a tree where FILE includes INCLUDE the check fails with that reason
+# expect FILE INCLUDE REASON: checks that the check fails with this reason if FILE includes INCLUDE
 expect() {
   rm -rf "${tree:?}"/*
   for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/exchange/collective.h core/exchange/weights_immigration.h \

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Each limit of dev/check_classes, kept and exceeded: check_classes_test.sh PATH/TO/check_classes
+# Keeps and exceeds each limit of dev/check_classes: check_classes_test.sh PATH/TO/check_classes
 set -euo pipefail
 check=$1
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/core"
 
-# lines COUNT FORMAT: the format with each number from 1
+# lines COUNT FORMAT: prints the format with each number from 1 to COUNT
 lines() { for i in $(seq "$1"); do printf "  $2\n" "$i"; done; }
-# check_class MESSAGE < BODY: of a class that the check complains of with this message, or, if it is empty, accepts
+# check_class MESSAGE < BODY: checks a class; the check must fail with this message or, if it is empty, pass
 check_class() {
   { echo "class ${name:-Some} {"; echo " public:"; cat; echo "};"; } > "$tree/core/some.h"
   local output status=0

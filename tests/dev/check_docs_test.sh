@@ -1,5 +1,5 @@
 #!/bin/bash
-# Each thing that dev/check_docs looks at, once wrong and once right: check_docs_test.sh PATH/TO/check_docs
+# Tests each rule of dev/check_docs with a wrong and a right page: check_docs_test.sh PATH/TO/check_docs
 set -euo pipefail
 check=$1
 tree=$(mktemp -d)
@@ -13,7 +13,7 @@ END
 echo 'def test_products(self):' > "$tree/tests/product.py"
 printf '%s\n' 'mpirun_test(ring_sums_${memory} 2 sums)' 'add_test(NAME tree' '  COMMAND sum)' > "$tree/tests/CMakeLists.txt"
 
-# expect REASON < README: the check fails with that reason, or passes if there is none
+# expect REASON < README: the check must fail with this reason or, if it is empty, pass
 expect() {
   local output
   cat > "$tree/README.md"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# What dev/check_names finds and what it lets pass: check_names_test.sh PATH/TO/check_names
+# Tests what dev/check_names reports and what it accepts: check_names_test.sh PATH/TO/check_names
 set -euo pipefail
 check=$1
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-# write FILE CODE: in the anonymous namespace of a source
+# write FILE CODE: writes a source with CODE in an anonymous namespace
 write() {
   mkdir -p "$tree/$(dirname "$1")"
   printf 'namespace plexaura {\nnamespace {\n\n%s\n\n}  // namespace\n}  // namespace plexaura\n' "$2" > "$tree/$1"
@@ -20,7 +20,7 @@ write training/one.cpp 'std::string shown(const std::string& text) { return text
 write training/data/two.cpp 'std::string shown(const Json& value) { return shown_json(value); }'
 expect_found "training/data/two.cpp:4 and training/one.cpp:4 each have a function 'shown' of their own; give one of them another name"
 
-# Templates and declarations count; what only calls, comments or quotes does not.
+# Templates and declarations count. Calls, comments and strings do not.
 write training/data/two.cpp 'template <class T>
 std::string shown(const T& value);'
 expect_found "training/data/two.cpp:4 and training/one.cpp:4 each have a function 'shown' of their own; give one of them another name"
@@ -31,13 +31,13 @@ write training/data/two.cpp 'std::string other(int number) {
 const auto value = shown(3);'
 expect_passed
 
-# The same parameters are an error of the compiler, and another library is another matter.
+# Equal parameters are accepted, because the compiler reports them. Sources of another library do not matter.
 write training/data/two.cpp 'std::string shown(const std::string& text) { return text; }'
 expect_passed
 write training/data/two.cpp ''
 write models/two.cpp 'std::string shown(int number) { return {}; }'
 expect_passed
-# So are the anonymous namespaces of two namespaces, and members.
+# Anonymous namespaces in different namespaces are accepted, and so are members.
 write training/data/two.cpp 'struct Shown { std::string shown(int number) const { return {}; } };'
 expect_passed
 sed -i 's/^namespace plexaura {/namespace plexaura::data {/' "$tree/training/data/two.cpp"

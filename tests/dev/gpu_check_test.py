@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""dev/gpu_check without a GPU: a script stands in for nvidia-smi, and the CPU for the GPU, with work of tiny sizes.
+"""Tests dev/gpu_check without a GPU: a script replaces nvidia-smi, and the CPU replaces the GPU, with tiny
+problem sizes.
 
 usage: gpu_check_test.py ROOT BUILD
 """
@@ -34,7 +35,7 @@ from tests_of_build import gpu_tests, moved  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "dev/gpu_check"))
 gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
-sys.modules["gpu_check"] = gpu_check  # where the dataclasses in it look for their module
+sys.modules["gpu_check"] = gpu_check  # its dataclasses look for their module there
 loader.exec_module(gpu_check)
 
 NVIDIA_SMI = """#!/bin/sh
@@ -46,9 +47,9 @@ esac
 """
 WITHOUT_MODULES = "#!/bin/sh\nexec python3 -S -E \"$@\"\n"
 DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()
-# Without one that is installed here.
+# The search path without a compute-sanitizer that is installed here.
 PATH = ":".join(folder for folder in os.environ["PATH"].split(":") if not (Path(folder) / "compute-sanitizer").exists())
-# A Python with PyTorch, for what needs one.
+# A Python that has PyTorch, or None.
 TORCH_PYTHON = next((python for python in (os.environ.get("PLEXAURA_TORCH_PYTHON"), sys.executable) if python and subprocess.run(
     [python, "-c", "import torch, torchvision"], capture_output=True).returncode == 0), None)
 
@@ -113,7 +114,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertRegex(details[2], "the run on the CPU did not end well: .*none_such")
 
     def test_compute_sanitizer_is_believed(self):
-        """One that finds nothing, and then one that does."""
+        """Tests a compute-sanitizer that reports no error, and then one that does."""
         tool = "#!/bin/sh\nwhile [ \"$1\" != 99 ]; do shift; done; shift\n"
         self.script("bin/compute-sanitizer", tool + "\"$@\" > /dev/null && echo '========= ERROR SUMMARY: 0 errors'\n")
         self.stage("tests")
@@ -156,7 +157,7 @@ class GpuCheckTest(unittest.TestCase):
         said = self.stage("speed", "--only", "mlp")
         self.assertIn("--device knows no NVIDIA unheard-of", said)
         self.assertNotIn("share_of_roofline", self.rows("speed")["mnist_mlp float32 4"]["figures"])
-        # A batch that bench refuses.
+        # bench refuses this batch size.
         sizes = dataclasses.replace(TINY, cases=[dataclasses.replace(TINY.cases[0], batch=0), TINY.cases[0]])
         stage, machine = Stage("speed", 60, self.folder, dict(os.environ)), SimpleNamespace(described=lambda: None, gpu="some GPU")
         with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder / 'bin'}:{PATH}"):
@@ -165,7 +166,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("training.batch_size", stage.rows[1].detail)
 
     def test_the_build_is_made_by_the_machine_or_not_at_all(self):
-        """A script stands in for cmake."""
+        """A script replaces cmake."""
         self.script("bin/cmake", "#!/bin/sh\necho \"$@\"\n")
         self.stage("build")
         self.assertEqual({name: row["result"] for name, row in self.rows("build").items()}, {"configure": "passed", "compile": "passed"})
@@ -174,17 +175,19 @@ class GpuCheckTest(unittest.TestCase):
         self.stage("build", status=1)
         self.assertIn("No CUDA toolkit was found", self.rows("build")["toolkit"]["detail"])
         self.script("bin/cmake", "#!/bin/sh\necho 'Could not find yaml-cpp'; exit 1\n")
-        said = self.check("--build", BUILD, "--out", self.out, status=1)  # all stages: none comes behind a build that failed
+        # runs all stages: none follows a build that failed
+        said = self.check("--build", BUILD, "--out", self.out, status=1)
         self.assertIn("status 1: Could not find yaml-cpp", self.rows("build")["configure"]["detail"])
         self.assertIn("build elsewhere with --pack, and use --from here", said)
         self.assertFalse((self.out / "tests.json").exists())
 
     def test_rows_are_wanted_by_name(self):
         self.check("--build", BUILD, "--out", self.folder / "iris_alone", "--stage", "tests", "--only", "iris")
-        self.assertFalse((BUILD / "iris_alone-work/data/shapes").exists())  # which no row wants
+        self.assertFalse((BUILD / "iris_alone-work/data/shapes").exists())  # no wanted row needs the images
         self.stage("tests", "--only", "iris")
         self.assertEqual(list(self.rows("tests")), ["iris"])
-        self.stage("speed", "--stage", "tests", "--only", "iris")  # a stage that has no such row is no failure
+        # a stage without a matching row is no failure
+        self.stage("speed", "--stage", "tests", "--only", "iris")
         self.assertFalse((self.out / "speed.json").exists())
 
     def test_a_name_that_no_row_has_is_a_mistake(self):
@@ -224,7 +227,7 @@ class GpuCheckTest(unittest.TestCase):
         programs = row["figures"]["programs"]
         for name in ("plexaura", "torch, float32", "torch, float32, compile"):
             self.assertGreater(programs[name]["median_s"], 0, row)
-        # A CUDA graph on a CPU fails, and is told.
+        # A CUDA graph fails on a CPU, and the failure is reported.
         self.assertIsNone(programs["torch, float32, graph"]["median_s"])
         self.assertIn("torch, float32, graph: ", row["detail"])
         self.assertIn("| mnist_mlp, 4 | torch, float32 |", said)
@@ -246,7 +249,7 @@ class GpuCheckTest(unittest.TestCase):
         command = [TORCH_PYTHON, ROOT / "dev/compare_pytorch", "--build", BUILD, "--models", "mnist_mlp", "--batch", "4", "--rounds", "2",
                    "--seconds", "0.05", "--command", "floor=echo 3.5", "--command", "broken=exit 3", "--json", found]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # by the broken one
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # because of the broken program
         programs = json.loads(found.read_text(encoding="utf-8"))["programs"]
         for name in ("plexaura", "torch, as written", "torch, channels_last", "floor"):
             self.assertEqual(len(programs[name]["rounds_s"]), 2, name)
@@ -311,7 +314,7 @@ class GpuCheckTest(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, PATH=str(self.folder)):
                 self.assertEqual(gpu_check.carried_archive(options), archive)
                 self.assertIsNone(gpu_check.carried_archive(SimpleNamespace(build=BUILD, pack=None, report=None)))
-            self.assertIsNone(gpu_check.carried_archive(options))  # this machine can
+            self.assertIsNone(gpu_check.carried_archive(options))  # this machine can build
             archive.unlink()
             with unittest.mock.patch.dict(os.environ, PATH=str(self.folder)):
                 self.assertIsNone(gpu_check.carried_archive(options))
@@ -334,7 +337,7 @@ class GpuCheckTest(unittest.TestCase):
     def carried_library_is_missed(self, folder):
         lost = next((folder / "build/core").glob("libplexaura_core.so"))
         lost.unlink()
-        # The loader would find that of the build, which is only here.
+        # The loader would find the library in the build, which exists only on this machine.
         program = self.folder / "needs.so"
         subprocess.run(["g++", "-shared", "-o", self.folder / "libabsent.so", "-x", "c++", "/dev/null"], check=True)
         subprocess.run(["g++", "-shared", "-Wl,--no-as-needed", "-o", folder / "build" / program.name, "-x", "c++", "/dev/null", "-x", "none",
@@ -395,7 +398,7 @@ class GpuCheckTest(unittest.TestCase):
             self.assertTrue((place / "dev/gpu_check").samefile(ROOT / "dev/gpu_check"))
             self.assertTrue((self.folder / "made/build").samefile(carried / "build"))
             with contextlib.ExitStack() as made:
-                packing.stand_at(place, self.folder, made)  # something else stands there already, and stays
+                packing.stand_at(place, self.folder, made)  # another file is there already, and stays
             self.assertTrue(place.samefile(ROOT))
         self.assertFalse((self.folder / "made").exists())
         with packing.standing_in_for({"source": "/proc/none/main", "build": str(carried / "build")}, carried):

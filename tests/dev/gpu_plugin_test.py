@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Where the plugin of dev/gpu_check does not open: another one is compiled, or PyTorch is timed alone. Scripts stand in for nvcc, g++ and
-nvidia-smi, and a backend that there is not for a plugin that does not open.
+"""Tests dev/gpu_check with a plugin that does not open: another one is compiled, or PyTorch is timed alone.
+Scripts replace nvcc, g++ and nvidia-smi, and a backend that does not exist replaces the plugin that does
+not open.
 
 usage: gpu_plugin_test.py ROOT BUILD
 """
@@ -33,7 +34,7 @@ case "$*" in
   *) echo "NVIDIA H100, 580.1, 81559" ;;
 esac
 """
-# Writes what it is called with, and makes what it is to make.
+# Records the arguments of a call, and makes the output file.
 COMPILER = """#!/bin/sh
 echo "$0" "$@" >> "$CALLS"
 while [ $# -gt 0 ]; do
@@ -66,7 +67,8 @@ class PluginTest(unittest.TestCase):
         self.stage = Stage("plugin", 60, self.folder / "logs", dict(os.environ))
 
     def settle(self, *answers, carried=True):
-        """`answers`: what the program says each time it is to open the plugin; empty: nothing, for it opens."""
+        """`answers` are the outputs of the program each time it tries to open the plugin; "" means that it
+        opens."""
         with unittest.mock.patch.object(plugin, "why_closed", side_effect=answers):
             return plugin.settle(self.check, self.stage, self.carried if carried else None)
 
@@ -93,11 +95,12 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(sorted(call.split("-c ")[1].split()[0].rsplit("/")[-1] for call in kernels if "--fmad=true" in call),
                          ["conv2d.cu", "matmul.cu"])
         compiled = [call.split("-c ")[1].split()[0] for call in calls if "-c " in call]
-        self.assertIn(str(ROOT / "backends/cuda/vendor/no_libraries.cpp"), compiled)  # the machine has none
+        # the machine has no libraries of NVIDIA
+        self.assertIn(str(ROOT / "backends/cuda/vendor/no_libraries.cpp"), compiled)
         self.assertNotIn(str(ROOT / "backends/cuda/vendor/cudnn.cpp"), compiled)
 
     def test_the_sources_are_those_of_the_build(self):
-        """All that the build compiles for the plugin, but for NCCL."""
+        """Tests that all sources of the plugin in the build are compiled, except NCCL's."""
         cmake = (ROOT / "backends/cuda/CMakeLists.txt").read_text(encoding="utf-8")
         self.assertIn("plexaura_sources(sources . engine kernels offers plugin runtime)", cmake)
         self.assertIn('name MATCHES "^(conv2d|matmul)$"', cmake)

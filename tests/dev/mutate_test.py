@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What dev/mutate sows, and that a source with faults in it does the same as before until one is switched on.
+"""Tests which faults dev/mutate makes, and that a source with faults works as before until one is switched
+on.
 
 usage: mutate_test.py ROOT CXX
 """
@@ -69,7 +70,7 @@ int sum_of_odd(const std::vector<int>& values, int seed) {
 }
 """
 
-# Of each kind of fault, one that is found and the line it stands in.
+# One fault of each kind, with its line.
 EXPECTED = {
     (9, "sign", "a - b → a + b"),
     (14, "factor", "h * factor → h / factor"),
@@ -162,7 +163,7 @@ class MutateTest(unittest.TestCase):
 
     @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
     def test_the_tool_tells_a_score(self):
-        """Of a fault that is accepted nothing is built."""
+        """Nothing is built for a fault that is accepted."""
         accepted = json.loads((ROOT / "dev/mutate_parts/accepted.json").read_text(encoding="utf-8"))
         file = accepted[0]["file"]
         fault = next(fault for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")) if is_accepted(fault, accepted))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What dev/same_bits finds, with programs that stand in for those of two builds, and with those of one build.
+"""Tests which differences dev/same_bits finds, with fake programs in place of those of two builds, and with
+the programs of one build.
 
 usage: same_bits_test.py ROOT BUILD
 """
@@ -15,7 +16,7 @@ import unittest
 
 ROOT, BUILD = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 
-# Trains nothing: writes what "behaviour.json" beside it says.
+# A fake program: trains nothing, and writes what "behaviour.json" beside it says.
 STAND_IN = '''#!{python}
 import json, os, pathlib, sys, time
 

@@ -1,5 +1,5 @@
-// Exchange, agree, then update: where a strategy declares `agrees`, no weight changes before all buckets have
-// been exchanged and the ranks have agreed, and a step that is given up until then has never been.
+// If a strategy declares `agrees`, no weight changes before all buckets have been exchanged and the ranks
+// have agreed on the update. A step that is given up before then changes nothing.
 
 #include <chrono>
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ SmallTraining::Options options(Strategy* strategy) {
   return {.optimizer = {.kind = OptimizerSpec::Kind::adam}, .strategy = strategy};
 }
 
-// Every bucket is exchanged by a thread of its own, which signals when it is done.
+// Exchanges every bucket in a separate thread, which signals the event when it has finished.
 class Agreeing final : public Strategy, public GradientSum {
  public:
   StrategyParts parts() override { return {.gradients = this, .agrees = true}; }

@@ -1,5 +1,5 @@
-// Ranks that are about to do different things are refused by name before anything moves: what differs may be
-// in the graph alone, where neither parameters nor their values show it.
+// Ranks whose graphs or options differ end with an error that names the difference, before they exchange
+// anything. This includes differences of the graph that neither parameters nor their values show.
 
 #include <doctest/doctest.h>
 #include <functional>
@@ -25,7 +25,7 @@ namespace {
 const TensorType weight{DType::float32, {4, 3}};
 const TensorType bias{DType::float32, {3}};
 
-// What a rank may do in its own way.
+// The settings that one rank may change.
 struct Way {
   double dropped = 0.2;
   bool relu = false;
@@ -39,7 +39,7 @@ LossOutputs model(const ModelInputs& inputs, const Way& way) {
   return {softmax_cross_entropy(outputs + graph.parameter("bias", bias), inputs["labels"])};
 }
 
-// The sentence with which three ranks end when `change` is made on rank 1 alone; empty where they agree.
+// Returns the error with which three ranks end if `change` is made on rank 1 only, or "" if there is none.
 std::string verdict(const std::function<void(Way&)>& change) {
   return user_error([&] {
     ThreadRanks(3).run([&](Collective& ranks) {

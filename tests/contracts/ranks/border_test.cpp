@@ -1,6 +1,6 @@
-// The border's smaller promises: the arenas of values and gradients may be given from outside, weights are read and written
-// as the user knows them whatever their layout, and what was derived from parameters is derived again when
-// they change.
+// Tests smaller promises of WeightsImmigration: the arenas of values and gradients may be given by the user;
+// weights are read and written in the user's form whatever their layout; values derived from parameters are
+// computed again when these change.
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {2, 3, 2, 2}}, 7), whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
 }
 
-// Memory of somebody else.
+// Memory that another object owns.
 class Borrowed final : public Memory {
  public:
   Borrowed(std::byte* address, std::size_t bytes) : address_(address), bytes_(bytes) {}
@@ -50,7 +50,7 @@ class Borrowed final : public Memory {
   std::size_t bytes_;
 };
 
-// Channels last, padded: what no user would recognise.
+// Returns a placement in which images are channels last and padded, unlike the user's form.
 Placement padded(const Placement& from) {
   Placement placement;
   for (const Placement::Entry& entry : from.entries)
@@ -67,7 +67,7 @@ std::vector<std::byte> values_of(const ParameterStore& store) {
 }  // namespace
 
 TEST_CASE("gradients lie in memory that is provided for them, whatever it held") {
-  if (!test_backend().info().host_memory) return;  // no other memory can be given to a device
+  if (!test_backend().info().host_memory) return;  // a device with its own memory cannot use other memory
   alignas(64) static std::array<std::byte, 1 << 12> window;
   window.fill(std::byte{0xff});
   std::size_t asked = 0;

@@ -1,5 +1,5 @@
-// An op that needs other ranks, inside a step that is replayed: two ranks, each a thread with a backend of
-// its own.
+// Tests an op that communicates with other ranks in a step that is replayed. The two ranks are threads, each
+// with its own backend.
 
 #include <cmath>
 #include <cstdlib>
@@ -36,7 +36,7 @@ constexpr std::int64_t all_samples = 6;
 const TensorType filter{DType::float64, {5, 3, 3, 3}};
 const TensorType out{DType::float64, {20, 2}};
 
-// Channels are centred by their mean over the samples of all ranks.
+// Centres channels by their mean over the samples of all ranks.
 LossOutputs centred(Graph& graph, const Node& x, const Node& t) {
   const Node hidden = conv2d(x, graph.parameter("filter", filter));
   const Node mean =
@@ -57,7 +57,7 @@ Batch whole_batch() {
           whole_numbers({DType::float64, {all_samples, 2}}, 2)};
 }
 
-// Weights after some steps of ranks with so many samples each.
+// Trains ranks with the given numbers of samples, and returns the weights after some steps.
 std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
   std::vector<Tensor> result;
   ThreadRanks ranks(static_cast<int>(shares.size()));
@@ -68,8 +68,8 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < rank; ++i) first += shares[i];
     const Batch mine = part(whole_batch(), first, shares[rank]);
-    // The placement comes from the rank with samples; here, where all compile alike, from anybody's program
-    // for one sample.
+    // In a run the placement comes from a rank with samples. Here all ranks compile the same program, so one
+    // for a single sample gives the placement.
     Graph graph;
     SmallTraining placing(*backend, specs(), centred, part(whole_batch(), 0, 1),
                           {.collective = &collective, .sizes = {1}});
@@ -92,7 +92,7 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
 
 }  // namespace
 
-// The others wait for it in the sum of the model, and not in that of the gradients.
+// The other ranks wait for the failed rank in the sum of the model, not in that of the gradients.
 TEST_CASE("a rank that fails where a model sums over ranks ends with its error at once") {
   class Counting final : public SummingStrategy {
    public:
@@ -152,7 +152,7 @@ TEST_CASE("two ranks sum a value inside a replayed program, and its gradient") {
       for (std::size_t i = 0; i < static_cast<std::size_t>(mine.elements()); ++i) {
         const double expected = step * (both[0].as<double>()[i] + both[1].as<double>()[i]);
         sums_right = sums_right && sums.as<double>()[i] == expected;
-        // Both ranks' losses grow with this rank's weight: 2 x 2 total x.
+        // The losses of both ranks depend on this rank's weight, so the gradient is 2 x 2 total x.
         slopes_right = slopes_right && slopes.as<double>()[i] == 4 * expected * mine.as<double>()[i];
       }
       CHECK(sums_right);

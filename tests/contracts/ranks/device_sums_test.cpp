@@ -1,5 +1,5 @@
-// A backend may let the devices of ranks sum: what each has in its memory, where it lies, in a stream of its own. A bucket that is
-// summed so is copied to no host. Nobody waits for ever for a rank that does not come.
+// A backend may let the devices of ranks sum. Then each device sums its own memory in a separate stream, and
+// such a bucket is not copied to a host. A wait for a rank that does not come ends after a deadline.
 
 #include "core/device/device_sums.h"
 
@@ -29,7 +29,7 @@ constexpr double soon = 1;  // seconds
 
 bool is_cuda() { return test_backend().info().name.ends_with("cuda"); }
 
-// GPUs are told apart by their numbers.
+// Each rank opens the GPU with its own number.
 std::unique_ptr<Backend> backend_of(int rank) {
   BackendOptions options;
   if (is_cuda()) options["device"] = std::to_string(rank);
@@ -47,7 +47,7 @@ bool two_devices_sum() {
     for (int rank = 0; rank < 2; ++rank)
       identities[static_cast<std::size_t>(rank)] = identity_of(*backend_of(rank));
   } catch (const UserError& error) {
-    MESSAGE("skipped: " << error.what());  // there is one GPU
+    MESSAGE("skipped: " << error.what());  // there is only one GPU
     return false;
   }
   const bool simulated =
@@ -68,7 +68,7 @@ std::unique_ptr<DeviceSums> join(Backend& backend, Collective& ranks, double dea
   return device.join_sums(token, ranks.rank(), ranks.size(), deadline_seconds);
 }
 
-// Two ranks, each with a device of its own.
+// Runs two ranks, each with its own device.
 void on_two_devices(const std::function<void(Backend&, Collective&)>& body) {
   ThreadRanks(2).run([&](Collective& ranks) {
     const auto backend = backend_of(ranks.rank());
@@ -76,7 +76,7 @@ void on_two_devices(const std::function<void(Backend&, Collective&)>& body) {
   });
 }
 
-// As `allreduce` does where devices sum.
+// Sums like `allreduce` does if devices sum.
 class OnDevice final : public Strategy, public GradientSum {
  public:
   explicit OnDevice(DeviceSums& sums) : sums_(sums) {}
@@ -105,7 +105,7 @@ Batch batch_of(int rank) {
 struct End {
   std::vector<Tensor> values;
   double loss = 0;
-  std::uint64_t copies = 0;  // of a step, where the backend counts them
+  std::uint64_t copies = 0;  // of one step, if the backend counts copies
 };
 
 std::uint64_t copies_of(const Backend& backend) {
@@ -113,7 +113,8 @@ std::uint64_t copies_of(const Backend& backend) {
   return counts == nullptr ? 0 : counts->transfers().copies;
 }
 
-// Eight steps, of which the last ones replay. What the last one leaves is read before anybody waits for its sums.
+// Runs eight steps, of which the last ones are replayed. Reads the weights after the last step without an
+// explicit wait for its sums.
 End train(Backend& backend, Strategy* strategy, Collective& ranks) {
   SmallTraining run(backend, two_layers::specs(), two_layers::model, batch_of(0), {.strategy = strategy});
   if (strategy != nullptr) strategy->begin(run.steps().border());
@@ -129,7 +130,7 @@ End train(Backend& backend, Strategy* strategy, Collective& ranks) {
   return end;
 }
 
-// Of sixteen samples the last one cannot be read.
+// Sixteen samples, of which the last one cannot be read.
 class Samples final : public SampleSource {
  public:
   std::int64_t size() const override { return 16; }
@@ -145,7 +146,7 @@ class Samples final : public SampleSource {
                       {"t", Tensor(TensorType{DType::float32, {16, 2}})}}};
 };
 
-// Seconds until the device of rank 0 goes on, and the error of that. Rank 1 comes to no sum.
+// The seconds until the device of rank 0 continues, and its error. Rank 1 takes part in no sum.
 struct Wait {
   double seconds = 0;
   std::string error;

@@ -1,5 +1,5 @@
-// What a strategy says that it has exchanged reaches the record of each epoch. How long the host has waited says nothing
-// where a device computes meanwhile.
+// The amounts that a strategy reports as exchanged reach the record of each epoch. On a device that computes
+// by itself, the record has no time for which the host has waited.
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -24,7 +24,7 @@ LossOutputs model(const ModelInputs& inputs) {
                                 inputs["labels"])};
 }
 
-// Ten bytes in each step, of whose second it waits a quarter.
+// Reports ten bytes a step, and a wait for a quarter of the exchange.
 class Counting final : public Strategy, public WeightExchange {
  public:
   StrategyParts parts() override { return {.weights = this, .scope = GradientScope::local}; }

@@ -1,5 +1,5 @@
-// What a strategy exchanges in a thread of its own may fail, or never end: whoever waits for it hears why, or hears
-// of which bucket of which step he hears nothing. Nobody waits for ever, to close down neither.
+// An exchange in a thread of the strategy may fail or never end. A wait for it then ends with its error, or
+// with a sentence that names the bucket and the step. No wait is endless, also not at the end of the run.
 
 #include <chrono>
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ namespace {
 
 Batch some_batch() { return two_layers::batch(1, 2); }
 
-// In the second step, the last one of an epoch, its exchange fails on one rank when all is summed.
+// In the second step, which ends an epoch, the exchange fails on one rank after all buckets are summed.
 class FailingOnRank1 final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
@@ -49,7 +49,7 @@ class FailingOnRank1 final : public SummingStrategy {
 
 using Exchange = std::function<void(ExchangeEvent& done)>;
 
-// In the second step the exchange of bucket 1 goes its own way, on a thread of its own.
+// In the second step, runs a given function as the exchange of bucket 1, in a separate thread.
 class Exchanging final : public Strategy, public GradientSum, public WeightExchange {
  public:
   Exchanging(Exchange exchange, bool agrees, double seconds)
@@ -80,8 +80,8 @@ class Exchanging final : public Strategy, public GradientSum, public WeightExcha
 
   void after_update() override { CHECK(border_->emigrate("first").type() == two_layers::first); }
 
-  bool first_fails = false;    // the exchange of bucket 0 in the second step
-  bool reads_weights = false;  // after each update
+  bool first_fails = false;    // the exchange of bucket 0 fails in the second step
+  bool reads_weights = false;  // reads the weights after each update
 
  private:
   Exchange exchange_;
@@ -92,7 +92,7 @@ class Exchanging final : public Strategy, public GradientSum, public WeightExcha
   std::thread thread_;
 };
 
-// How the second of two steps ends, and whether it has changed weights.
+// The error of the second of two steps, and whether the step changed weights.
 struct End {
   std::string error;
   bool changed = false;

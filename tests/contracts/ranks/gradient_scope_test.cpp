@@ -1,5 +1,5 @@
-// Whose mean a gradient is: a strategy of local scope finds the means over this rank's own samples, and the
-// ranks agree on loss, counts and failures although nobody sums the tail for them.
+// A strategy of local scope gets mean gradients over this rank's own samples. The ranks still agree on loss,
+// counts and failures, although the strategy does not sum the tail.
 
 #include <array>
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ LossOutputs squares(Graph& graph, const Node& x, const Node& t) {
   return {squared_error(y, t)};
 }
 
-// Every rank for itself.
+// Every rank trains for itself.
 class Alone final : public Strategy, public WeightExchange {
  public:
   explicit Alone(bool is_exchanging = false) : is_exchanging_(is_exchanging) {}
@@ -44,7 +44,7 @@ class Alone final : public Strategy, public WeightExchange {
   bool is_exchanging_;
 };
 
-// Which sums of losses the trainer makes.
+// Records the sums of losses that the trainer makes.
 class NotedSums final : public Collective {
  public:
   explicit NotedSums(Collective& ranks) : ranks_(ranks) {}
@@ -74,7 +74,7 @@ LossOutputs classes(const ModelInputs& inputs) {
   return {softmax_cross_entropy(x, inputs["labels"])};
 }
 
-// A rank that cannot read a sample of its own share.
+// A source with a sample in this rank's share that cannot be read.
 class Broken final : public SampleSource {
  public:
   Broken(std::shared_ptr<const SampleSource> whole, std::int64_t index)
@@ -111,7 +111,7 @@ TEST_CASE("gradients of local scope are means over the samples of this rank") {
   SmallTraining plain(test_backend(), specs, squares, batch, {.sizes = {1, 3}, .micro_batches = true});
   const std::vector<Batch> parts{part(batch, 0, 3), part(batch, 3, 1)};
   for (int i = 0; i < 2; ++i) {
-    local.launch(parts, 0.1, 100);  // others have the rest
+    local.launch(parts, 0.1, 100);  // other ranks have the other samples
     plain.launch(parts, 0.1);
   }
   check_same_values(local.store(), plain.store());
@@ -200,7 +200,7 @@ TEST_CASE("of ranks that sum no gradients the losses of several steps are summed
     CHECK(made[0] == made[1]);
     return made[0];
   };
-  // How long a step takes is known behind the first one.
+  // The interval of reports depends on the duration of a step, which is known after the first step.
   CHECK(sums(false) ==
         std::vector<std::string>{"the loss of step 1", "the loss of step 3", "the loss of step 5"});
   CHECK(sums(true) == std::vector<std::string>{"the loss of step 3", "the loss of step 5"});

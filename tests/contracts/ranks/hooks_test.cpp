@@ -1,5 +1,6 @@
-// Where a strategy is called: buckets are announced in placement order as backward finishes them. A part that a strategy
-// does not have costs nothing, not even a cut in a recording.
+// Tests when the hooks of a strategy are called: buckets are announced in the order of placement as the
+// backward pass finishes them. A part that a strategy does not have costs nothing, and does not divide a
+// recording.
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +42,7 @@ Batch some_batch() {
 
 enum class Has { nothing, weights, gradients };
 
-// Has one part, or none, and notes every call.
+// A strategy with one part or none that records every call.
 class Noting : public Strategy, public GradientSum, public WeightExchange {
  public:
   explicit Noting(Has part) : part_(part) {}
@@ -93,13 +94,14 @@ TEST_CASE(
   };
   check(Has::nothing, {}, 1);  // gradients and update are one recording
   check(Has::weights, {"after"}, 1);
-  // What is copied out for the strategy is a part of the recording of gradients, which the update of each parameter follows.
+  // The copies of gradients for the strategy belong to the recording of gradients. One update for each
+  // parameter follows.
   check(Has::gradients,
         {"ready 0", "ready 1", "ready 2", "ready 3", "update 0", "update 1", "update 2", "update 3"}, 4);
 }
 
 TEST_CASE("buckets are announced while backward still runs, and are final then") {
-  // Looks at what was announced, and at what was not.
+  // Reads a bucket that was announced, and one that was not.
   struct Looking final : Strategy, GradientSum {
     StrategyParts parts() override { return {.gradients = this}; }
     void gradients_ready(std::size_t bucket, Event& final) override {

@@ -1,5 +1,6 @@
-// A strategy may let the update of a bucket wait until the next step needs it: so buckets are exchanged while the forward
-// pass of that step goes on. The bits are the same, and nobody sees weights that wait.
+// A strategy may delay the update of a bucket until the next step needs it, so that buckets are exchanged
+// during the forward pass of that step. The results have the same bits, and no reader sees weights before
+// their update.
 
 #include <doctest/doctest.h>
 #include <exception>
@@ -40,7 +41,7 @@ Batch some_batch() {
 
 using Calls = std::vector<std::string>;
 
-// Notes every call. The buckets are third, second, first, and the tail.
+// Records every call. The buckets are those of third, second, first, and the tail.
 class Late final : public Strategy, public GradientSum {
  public:
   StrategyParts parts() override { return {.gradients = this, .updates_late = true}; }
@@ -59,7 +60,7 @@ class Late final : public Strategy, public GradientSum {
   Calls calls;
   std::optional<std::size_t> fails_at;
   const CountingBackend* counted = nullptr;
-  std::vector<std::int64_t> launches;  // before each update
+  std::vector<std::int64_t> launches;  // number of launches before each update
 };
 
 const Calls step_alone{"ready 0", "ready 1", "ready 2", "ready 3", "update 3"};
@@ -70,7 +71,7 @@ Calls operator+(Calls calls, const Calls& more) {
   return calls;
 }
 
-// A step on the batch, or one of a rank that has none because of a failure.
+// Runs a step on the batch. A rank with a failure has no batch.
 StepTicket run(SmallTraining& training, std::int64_t step, bool ends_epoch, std::exception_ptr failure = {}) {
   const Batch batch = some_batch();
   const std::vector<Feed> feeds{{"x", batch.x}, {"t", batch.t}};
@@ -95,7 +96,7 @@ TEST_CASE("late updates are asked for where the next step first reads the weight
   strategy.launches.clear();
   training.step(some_batch(), 0.05);
   CHECK(strategy.take() == before + step_alone);
-  // Between two of them the update of a bucket, and what the step computes by it.
+  // Between two of these points are the update of a bucket, and the computation that needs it.
   if (test_backend().record([] {}) == nullptr)
     for (std::size_t i = 0; i < 3; ++i) CHECK(strategy.launches[i + 1] - strategy.launches[i] >= 2);
 }
@@ -110,7 +111,7 @@ TEST_CASE("a bucket is touched where its weights are read or its gradients writt
   };
   CHECK(touch(2) < touch(1));
   CHECK(touch(1) < touch(0));
-  // Nobody reads the tail, which is written.
+  // The program reads no tail, but writes it.
   CHECK(touch(3) < program.instructions.size());
   CHECK(program.first_use(program.placement.tail_offset(), program.placement.gradient_count()) ==
         program.instructions.size());

@@ -1,5 +1,5 @@
-// A backend whose library sums over ranks by itself offers a kernel for all_reduce_sum, and the program uses it like
-// any other: no host point, one recording.
+// A backend whose library sums over ranks offers a kernel for all_reduce_sum. The program uses it like any
+// other kernel, without a host point and in one recording.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct RankSumOptions {
   static void fields(auto& self, auto& visitor) { visitor("rank", std::int64_t{self.ranks->rank()}); }
 };
 
-// What the library of the backend does, on the device's own thread and memory.
+// The sum by the backend's library, on the device's own thread and memory.
 class RankSum final : public OpOf<RankSum, RankSumOptions> {
  public:
   using OpOf::OpOf;
@@ -38,7 +38,7 @@ class RankSum final : public OpOf<RankSum, RankSumOptions> {
   }
 };
 
-// Another backend that joins the ranks by itself, in two ways that are the same.
+// A backend that sums over ranks by two equivalent kernels.
 class JoiningBackend final : public ForwardingBackend {
  public:
   JoiningBackend(Backend& inner, Collective& ranks) : ForwardingBackend(inner), ranks_(ranks) {}
@@ -107,7 +107,7 @@ TEST_CASE("two ranks sum by the kernel that their backends offer, in one recordi
       CHECK(slopes == expected_slopes);
     }
     if (backend.counts().recordings == 0) return;
-    CHECK(backend.counts().recordings == 2);  // the whole program, for each feed slot
+    CHECK(backend.counts().recordings == 2);  // the whole program, once for each feed slot
     CHECK(backend.counts().replays == steps);
   });
 }

@@ -1,5 +1,6 @@
-// The loss of a rank where each trains for itself: those that are left keep their own weights and states, and what
-// their strategies held. No sample comes twice, and only parts of the step that was under way do not come.
+// The loss of a rank if each trains for itself: the survivors keep their own weights and states, and the
+// state of their strategies. No sample is used twice in an epoch, and only samples of the interrupted step
+// may be left out.
 
 #include <algorithm>
 #include <array>
@@ -24,12 +25,12 @@ namespace {
 
 constexpr int everyone = 3;
 constexpr std::int64_t rows = 20;
-constexpr std::int64_t epochs = 3;  // of 4 steps
+constexpr std::int64_t epochs = 3;  // of 4 steps each
 constexpr std::int64_t lost_rank = 1;
 const TensorType weight{DType::float32, {rows, 2}};
 const TensorType seen{DType::float32, {rows}};
 
-// Each sample is a one at the place of its own, so that their sum tells which have come.
+// Sample i is a unit vector with a one at element i, so that the sum of samples shows which ones were used.
 class Places final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return rows; }
@@ -47,7 +48,7 @@ class Places final : public DatasetOf<float> {
   std::vector<std::string> names_{"a", "b"};
 };
 
-// The buffer counts the samples that this rank has trained on.
+// The buffer counts how often this rank has used each sample.
 LossOutputs model(const ModelInputs& inputs) {
   Graph& graph = inputs.graph();
   const Node samples = inputs["samples"];
@@ -56,7 +57,7 @@ LossOutputs model(const ModelInputs& inputs) {
   return {softmax_cross_entropy(matmul(samples, graph.parameter("weight", weight)), inputs["labels"])};
 }
 
-// Every rank for itself. Its state is a number of its own.
+// Every rank trains for itself. Its state is its own number.
 class Apart final : public Strategy, public KeptState {
  public:
   explicit Apart(Collective& ranks, double own_state = 0) : own(own_state), ranks_(ranks) {}
@@ -117,7 +118,8 @@ struct Rank {
 
 using All = std::array<Rank, everyone>;
 
-// Until rank 1 is lost in that call, which rank 0 may have passed.
+// Trains until rank 1 is lost in the named call. With `one_has_passed`, rank 0 completes this call before it
+// notices the loss.
 void lose(All& all, std::string_view call, bool one_has_passed = false, double report_seconds = 0) {
   std::atomic<bool> others_have_heard = false;
   CHECK_THROWS_AS(ThreadRanks(everyone).run([&](Collective& ranks) {
@@ -139,7 +141,7 @@ void lose(All& all, std::string_view call, bool one_has_passed = false, double r
 
 Rank& left(All& all, int rank) { return all.at(rank == 0 ? 0 : 2); }
 
-// How often each sample has come, over all ranks that there ever were.
+// Returns how often each sample was used, by all ranks including the lost one.
 std::vector<double> times_seen(const All& all) {
   std::vector<double> times(rows);
   for (const Rank& rank : all) {
@@ -149,7 +151,7 @@ std::vector<double> times_seen(const All& all) {
   return times;
 }
 
-// How often they come where ranks 1 and 2 leave out their parts of these steps of an epoch.
+// Returns how often each sample is used if ranks 1 and 2 leave out their parts of these steps of an epoch.
 std::vector<double> times_without(std::int64_t epoch, std::int64_t first, std::int64_t last) {
   std::vector<double> expected(rows, epochs);
   const BatchPlan plan{rows, 6, everyone};
@@ -163,7 +165,7 @@ std::vector<double> times_without(std::int64_t epoch, std::int64_t first, std::i
   return expected;
 }
 
-// Where metrics are read late, a step more has been launched.
+// Returns 1 if metrics are read one step late, so that one more step was launched.
 std::int64_t late() { return test_backend().info().host_memory ? 0 : 1; }
 
 }  // namespace
@@ -203,7 +205,7 @@ TEST_CASE("the strategies of those that are left know that an epoch has ended") 
   CHECK(times_seen(all) == std::vector<double>(rows, epochs));
 }
 
-// Rank 0 has heard that all had made step 5, and made the next one alone.
+// Rank 0 knows that all ranks have made step 5, and has made the next one alone.
 TEST_CASE("a rank that is a step behind keeps its weights, and leaves its part of that step out") {
   All all;
   lose(all, "the loss of step 5", true);
@@ -219,7 +221,8 @@ TEST_CASE("a rank that is a step behind keeps its weights, and leaves its part o
   CHECK(times_seen(all) == times_without(1, step - 5, step - 5));
 }
 
-// Rank 0 has heard that all had made step 1, and made the rest of the epoch before it waited for the others again.
+// Rank 0 knows that all ranks have made step 1, and has made the rest of the epoch before it waited for the
+// others again.
 TEST_CASE("a rank that is some steps behind leaves its parts of all of them out") {
   All all;
   lose(all, "the loss of step 1", true, 1);
@@ -242,7 +245,7 @@ TEST_CASE("what is a rank's own outlives more losses while the others regroup an
     CHECK_THROWS_AS(ThreadRanks(2).run([&](Collective& ranks) {
       LeavingCollective leaving(ranks, ranks.rank() == 1 ? call : "");
       Rank& mine = left(all, ranks.rank());
-      // Its former strategy lives on, as that of a Trainer that can only regroup again.
+      // The former strategy stays alive, like that of a Trainer that only regroups.
       const auto former = std::exchange(mine.strategy, std::make_unique<Apart>(leaving));
       try {
         mine.trainer->regroup(leaving, mine.strategy.get());

@@ -1,6 +1,6 @@
-// The loss of a rank: those that are left share out the data anew and go on from the very step, with another
-// communicator, another strategy and other programs, and end with the bits of ranks that had stopped before that
-// step and were resumed as so few.
+// The loss of a rank: the survivors share out the data again and continue from the same step with a new
+// communicator, a new strategy and new programs. They end with the bits of ranks that had stopped before that
+// step and were resumed with the smaller number.
 
 #include <array>
 #include <atomic>
@@ -31,16 +31,16 @@ namespace plexaura::testing::regroup_test {
 namespace {
 
 constexpr int everyone = 3;
-constexpr std::int64_t epochs = 3;  // of 4 steps
+constexpr std::int64_t epochs = 3;  // of 4 steps each
 
-// How a rank goes away: in the middle of an exchange, when the others agree on the update, behind the update, or when
-// it is to validate the epoch that the step has ended.
+// The place at which a rank is lost: during an exchange, when the others agree on the update, after the
+// update, or when it should validate the epoch that the step has ended.
 struct Loss {
   enum class Place { exchange, agreement, after_update, validation };
   int rank = 1;
   std::int64_t step = 6;
   Place place = Place::exchange;
-  int ahead = -1;  // the rank that sees the agreement succeed
+  int ahead = -1;  // the rank for which the agreement succeeds
 
   std::int64_t steps_done() const { return place == Place::exchange ? step - 1 : step; }
 };
@@ -62,9 +62,9 @@ std::vector<ParameterSpec> specs() {
           {"seen", {DType::float32, {5}}, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-std::atomic<bool> one_has_heard;  // that the agreement failed
+std::atomic<bool> one_has_heard;  // true: one rank knows that the agreement failed
 
-// Agrees before it updates; one rank goes away.
+// Agrees before it updates. One rank leaves at the given place.
 class Leaving final : public SummingStrategy, public WeightExchange {
  public:
   Leaving(Collective& ranks, std::optional<Loss> loss) : SummingStrategy(ranks), loss_(loss) {}
@@ -118,7 +118,7 @@ class Noting final : public TrainingObserver {
   std::int64_t signal_after = -1;
 };
 
-// One rank with all that outlives its communicator.
+// One rank, with everything that outlives its communicator.
 struct Survivor {
   std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
   ParameterStore store{specs(), 3};
@@ -157,7 +157,7 @@ TrainerOptions options(const std::filesystem::path& output, std::optional<std::i
 
 using All = std::array<Survivor, everyone>;
 
-// Trains until one is lost, at its place or when it comes to that call.
+// Trains until the rank is lost, at its place or when it begins the named call.
 void lose(All& all, const Loss& loss, const std::filesystem::path& output = {},
           std::int64_t signal_after = -1, std::string_view call = {}) {
   std::atomic<int> losses = 0;
@@ -268,7 +268,7 @@ TEST_CASE("a step that was launched before a loss showed is not done again") {
   All all;
   lose(all, loss, {}, -1, "the tail of the first step");
   const std::int64_t done =
-      test_backend().info().host_memory ? 1 : 2;  // where metrics are read late, one more
+      test_backend().info().host_memory ? 1 : 2;  // one more if metrics are read late
   ThreadRanks(2).run([&](Collective& ranks) {
     Survivor& mine = left(all, loss, ranks.rank());
     mine.regroup(ranks);
@@ -310,7 +310,7 @@ TEST_CASE("ranks that are left take the folder of checkpoints from a rank 0 that
 TEST_CASE("a signal that came before a loss ends the run after it") {
   const Loss loss;
   All all;
-  const int late = test_backend().info().host_memory ? 0 : 1;  // steps, to read what one has answered
+  const int late = test_backend().info().host_memory ? 0 : 1;  // steps by which answers are read late
   lose(all, loss, {}, loss.step - 1 - late);
   ThreadRanks(2).run([&](Collective& ranks) {
     Survivor& mine = left(all, loss, ranks.rank());

@@ -1,6 +1,7 @@
-// The contract of roles: of two ranks one trains, the other serves. The serving rank has no data, compiles
-// nothing and runs no step; it takes its placement from the rank that trains, gives the weights to start
-// from, mixes in what it is sent after each step, and sends the mixture back. All through the border.
+// The contract of roles: one of two ranks trains, the other serves. The serving rank has no data, compiles
+// nothing and runs no step. It gets its placement from the training rank and provides the initial weights.
+// After each step it mixes the weights that it receives with its own, and sends the mixture back. Everything
+// goes through WeightsImmigration.
 #include <algorithm>
 #include <cstring>
 #include <doctest/doctest.h>
@@ -26,7 +27,7 @@ constexpr int server_rank = 1;
 constexpr std::int64_t steps_to_run = 6;
 constexpr std::int64_t class_count = 3;
 
-// Weights that devices like to lay out in their own ways.
+// Weights for which devices choose layouts of their own.
 std::vector<ParameterSpec> specs() {
   const auto spec = [](std::string name, Shape shape) {
     return ParameterSpec{std::move(name),
@@ -64,7 +65,8 @@ class Patches final : public DatasetOf<float> {
   std::vector<std::string> names_{"a", "b", "c"};
 };
 
-// The server's rule: half of its own weights, half of those that it was sent; any layout will do.
+// The server's rule: half of its own weights and half of the received ones. It applies to the bytes of any
+// layout.
 std::vector<std::byte> mix(std::span<const std::byte> own, std::span<const std::byte> sent) {
   std::vector<std::byte> mixed(own.size());
   for (std::size_t at = 0; at < own.size(); at += sizeof(float)) {
@@ -83,7 +85,7 @@ void overwrite(WeightsImmigration& border, std::span<const std::byte> values) {
   border.store_values();
 }
 
-// What both ends do, in pairs.
+// The communication of both ends, as pairs of calls.
 class Line {
  public:
   explicit Line(Collective& ranks) : ranks_(ranks) {}
@@ -97,7 +99,7 @@ class Line {
   void all(std::span<std::byte> values, int from) {
     ranks_.broadcast(values.data(), values.size(), from, "all weights");
   }
-  // Weight by weight in logical layout; the ends may differ in theirs.
+  // Sends each weight in its logical layout, because the layouts of the two ends may differ.
   void weights(WeightsImmigration& border, int from) {
     for (const WeightsImmigration::Entry& entry : border.entries()) {
       Tensor value = border.emigrate(entry.name);
@@ -157,7 +159,7 @@ class Serving final : public Strategy, public Server {
   Line line_;
 };
 
-// The same rule where one rank trains by itself.
+// Applies the same rule if one rank trains by itself.
 class ServesItself final : public Strategy, public WeightExchange {
  public:
   StrategyParts parts() override { return {.weights = this}; }
@@ -214,7 +216,7 @@ bool same_weights(const ParameterStore& a, const ParameterStore& b) {
   });
 }
 
-// The client's weights of its own are overwritten before its first step: only the server's seed counts.
+// The client's own initial weights are overwritten before its first step, so only the server's seed matters.
 void check_serving(const std::string& client_backend, const std::string& server_backend) {
   const auto at_client = open_backend(client_backend);
   const auto at_server = open_backend(server_backend);

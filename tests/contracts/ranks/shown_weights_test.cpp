@@ -1,5 +1,5 @@
-// A strategy may show other weights than those that train: these are validated and saved, and the next step goes on with
-// the others.
+// A strategy may show other weights than those that train. Validation and checkpoints use the shown weights,
+// and the next step continues with the trained ones.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ ParameterStore make_store() {
   return ParameterStore({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
 }
 
-// Shows zeros.
+// Shows zeros as weights.
 class Zeros final : public Strategy, public WeightExchange {
  public:
   StrategyParts parts() override {
@@ -87,7 +87,7 @@ TEST_CASE("the weights that a strategy shows are validated and saved, and train 
   for (const double loss : validated) CHECK(loss == doctest::Approx(std::log(3.0)));
   CHECK(strategy.own == plain.read("weight"));
   CHECK(shown.read("weight") == Tensor(weight));
-  CHECK(strategy.shown == 3);  // behind two epochs, and at the end
+  CHECK(strategy.shown == 3);  // after two epochs, and at the end
   ParameterStore saved = make_store();
   saved.place(shown.placement(), test_backend());
   load_checkpoint(folder.path(), saved, "sgd");

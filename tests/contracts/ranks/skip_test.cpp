@@ -1,5 +1,6 @@
-// Weights that arrive instead of an update: where a strategy answers `skip` nothing is updated, the step counts,
-// its tail is that which the strategy has summed, and what reads weights next finds those that came.
+// A strategy may replace the weights instead of updating them. If it answers `skip`, the engine updates
+// nothing, the step counts, its tail is the one that the strategy has summed, and the next reader of weights
+// gets the new ones.
 
 #include <cstring>
 #include <doctest/doctest.h>
@@ -28,7 +29,7 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {4, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
 }
 
-// Doubles the count of samples in the tail, as a sum over two equal ranks would.
+// Doubles the count of samples in the tail, like a sum over two equal ranks.
 class Replacing final : public Strategy, public GradientSum, public WeightExchange {
  public:
   StrategyParts parts() override { return {.gradients = this, .weights = this}; }
@@ -83,7 +84,7 @@ TEST_CASE("weights arrive instead of an update") {
   CHECK(run.value("w") == arriving);
   CHECK(run.store().read_state(0, "w") == moments);
 
-  // The next step begins with what came.
+  // The next step begins with the new weights.
   strategy.arriving = nullptr;
   plain.step(batch, 0);
   plain.store().write("w", arriving);

@@ -1,5 +1,5 @@
-// What a strategy keeps for a run that goes on stands in its checkpoints: what all ranks have in common is rank 0's,
-// what each has of its own comes back to as many ranks.
+// The state of a strategy is kept in checkpoints for resumed runs. The state that all ranks share is rank
+// 0's. The state of single ranks is restored if the number of ranks is the same.
 
 #include <array>
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ LossOutputs model(const ModelInputs& inputs) {
                                 inputs["labels"])};
 }
 
-// Counts its steps, and keeps a number of its own.
+// Counts its steps, and keeps its own number.
 class Counting final : public SummingStrategy, public WeightExchange, public KeptState {
  public:
   using SummingStrategy::SummingStrategy;
@@ -57,16 +57,16 @@ class Counting final : public SummingStrategy, public WeightExchange, public Kep
   double own = 0;
   std::size_t taken = 0;
   std::string second_name = "flag";
-  int keepers = 3;  // how many ranks have something of their own
+  int keepers = 3;  // number of ranks with their own state
 };
 
-// Every rank for itself.
+// Every rank trains for itself.
 class Apart final : public Strategy {
  public:
   StrategyParts parts() override { return {.scope = GradientScope::local}; }
 };
 
-// The weights and the momentum of each rank.
+// Returns the weights and the momentum of each rank.
 std::array<std::vector<double>, 3> train_apart(int count, const std::filesystem::path& folder,
                                                std::int64_t steps) {
   std::array<std::vector<double>, 3> ends;
@@ -124,7 +124,7 @@ std::array<End, 3> train(int count, const std::filesystem::path& folder, std::in
   return ends;
 }
 
-// Counts what a rank gets of the others, if it is not rank 0.
+// Counts the bytes that this rank receives from other ranks, unless it is rank 0.
 class CountingCollective final : public Collective {
  public:
   explicit CountingCollective(Collective& ranks) : ranks_(ranks) {}
@@ -174,7 +174,7 @@ TEST_CASE("what each rank has of its own goes to rank 0 alone, in pieces between
 TEST_CASE("a strategy's state goes on with the run: that of all, and that of each rank") {
   const TemporaryFolder folder;
   train(3, folder.path(), 5);
-  const auto same = train(3, folder.path(), 5);  // nothing is left to do
+  const auto same = train(3, folder.path(), 5);  // no step is left to do
   for (std::size_t rank = 0; rank < 3; ++rank) {
     CHECK(same.at(rank).taken == 3);
     CHECK(same.at(rank).steps == 5);

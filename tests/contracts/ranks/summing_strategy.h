@@ -8,8 +8,8 @@
 
 namespace plexaura::testing {
 
-// Sums the gradients of all ranks, bucket by bucket, when the update asks for them: the shortest strategy
-// there is.
+// The shortest possible strategy: sums the gradients of all ranks, bucket by bucket, when the update needs
+// them.
 class SummingStrategy : public Strategy, public GradientSum {
  public:
   explicit SummingStrategy(Collective& ranks) : ranks_(ranks) {}

@@ -1,5 +1,5 @@
-// Ranks on processors of several kinds round differently. Here nothing sums their gradients, so that weights
-// and buffers drift apart in full view.
+// Ranks on different kinds of processors round differently. In this test no strategy sums their gradients, so
+// that differences of weights and buffers are visible.
 
 #include <array>
 #include <doctest/doctest.h>
@@ -29,14 +29,14 @@ LossOutputs model(const ModelInputs& inputs) {
   return {squared_error(matmul(samples, graph.parameter("weight", weight)), samples)};
 }
 
-// Sums nothing, so that each rank goes its own way.
+// Sums nothing, so that each rank trains for itself.
 class Alone final : public Strategy {
  public:
   StrategyParts parts() override { return {.scope = GradientScope::local}; }
 };
 
 struct End {
-  std::array<Tensor, 3> weights;  // of each rank
+  std::array<Tensor, 3> weights;  // by rank
   std::array<Tensor, 3> seen;
   std::array<Tensor, 3> momentum;
   std::array<bool, 3> compares_kernels;

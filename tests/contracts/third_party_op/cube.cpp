@@ -1,4 +1,4 @@
-// An op as somebody else would ship it: a shared object that links the core alone.
+// An op as a third party would ship it: a shared object that links only the core library.
 
 #include "tests/contracts/third_party_op/cube.h"
 

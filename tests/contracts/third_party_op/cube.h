@@ -12,6 +12,6 @@ struct CubeOptions {
 
 }  // namespace third_party
 
-// y = x^3 + offset, appended to the graph of `x`. dlsym finds it by this name.
+// Appends the node y = x^3 + offset to the graph of `x`. dlsym finds the function by this name.
 extern "C" __attribute__((visibility("default"))) void third_party_cube(const plexaura::Node& x,
                                                                         double offset, plexaura::Node& y);

@@ -1,5 +1,6 @@
-// Values, gradients, state and the shadow of the values have each a dtype of their own. A step is computed in that
-// of the values: what the other arenas hold is cast on the way in and out, and rounds there alone.
+// Values, gradients, optimizer state and the shadow of the values may each have their own dtype. A step is
+// computed in the dtype of the values. Contents of the other arenas are cast when they are read or written,
+// and are rounded only there.
 
 #include <doctest/doctest.h>
 
@@ -35,7 +36,7 @@ std::vector<ParameterSpec> specs() {
           {"seen", seen_type, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-// Linear, with a running mean of what it saw: all numbers of a few steps are exact in float32.
+// A linear model with a running mean of its inputs. In float32 all numbers of a few steps are exact.
 LossOutputs linear(Graph& graph, const Node& x, const Node& t) {
   const Node seen = graph.buffer("seen", seen_type);
   graph.update(seen, seen * 0.5 + mean(x, {.axes = {0}}) * 0.5);
@@ -56,7 +57,7 @@ Batch some_batch(std::uint64_t seed = 1) {
 
 double rounded(double value) { return static_cast<float>(bfloat16(static_cast<float>(value))); }
 
-// The linear model in plain loops: momentum 0.5, gradients rounded to bfloat16.
+// The linear model in plain loops, with momentum 0.5 and gradients rounded to bfloat16.
 struct Reference {
   std::vector<double> w = std::vector<double>(wide * narrow, 1);
   std::vector<double> bias = std::vector<double>(narrow, 0);
@@ -122,7 +123,7 @@ TEST_CASE("bfloat16 gradients and shadow, float64 state: the bits of a plain ref
   }
   CHECK(store.read_gradient("w").dtype() == DType::bfloat16);
   CHECK(store.read_gradient("seen").dtype() ==
-        DType::float32);  // of values, not of gradients: a change of one
+        DType::float32);  // the dtype of values and not of gradients, because it is the change of a value
   CHECK(store.read_state(0, "w").dtype() == DType::float64);
   CHECK(read_tail(store, TailSlot::samples) == samples);
 }
@@ -157,7 +158,7 @@ TEST_CASE("ranks sum each bucket in its dtype") {
     SummingStrategy strategy(collective);
     const Batch mine = part(whole, 2L * collective.rank(), 2);
     const auto halved = [](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
-      return {linear(graph, x, t).loss * 2};  // of half as many samples
+      return {linear(graph, x, t).loss * 2};  // makes up for half as many samples
     };
     SmallTraining run(*backend, specs(), halved, mine, {.strategy = &strategy, .sizes = {2}, .types = wider});
     strategy.begin(run.steps().border());

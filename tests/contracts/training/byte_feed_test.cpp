@@ -1,5 +1,5 @@
-// Images travel as bytes and are normalised in the graph: a run on bytes ends with the weights of a run on floats that
-// were normalised before, bit for bit, and a quarter of the bytes is fed.
+// Images are fed as bytes and normalised in the graph. A run on bytes ends with the same bits of weights as a
+// run on floats that were normalised before, and feeds a quarter of the bytes.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ Tensor images() {
   return bytes;
 }
 
-// In float32, step by step, as the op is defined.
+// Normalises in float32, operation by operation, as the op is defined.
 Tensor normalised(const Tensor& bytes) {
   Tensor floats({DType::float32, bytes.shape()});
   for (std::size_t i = 0; i < bytes.bytes(); ++i) {

@@ -1,5 +1,5 @@
-// The VM is its own debugger: with keep_all every value of the graph can be read after a run that computes
-// what the optimised one does, and the watch names op, node and line of the first NaN or Inf.
+// The VM can be used for debugging: with keep_all every value of the graph can be read after a run, which
+// computes the same as the optimised one, and the watch reports op, node and line of the first NaN or Inf.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ struct Net {
   Graph graph;
   Node x = graph.input("x", images);
   Node loss;
-  Node factor;  // no output needs it, and it is not fed
+  Node factor;  // no output needs this input, and it is not fed
   Node unused;
   std::vector<ProgramOutput> outputs;
 };
@@ -94,7 +94,8 @@ TEST_CASE("with keep_all every value that outputs need can be read, and is what 
       for (const double element : tensor.to_doubles()) CHECK(std::isfinite(element));
     }
     CHECK(kept.value(net.x) == x);
-    CHECK(kept.value(Node(net.graph, net.graph.updates()[0].buffer)) == before);  // as the run saw it
+    // the value that the run has read
+    CHECK(kept.value(Node(net.graph, net.graph.updates()[0].buffer)) == before);
   }
   for (const char* name : {"w", "running"}) check_close(kept_store.read(name), plain_store.read(name));
   CHECK(user_error([&] { plain.value(net.unused); }).find("compile it with keep_all") != std::string::npos);
@@ -120,7 +121,7 @@ TEST_CASE("the watch names op, node and line of the first NaN or Inf") {
     CHECK(text.find(fmt::format("debugging_test.cpp:{}", line)) != std::string::npos);
     CHECK(text.find(infinite ? "Inf" : "NaN") != std::string::npos);
     CHECK(text.find("element 2") != std::string::npos);
-    vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});  // and goes on
+    vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});  // the VM can be used again
     CHECK(std::isfinite(vm.output().to_doubles()[0]));
   }
 }

@@ -1,4 +1,5 @@
-// A limit for the norm of all gradients scales a step down as a whole, whatever the number of buckets and the padding.
+// A limit for the norm of all gradients scales the whole step down, whatever the number of buckets and the
+// padding.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -27,7 +28,7 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {4, 3, 4, 4}}, 1), whole_numbers({DType::float32, {4, 20}}, 2)};
 }
 
-// What one step changes, one parameter behind the other.
+// Returns the changes of one step, one parameter after another.
 std::vector<double> change(std::int64_t bucket_bytes, double max_gradient_norm, double loss_scale) {
   const std::vector<ParameterSpec> specs{{"filter", filter, ParameterRole::trainable, Initialiser::ones()},
                                          {"offset", offset, ParameterRole::trainable, Initialiser::zeros()}};

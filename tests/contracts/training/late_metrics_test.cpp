@@ -1,6 +1,6 @@
-// Where a device computes while the host goes on, the trainer launches a step before it reads the metrics of
-// the one before: every step is still reported once and in order, and what ends a run comes before anything is
-// saved.
+// If a device computes in parallel with the host, the trainer launches a step before it reads the metrics of
+// the previous one. Every step is still reported once and in order, and a condition that ends the run takes
+// effect before anything is saved.
 
 #include <csignal>
 #include <doctest/doctest.h>
@@ -44,7 +44,7 @@ TrainerOptions options_of(std::int64_t epochs) {
   return {.batch_size = samples / steps_in_epoch, .epochs = epochs, .optimizer = {.momentum = 0.5}};
 }
 
-// Samples of which one cannot be read, if it is told which.
+// Samples, of which one may be unreadable.
 class Samples final : public SampleSource {
  public:
   explicit Samples(std::int64_t broken = -1) : broken_(broken) {}
@@ -158,7 +158,7 @@ TEST_CASE("a sample that cannot be read ends all ranks after the same step with 
       SummingStrategy strategy(ranks);
       TrainerOptions options = options_of(2);
       options.shuffle = false;
-      // The second sample of rank 1 in step 4.
+      // The second sample of rank 1 in step 4 cannot be read.
       Trainer trainer(
           {model, store, *backend, std::make_shared<Samples>(rank == 1 ? 15 : -1), {}, &ranks, &strategy},
           options);

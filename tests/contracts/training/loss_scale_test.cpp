@@ -1,5 +1,5 @@
-// A loss scale lifts small gradients into the range of a number type, and changes nothing else: a power of
-// two leaves the same weights, state and buffers, bit for bit.
+// A loss scale lifts small gradients into the range of a dtype, and changes nothing else: a scale that is a
+// power of two gives the same bits of weights, state and buffers.
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
-// Four micro-batches are one batch: gradients, changes of buffers and the tail add up, to the bit where sums
-// are exact. What a layer computes over its batch, as batch norm does, it computes over a micro-batch; its
-// running statistics then move by the mean of what each micro-batch would have moved them by, weighted by
-// samples.
+// Four micro-batches give the result of one batch: gradients, changes of buffers and the tail are added, with
+// equal bits if sums are exact. Batch norm computes its statistics over each micro-batch. Its running
+// statistics change by the mean of the changes of all micro-batches, weighted by samples.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -27,7 +26,8 @@ std::vector<ParameterSpec> specs(DType dtype) {
           {"seen", {dtype, {3, 4, 4}}, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-// A convolution, a product, and a running mean of the inputs; linear, so that whole numbers stay exact.
+// Returns a model with a convolution, a product, and a running mean of the inputs. A linear one keeps whole
+// numbers exact.
 SmallTraining::Model net(bool linear) {
   return [linear](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
     const DType dtype = x.dtype();
@@ -95,7 +95,7 @@ TEST_CASE("four micro-batches are one batch, bit for bit where sums are exact") 
     run->store().write("conv", whole_numbers({DType::float32, {5, 3, 3, 3}}, 1, 1));
     run->store().write("out", whole_numbers({DType::float32, {20, 2}}, 2, 1));
   }
-  // Two steps, the first without learning: the second starts over garbage of the first.
+  // Runs two steps, the first with learning rate 0. The second one finds old values in the arenas.
   for (const double rate : {0.0, 0.125}) {
     pair.one.launch(std::span(&pair.batch, 1), rate);
     pair.many.launch(pair.parts, rate);
@@ -191,7 +191,8 @@ TEST_CASE("running statistics of batch norm move by the weighted mean over micro
   run.launch(parts, 0.01);
   CHECK(run.metrics().samples == 6);
 
-  // 0.9 running + 0.1 mean is linear in the mean, and means weigh by samples: as if over the whole batch.
+  // 0.9 running + 0.1 mean is linear in the mean, and means are weighted by samples, so the result is that of
+  // the whole batch.
   const std::vector<double> values = batch.x.to_doubles();
   for (std::size_t channel = 0; channel < 3; ++channel) {
     double sum = 0;

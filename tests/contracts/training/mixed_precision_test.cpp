@@ -1,5 +1,5 @@
-// A store of mixed precision is all that a training in 16 bits takes: programs compute in them, weights and
-// gradients stay in float32, and the loss scale of float16 lives on the device.
+// A store with mixed precision is all that training in 16 bits needs: programs compute in 16 bits, weights
+// and gradients stay in float32, and the loss scale of float16 is kept on the device.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ const ArenaTypes in_float32 = ArenaTypes::all(DType::float32);
 const ArenaTypes in_bfloat16 = ArenaTypes::mixed(DType::bfloat16);
 const ArenaTypes in_float16 = ArenaTypes::mixed(DType::float16);
 
-// Images of 8x8 that are noise around one of their class.
+// Images of 8x8: an image of the class plus noise.
 class Patterns final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 64; }
@@ -122,7 +122,7 @@ constexpr std::int64_t samples = 4;
 const TensorType weights{DType::float32, {6, 3}};
 const TensorType channels{DType::float32, {6}};
 
-// A linear model that remembers what it saw.
+// A linear model with a running mean of its inputs.
 struct Line {
   explicit Line(const OptimizerSpec& optimizer, const ArenaTypes& types = in_float16) {
     store.set_types(types);
@@ -254,7 +254,7 @@ TEST_CASE("a loss scale doubles after many good steps, up to its limit, and halv
   line.step();
   CHECK(line.store.read_loss_scale() == LossScale{16, 0, 0});
   line.x = Tensor(line.x.type());
-  line.t = Tensor(line.t.type());  // no gradient
+  line.t = Tensor(line.t.type());  // makes the gradient zero
   line.set_scale(LossScale::most, LossScale::growth_steps - 1);
   line.step();
   CHECK(line.store.read_loss_scale() == LossScale{LossScale::most, 0, 0});

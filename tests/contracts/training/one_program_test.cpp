@@ -1,5 +1,5 @@
-// Gradients and update of a step are one program: it computes the bits of the two, and a device that records
-// replays it as one.
+// Gradients and update of a step form one program. It computes the same bits as two programs, and a device
+// that records replays it as one recording.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ std::vector<ParameterSpec> specs() {
           {"seen", statistics, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-// With constants, a random op and a buffer.
+// A model with constants, a random op and a buffer.
 LossOutputs model(Graph& graph, const Node& x, const Node& t) {
   const Node seen = graph.buffer("seen", statistics);
   graph.update(seen, seen * 0.5 + x * graph.constant(whole_numbers(statistics, 7)));
@@ -73,7 +73,8 @@ TEST_CASE("a step is one recording, of the bits of two programs") {
     CHECK(run.store().read_state(1, "w") == other.store().read_state(1, "w"));
     if (test_backend().record([] {}) == nullptr) continue;
     CHECK(backend.counts().replays == before.replays + 1);
-    CHECK(backend.counts().recordings == before.recordings + (i <= 2 ? 1 : 0));  // one for each feed slot
+    // one recording for each feed slot
+    CHECK(backend.counts().recordings == before.recordings + (i <= 2 ? 1 : 0));
   }
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("a rank whose own work failed updates nothing") {
   const StepTicket ticket = run.steps().run(
       {.step = 2, .learning_rate = 0.1, .failure = std::make_exception_ptr(UserError("no batch"))});
   CHECK(user_error([&] { run.steps().metrics(ticket); }) == "no batch");
-  CHECK(run.value("w") == before);  // the mean of past gradients alone would move it
+  CHECK(run.value("w") == before);  // the mean of past gradients alone would change the weight
   CHECK(run.value("seen") == seen);
 }
 

@@ -1,5 +1,6 @@
-// Steps of a small residual net on images of bytes: a stem that pools, blocks that add what went past them, batch norm everywhere,
-// and a mean over what is left of the image. They change the weights as the portable kernels do, in each precision.
+// Trains a small residual net on images of bytes: a first convolution with pooling, residual blocks, batch
+// norm everywhere, and global average pooling. Its steps change the weights like those of the portable
+// kernels, in each precision.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::int64_t classes = 4;
 
-// Noise around an image of its class.
+// Images of bytes: an image of the class plus noise.
 class Photos final : public SampleSource {
  public:
   std::int64_t size() const override { return 8; }
@@ -40,7 +41,7 @@ struct Quiet final : TrainingObserver {
   double loss = 0;
 };
 
-// ResNet18 of few channels, after two steps.
+// ResNet18 with few channels, after two steps.
 struct Run {
   Run(Backend& backend, const ArenaTypes& types)
       : net({.sample_shape = {3, 64, 64}, .classes = classes},
@@ -49,7 +50,7 @@ struct Run {
     store.set_types(types);
     const std::vector<Tensor> before = values();
     constexpr float scale_of_small_steps =
-        256;  // the first one would be skipped: its gradients would be infinite
+        256;  // with a larger scale the first step would be skipped because of infinite gradients
     TrainerOptions options{.batch_size = 4, .steps = 2, .learning_rate = 0.01, .seed = 1};
     options.optimizer = {.momentum = 0.9};
     Trainer trainer({builder_of(net), store, backend, std::make_shared<Photos>()}, options);
@@ -79,7 +80,8 @@ double squares(const std::vector<double>& of) {
   return sum;
 }
 
-// How far the changes of all weights are from those that are expected, beside their length.
+// Returns the distance of the changes of all weights from the expected ones, relative to the length of the
+// expected ones.
 double distance(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
   double apart = 0;
   double all = 0;
@@ -93,14 +95,16 @@ double distance(const std::vector<Tensor>& found, const std::vector<Tensor>& exp
   return std::sqrt(apart / all);
 }
 
-// The simulated devices have the bits of the portable kernels. Others round their sums in another order.
+// Returns true for the simulated devices, which compute the bits of the portable kernels. Other devices add
+// in another order.
 bool bitwise_here() {
   const std::string name = test_backend().info().name;
   return name == "far" || name == "simulated_cuda";
 }
 
-// Rounding to 16 bits takes the portable kernels some way from their results in float32. Others may round elsewhere, but
-// end no farther from float32 than these, and no farther from these than these are from float32.
+// In 16 bits the portable kernels differ from their results in float32 by a certain distance. Other kernels
+// may round elsewhere, but must not be farther than this from the results in float32, nor farther than this
+// from the portable kernels.
 void check_follows(const ArenaTypes& types, double tolerance_of_loss) {
   constexpr double as_far = 1.2;
   constexpr double in_float32 = 1e-3;

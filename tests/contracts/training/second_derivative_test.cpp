@@ -1,5 +1,5 @@
-// Saved outputs are visible values, and a gradient op's own gradient is the total derivative: gradients of
-// gradients through batch norm and cross-entropy agree with differences of the first ones.
+// Saved outputs are ordinary values, and the gradient of a gradient op is its total derivative: second
+// derivatives through batch norm and cross-entropy agree with differences of first derivatives.
 
 #include <doctest/doctest.h>
 
@@ -52,7 +52,7 @@ TEST_CASE("through cross-entropy") {
 }
 
 TEST_CASE("a penalty on the slope, as a user writes it") {
-  // The loss of a step that already contains a gradient.
+  // The loss of a step already contains a gradient.
   check(
       [](Graph&, std::span<const Node> in) -> std::vector<Node> {
         const Node pooled = avg_pool2d(batch_norm(in[0], in[1], in[2]).y, {.kernel = {2, 2}});

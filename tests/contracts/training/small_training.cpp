@@ -43,7 +43,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   store_.require_states(state_count(options_.optimizer));
   step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
                                          options_.watch);
-  compile_gradients(options_.sizes[0], &store_.placement());  // to know which buffers it replaces
+  compile_gradients(options_.sizes[0], &store_.placement());  // shows which buffers are replaced
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
                {.replaced = replaced_});

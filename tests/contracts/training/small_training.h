@@ -13,18 +13,18 @@
 
 namespace plexaura::testing {
 
-// Inputs "x" and targets "t" of some samples; axis 0 is the sample.
+// Inputs "x" and targets "t" of some samples. Axis 0 is the sample.
 struct Batch {
   Tensor x;
   Tensor t;
   std::int64_t samples() const { return x.shape()[0]; }
 };
 
-// Some of the samples.
+// Returns `count` samples of the batch, from `first` on.
 Batch part(const Batch& batch, std::int64_t first, std::int64_t count);
 
-// What a trainer does for a model of a few nodes: compiles the programs, places the store, runs steps. For
-// probes that want to see each step.
+// Does the work of a trainer for a model of a few nodes: compiles the programs, places the store, and runs
+// steps. For tests that look at each step.
 class SmallTraining {
  public:
   using Model = std::function<LossOutputs(Graph& graph, const Node& x, const Node& t)>;
@@ -33,25 +33,26 @@ class SmallTraining {
     OptimizerSpec optimizer = {};
     Strategy* strategy = nullptr;
     Collective* collective = nullptr;
-    std::int64_t bucket_bytes = 1;          // a bucket for each parameter
-    std::vector<std::int64_t> sizes = {4};  // of micro-batches
-    bool micro_batches = false;             // steps have several of them
-    const Placement* placement = nullptr;   // null: that of the first size
+    std::int64_t bucket_bytes = 1;          // makes a bucket of each parameter
+    std::vector<std::int64_t> sizes = {4};  // sizes of micro-batches
+    bool micro_batches = false;             // true: a step has several micro-batches
+    const Placement* placement = nullptr;   // null: the placement of the program for the first size
     MemoryProvider gradient_memory = {};
     bool watch = false;
     std::int64_t seed = 0;
     double loss_scale = 1;
-    std::optional<ArenaTypes> types = {};  // of the store
+    std::optional<ArenaTypes> types = {};  // dtypes of the store's arenas
   };
 
-  // `like` says the types of the inputs; its number of samples does not matter.
+  // Only the types of the inputs in `like` matter, not its number of samples.
   SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model, const Batch& like,
                 Options options);
 
-  // Runs a step and does not wait. `global_samples` and `first_sample` where other ranks have a share.
+  // Runs a step without waiting for it. `global_samples` and `first_sample` are needed if other ranks have a
+  // share of the batch.
   StepTicket launch(std::span<const Batch> micro_batches, double learning_rate,
                     std::int64_t global_samples = -1, std::int64_t first_sample = 0);
-  // The last step ended with an error: the next one bears its number.
+  // Call it if the last step ended with an error: the next step gets its number.
   void give_up_step() { --steps_done_; }
   // Runs a step on one batch and waits.
   StepMetrics step(const Batch& batch, double learning_rate);
@@ -80,10 +81,10 @@ class SmallTraining {
   StepTicket last_;
 };
 
-// Small whole numbers: their sums and products are exact in float32, whatever the order.
+// Returns small whole numbers, whose sums and products are exact in float32 in any order.
 Tensor whole_numbers(const TensorType& type, std::uint64_t seed, std::int64_t largest = 3);
 
-// Everything that the two stores hold under the same names is equal bit for bit.
+// Checks that all values with the same names in both stores have equal bits.
 void check_same_values(const ParameterStore& a, const ParameterStore& b);
 
 }  // namespace plexaura::testing

@@ -1,6 +1,6 @@
-// A tied parameter is one entry under several names, and its gradient is the sum over its uses. Frozen
-// parameters lie behind all others, have no gradient and no state; changing the frozen set places anew by
-// name and keeps values and state.
+// A tied parameter is one entry with several names, and its gradient is the sum over its uses. Frozen
+// parameters are placed after all others and have no gradient and no state. A change of the frozen set makes
+// a new placement by name, and keeps values and state.
 
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ void fill(ParameterStore& store) {
   for (const ParameterSpec& spec : store.specs()) store.write(spec.name, whole_numbers(spec.type, seed++, 1));
 }
 
-// Two layers of one weight, or of two that begin alike.
+// A model with two layers that share one weight, or have two weights with equal initial values.
 SmallTraining::Model twice(bool tied) {
   return [tied](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
     const Node first = graph.parameter("encoder", square_type);
@@ -55,7 +55,7 @@ TEST_CASE("the gradient of a tied parameter is the sum over its uses") {
   SmallTraining apart(test_backend(), {spec("encoder", square_type), spec("decoder", square_type)},
                       twice(false), batch, {});
   const Tensor start = whole_numbers(square_type, 1, 1);
-  tied.store().write("decoder", start);  // by either name
+  tied.store().write("decoder", start);  // under either name
   CHECK(tied.value("encoder") == start);
   for (const char* name : {"encoder", "decoder"}) apart.store().write(name, start);
   CHECK(tied.step(batch, 0).loss == apart.step(batch, 0).loss);
@@ -77,7 +77,7 @@ TEST_CASE("frozen parameters lie behind all others and never change") {
   for (int i = 0; i < 3; ++i) run.step(batch, 0.0625);
   CHECK(run.value("b") == before);
   CHECK(run.store().placement().entries.back().name == "b");
-  CHECK(run.store().placement().entries[0].name == "c");  // backward finishes it first
+  CHECK(run.store().placement().entries[0].name == "c");  // the backward pass finishes it first
   CHECK(user_error([&] { run.store().read_gradient("b"); }).find("frozen") != std::string::npos);
   for (const auto& entry : run.steps().border().entries()) {
     CAPTURE(entry.name);
@@ -114,7 +114,7 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
     if (i < 2) CHECK(store.read_state(0, names[i]) == states[i]);
   }
   CHECK(user_error([&] { store.read_state(0, "c"); }).find("frozen") != std::string::npos);
-  // What was made for the old places is refused.
+  // Programs made for the old placement are refused.
   CHECK(user_error([&] {
           run.launch(std::span(&batch, 1), 0.1);
           run.metrics();

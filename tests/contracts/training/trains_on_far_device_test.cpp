@@ -1,6 +1,6 @@
-// Whole models train on the backend as they do anywhere: Iris to its accuracy, and the net for MNIST's
-// digits, twenty steps that end in the very bits of the portable kernels. On the CPU, whose library sums in
-// another order, the same net is only close.
+// Whole models train on any backend: Iris to the same accuracy, and the net for MNIST's digits for twenty
+// steps that end with the bits of the portable kernels. On the CPU, whose library adds in another order, the
+// weights are only close.
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ struct Quiet final : TrainingObserver {
   EpochRecord last;
 };
 
-// Images that are noise around an image of their class.
+// Images of digits: an image of the class plus noise.
 class DrawnDigits final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 160; }
@@ -88,7 +88,7 @@ Data iris() {
           std::make_shared<StandardisedDataset>(validation, measured)};
 }
 
-// MNIST where it is at hand.
+// Returns MNIST if it is there, and drawn digits otherwise.
 Data digits() {
   const char* data = std::getenv("PLEXAURA_DATA");
   const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "mnist";

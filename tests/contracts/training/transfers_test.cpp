@@ -1,5 +1,5 @@
-// What a step on a device moves: its samples come in, and what it measured goes out. It waits for earlier steps alone. A backend
-// that counts shows it.
+// A step on a device copies its samples in and its metrics out, and waits only for earlier steps. A backend
+// that counts transfers shows this.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ LossOutputs model(const ModelInputs& inputs) {
   return {squared_error(tanh(matmul(inputs["x"], inputs.graph().parameter("w", weights))), inputs["t"])};
 }
 
-// The counts after each step.
+// Records the counts after each step.
 struct Counting final : TrainingObserver {
   explicit Counting(const CountsTransfers& device) : device(device) {}
   void step(const StepRecord&, std::int64_t) override { counts.push_back(device.transfers()); }
@@ -34,7 +34,7 @@ struct Counting final : TrainingObserver {
   std::vector<TransferCounts> counts;
 };
 
-// Null, with a message, on a backend that does not count. The plugin for GPUs does.
+// Returns null, with a message, on a backend that does not count transfers. The plugin for GPUs counts them.
 const CountsTransfers* counting_backend() {
   const std::string& name = test_backend().info().name;
   const auto* const device = dynamic_cast<const CountsTransfers*>(&test_backend());
@@ -74,7 +74,7 @@ TEST_CASE("a step moves its samples to the device and what it measured to the ho
   Counting seen(*device);
   Trainer({model, store, test_backend(), samples}, {.batch_size = 4, .epochs = 1}).run(seen);
   REQUIRE(seen.counts.size() == 20);
-  // The first ones record, and the last one starts no step before it is read.
+  // Leaves out the first steps, which record, and the last one, during which no further step is started.
   for (std::size_t step = 4; step < 19; ++step) {
     CAPTURE(step);
     const TransferCounts& before = seen.counts[step - 1];

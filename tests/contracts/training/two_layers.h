@@ -7,13 +7,14 @@
 #include "core/ops/unary.h"
 #include "tests/contracts/training/small_training.h"
 
-// A model for SmallTraining, for probes to which it does not matter what is trained: two layers, the parameters "first" and "second".
+// A model for SmallTraining, for tests that need any model: two layers with the parameters "first" and
+// "second".
 namespace plexaura::testing::two_layers {
 
 inline const TensorType first{DType::float32, {6, 8}};
 inline const TensorType second{DType::float32, {8, 2}};
 
-// x: [N, 6]; t: [N, 2], what is to come out.
+// x: [N, 6]; t: [N, 2], the targets.
 inline LossOutputs model(Graph& graph, const Node& x, const Node& t) {
   const Node hidden = tanh(matmul(x, graph.parameter("first", first)));
   return {squared_error(matmul(hidden, graph.parameter("second", second)), t)};
@@ -24,7 +25,7 @@ inline std::vector<ParameterSpec> specs() {
           {"second", second, ParameterRole::trainable, Initialiser::uniform(0.5)}};
 }
 
-// Four samples of small whole numbers; other seeds give others.
+// Returns four samples of small whole numbers, which depend on the seeds.
 inline Batch batch(std::uint64_t seed_of_x, std::uint64_t seed_of_t) {
   return {whole_numbers({DType::float32, {4, 6}}, seed_of_x),
           whole_numbers({DType::float32, {4, 2}}, seed_of_t)};

@@ -1,5 +1,5 @@
-// Every read within a run sees the old value of a buffer, wherever it stands in the graph and however often
-// it is computed; and an update works in place where nobody can tell.
+// Every read of a buffer within a run gets its old value, wherever it is in the graph and however often it is
+// computed. An update is computed in place if no reader can notice.
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ TEST_CASE("a node that reads a buffer late, or again, sees its old value") {
       const Node x = graph.input("x", type);
       graph.update(b, b * 2);
       const Node first = b + x;
-      const Node again = b + x;  // what recomputation would append
+      const Node again = b + x;  // a node that recomputation would add
       const Node seen = reshape(b, {2, 48});
       ParameterStore store = buffers({"b"});
       const Tensor old = store.read("b");

@@ -10,7 +10,7 @@ namespace plexaura::testing::change_sum_test {
 
 namespace {
 
-// Of two ranks that bring the same, half of what is owed crosses.
+// Two ranks bring the same values, and half of the owed change is sent.
 class Half final : public Compression {
  public:
   void exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view) override {
@@ -28,7 +28,8 @@ Placement placement(DType dtype) {
 
 const std::vector<Bucket> halves{{0, 16}, {16, 16}};
 
-// Of a change of so much in each element, and a count behind it that crosses as it is: the sum of an element, and the count.
+// Sums a slice with the same change in each element, followed by a count that is not compressed. Returns the
+// sums of an element and of the count.
 std::pair<float, float> sum(ChangeSum& change_sum, std::size_t slice, float change) {
   std::vector<float> changes(17, change);
   change_sum.sum(slice, std::span(changes), "the test");
@@ -44,7 +45,7 @@ TEST_CASE("change sum: what a sum leaves is owed when that is settled, of its sl
   const Placement at = placement(DType::float32);
   change_sum.begin(at, halves);
   CHECK(sum(change_sum, 0, 8) == std::pair(8.0F, 8.0F));
-  CHECK(sum(change_sum, 0, 8) == std::pair(8.0F, 8.0F));  // the same again
+  CHECK(sum(change_sum, 0, 8) == std::pair(8.0F, 8.0F));  // nothing is owed yet, so the result is the same
   change_sum.settle(0);
   CHECK(sum(change_sum, 1, 8) == std::pair(8.0F, 8.0F));
   CHECK(sum(change_sum, 0, 8) == std::pair(12.0F, 8.0F));
@@ -72,7 +73,7 @@ TEST_CASE("change sum: its state holds what is owed, and what a sum has left tha
   }
 }
 
-// As gradients are owed, or in a unit that is no part of a mean.
+// The state of one form is owed gradients; that of another has a unit that does not fit a mean.
 TEST_CASE("change sum: what a checkpoint holds in another form is not brought") {
   SingleProcess alone;
   ChangeSum change_sum(alone, std::make_unique<Half>());

@@ -33,7 +33,8 @@ std::vector<std::string> with(std::vector<std::string> more) {
 
 }  // namespace
 
-// The centre goes from 0 to 6 and to 9, half of the way to the mean of 12; each rank a quarter of its way to it.
+// The centre moves from 0 to 6 and to 9, half of the way to the mean of 12. Each rank moves a quarter of its
+// way to the centre.
 TEST_CASE("elastic: ranks and centre pull at each other, and buffers are averaged") {
   CHECK(behind(half, {{1}, {2}}, 0) == std::vector<Numbers>{{6, 12, 8}, {7.5, 12, 8}});
   CHECK(behind(half, {{1}, {2}}, 1) == std::vector<Numbers>{{12, 12, 16}, {13.5, 12, 16}});
@@ -41,7 +42,7 @@ TEST_CASE("elastic: ranks and centre pull at each other, and buffers are average
 
 namespace {
 
-// Of what one rank brings, half crosses.
+// Sends half of what one rank brings.
 class Half final : public Compression {
  public:
   void exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view) override {
@@ -52,7 +53,8 @@ class Half final : public Compression {
 
 }  // namespace
 
-// A rank that stays at 8 is as far from the centre as what has not crossed. If that were owed besides, the centre would go to 10.
+// A rank stays at 8, so its distance from the centre includes what was not sent. If that were also owed, the
+// centre would move to 10.
 TEST_CASE("elastic: what a compression leaves of a way is not gone twice") {
   SingleProcess alone;
   Elastic strategy(alone, {.every = 1, .elasticity = 1}, false, std::make_unique<Half>());
@@ -90,8 +92,9 @@ TEST_CASE("elastic: the centre is shown, and goes to a mean that weighs each ran
   CHECK(seen[1] == std::vector<Numbers>{{5, 10, 16}, {12, 10, 16}});
 }
 
-// The centre goes from 0 to 6, half of the way to 12, or where the lost rank has told its part to 8, half of the way to 16. Rank 0 of two goes a
-// quarter of its way to the centre, and of three a sixth; behind it the centre goes on to 9 or to 10.
+// The centre moves from 0 to 6, half of the way to 12. If the lost rank still took part, it moves to 8, half
+// of the way to 16. Rank 0 moves a quarter of its way to the centre in a group of two, and a sixth in a group
+// of three. In the next exchange the centre moves to 9 or to 10.
 TEST_CASE("elastic: where a rank is lost in an exchange, either all others take that or none has") {
   const MakeStrategy make = [](Collective& ranks) { return std::make_unique<Elastic>(ranks, half, true); };
   const LossOfLast sum{.steps = {{1}}, .call = "the weights after step 1", .behind = {{2}}};
@@ -105,7 +108,7 @@ TEST_CASE("elastic: where a rank is lost in an exchange, either all others take 
   }
   const auto seen = values_without_last(make, passed);
   CHECK(seen[0][0][0] == doctest::Approx(8 - 8.0 / 6));
-  CHECK(seen[0][1] == Numbers{8, 12, 8});  // from a centre of 8
+  CHECK(seen[0][1] == Numbers{8, 12, 8});  // with the centre at 8
   CHECK(seen[1] == std::vector<Numbers>{{12, 16, 16}, {14, 12, 16}});
 }
 
@@ -117,7 +120,7 @@ TEST_CASE("elastic: those that are left keep their own weights and the centre, a
     loss.shown = shown;
     const auto seen = values_without_last(make, loss)[1];
     CHECK(seen[0][0] == doctest::Approx(own));
-    CHECK(seen[1] == Numbers{14, 12, 16});  // from a centre of 8
+    CHECK(seen[1] == Numbers{14, 12, 16});  // with the centre at 8
   }
 }
 
@@ -128,14 +131,14 @@ TEST_CASE("elastic: learns the flowers as one rank does, and two runs have the s
     const auto ends = train_iris(ranks, settings);
     const auto again = train_iris(ranks, settings);
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-      CHECK(ends[rank].weights == ends[0].weights);  // those of the centre
+      CHECK(ends[rank].weights == ends[0].weights);  // the weights of the centre
       CHECK(again[rank].weights == ends[0].weights);
     }
-    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
   }
 }
 
-// Step 18 is within an epoch and between two exchanges, and step 30 the end of one.
+// Step 18 is within an epoch and between two exchanges. Step 30 ends an epoch.
 TEST_CASE("elastic: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
   const auto saving = with({"training.epochs=4", "output.dir=" + (folder / "run").string()});

@@ -51,7 +51,8 @@ TEST_CASE("local: an average weighs each rank by its samples") {
   CHECK(behind({.every = 2}, {{1}, {2}}, {0, 0})[1] == Numbers{0, 0, 8});
 }
 
-// With v = m v + d and the weight moving by r (d + m v): 0, then 0.5 (12 + 0.5 12) = 9, and from there d = 3 and v = 9.
+// The velocity is v = m v + d, and the weight moves by r (d + m v). It moves from 0 by 0.5 (12 + 0.5 12) = 9;
+// after that d = 3 and v = 9.
 TEST_CASE("local: an outer optimizer takes the average change of the weights, and not of the buffers") {
   const LocalOptions outer{.every = 1, .outer_learning_rate = 0.5, .outer_momentum = 0.5};
   CHECK(behind(outer, {{1}, {2}}) == std::vector<Numbers>{{9, 12, 8}, {9 + 0.5 * (3 + 0.5 * 9), 12, 8}});
@@ -75,7 +76,8 @@ TEST_CASE(
   CHECK(behind(halves, {{1}, {2}}) == std::vector<Numbers>{{12, 8, 8}, {8, 12, 8}});
 }
 
-// Step 1 counts for the second one alone: (1 x 8 + 3 x 16) / 4, with 1 and 3 samples a step, and twice as many.
+// Step 1 counts only for the second fragment: (1 x 8 + 3 x 16) / 4. The ranks have 1 and 3 samples in that
+// step, and twice as many in two steps.
 TEST_CASE("local: the average of a fragment weighs each rank by its samples since the one before") {
   const LocalOptions halves{.every = 4, .fragments = 2};
   CHECK(behind(halves, {{1}, {2}, {3}, {4}}, {1, 3}) ==
@@ -92,7 +94,7 @@ TEST_CASE("local: fragments are late one after the other") {
 
 namespace {
 
-// Half of what is owed crosses.
+// Sends half of what is owed.
 class Half final : public Compression {
  public:
   explicit Half(Collective& ranks) : ranks_(ranks) {}
@@ -108,7 +110,8 @@ class Half final : public Compression {
 
 }  // namespace
 
-// The ranks bring 8 and 16, and half crosses. From 6 they go 2 and 10, and bring what they owe, too: 2 + 4 and 10 + 8.
+// The ranks bring 8 and 16, and half is sent, so both move to 6. From there they move by 2 and 10, and add
+// what they owe: 2 + 4 and 10 + 8.
 TEST_CASE("local: what does not cross of a change comes with the next one, buffers cross whole") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 1}, false, std::make_unique<Half>(ranks));
@@ -117,7 +120,8 @@ TEST_CASE("local: what does not cross of a change comes with the next one, buffe
         std::vector<Numbers>{{6, 12, 8}, {6 + (6.0 + 18) / 4, 12, 8}});
 }
 
-// What the first mean owes, of four steps, comes whole with the second one, of a single step: 2 + 4 and 10 + 8 over 2 again.
+// What is owed after the first average, of four steps, is fully added to the second one, of a single step:
+// again 2 + 4 and 10 + 8, divided by 2.
 TEST_CASE("local: what does not cross counts as much in a shorter period") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 4}, false, std::make_unique<Half>(ranks));
@@ -136,7 +140,7 @@ TEST_CASE("local: samples are counted exactly, however many there are") {
   CHECK(seen[0] == Numbers{8, 8, 8});
 }
 
-// The ranks bring 16 and 0, and rank 0 has gone on to 0: 8 - 16 would be below 0.
+// The ranks bring 16 and 0, and rank 0 has meanwhile moved to 0. The sum 8 - 16 would be below 0.
 TEST_CASE("local: a running variance stays above 0 where a rank goes on while an average is made") {
   ThreadRanks(2).run([&](Collective& ranks) {
     Local strategy(ranks, {.every = 2, .delay = 1});
@@ -174,15 +178,16 @@ TEST_CASE("local: an outer optimizer has a velocity for each fragment") {
   CHECK(weights_behind(make, {{1}, {2}, {3}}) == std::vector<Numbers>{first, second, {third, 8}});
 }
 
-// The exchange begins behind step 2, where rank 0 has gone 8, and is taken behind step 3, to which rank 0 has gone back. So 12 - 8 is added
-// to the weights; the buffer stays as the rank has it.
+// The exchange begins after step 2, in which rank 0 moved by 8, and its result is applied after step 3, in
+// which rank 0 moved back. So 12 - 8 is added to the weights. The buffer keeps this rank's value.
 TEST_CASE("local: what a rank learns while an average is made stays in its weights") {
   const LocalOptions late{.every = 2, .delay = 1};
   CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}}) ==
         std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 8, 8}, {8, 8, 8}, {8 + 0 + 4, 8, 8}});
 }
 
-// So it takes rank 0's part out of the average that it gets on top, and not twice into its weights.
+// So the rank subtracts rank 0's part from the average that it adds, and its weights do not count that part
+// twice.
 TEST_CASE(
     "local: a rank that begins with the weights of rank 0 while an average is made has brought what rank 0 "
     "has") {
@@ -216,7 +221,7 @@ TEST_CASE("local: an average under way is taken where the epoch ends, and anothe
   CHECK(first[6] == Numbers{8, 8, 8});
 }
 
-// The average of the steps 3 and 4 weighs rank 0 by 2 and rank 1 by 6.
+// The average of steps 3 and 4 weighs rank 0 by 2 and rank 1 by 6.
 TEST_CASE("local: samples that a rank has while an average is made count for the next one") {
   ThreadRanks(2).run([&](Collective& ranks) {
     Local strategy(ranks, {.every = 2, .delay = 1});
@@ -237,7 +242,7 @@ TEST_CASE("local: in the first epochs, and where an epoch ends, nothing is late"
 
 namespace {
 
-// Two ranks, of which the other one never comes to a sum.
+// A collective of two ranks, of which the other one takes part in no sum.
 class Endless final : public Collective {
  public:
   int rank() const override { return 0; }
@@ -289,7 +294,7 @@ TEST_CASE("local: where a rank is lost in an average, either all others take tha
   }
 }
 
-// Behind step 3 they count one step; the rank that has not made it averages with the other.
+// After step 3 they count one step. The rank that has not made it averages with the other one.
 TEST_CASE("local: those that are left average when the rank that is ahead would") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 2}, true);
@@ -305,8 +310,8 @@ TEST_CASE("local: those that are left average when the rank that is ahead would"
   CHECK(values_without_last(make, ends_epoch)[1] == std::vector<Numbers>{{12, 12, 16}, {16, 16, 16}});
 }
 
-// The first average of three goes 8 from 0 and leaves a velocity of 16. With m = 0.5 it goes 16 + 8 = 24; the next one, of two, 12 - 24 = -12,
-// with a velocity of -12 + 8.
+// The first average of three ranks moves from 0 to 8 and leaves a velocity of 16. With m = 0.5 the next
+// average moves by 16 + 8 = 24; the one after it, of two ranks, by 12 - 24 = -12, with a velocity of -12 + 8.
 TEST_CASE("local: those that are left keep the anchor and the velocity of the outer optimizer") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 1, .outer_momentum = 0.5}, true);
@@ -321,7 +326,8 @@ TEST_CASE("local: those that are left keep the anchor and the velocity of the ou
   CHECK(values_without_last(rare, within)[1] == std::vector<Numbers>{{16, 16, 16}, {6, 12, 16}});
 }
 
-// The average of weights is then that of gradients, also where these are sums over micro-batches. In the last step of an epoch one rank alone has a sample.
+// The average of weights then equals an average of gradients, also if these are sums over micro-batches. In
+// the last step of an epoch only one rank has a sample.
 TEST_CASE("local: averaged after every step, ranks follow one rank that trains alone") {
   const auto alone = train_iris(1, plain_sgd);
   for (const int ranks : {2, 4})
@@ -349,11 +355,11 @@ TEST_CASE("local: learns the flowers as one rank does, and two runs have the sam
         CHECK(ends[rank].weights == ends[0].weights);
         CHECK(again[rank].weights == ends[0].weights);
       }
-      CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+      CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
     }
 }
 
-// Step 20 is within an epoch and between two averages. Each rank has a momentum of its own.
+// Step 20 is within an epoch and between two averages. Each rank has its own momentum.
 TEST_CASE("local: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
   const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=6",
@@ -362,7 +368,7 @@ TEST_CASE("local: a resumed run ends as one that was never stopped") {
   for (const std::int64_t stop : {20, 30}) {
     const auto whole = train_iris(3, with(settings, {"output.dir="}));
     const auto stopped = train_iris(3, settings, stop);
-    CHECK((stopped[1].weights == stopped[0].weights) == (stop == 30));  // the end of the second epoch
+    CHECK((stopped[1].weights == stopped[0].weights) == (stop == 30));  // after the end of the second epoch
     CHECK(train_iris(3, settings, stop, true)[1].weights == stopped[1].weights);
     const auto resumed = train_iris(3, settings, {}, true);
     for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
@@ -370,7 +376,8 @@ TEST_CASE("local: a resumed run ends as one that was never stopped") {
   }
 }
 
-// Behind step 18 an average of the first fragment is under way, and one of the second behind step 21. Step 30 ends an epoch.
+// After step 18 an average of the first fragment is being exchanged, and after step 21 one of the second.
+// Step 30 ends an epoch.
 TEST_CASE("local: a resumed run takes the average that was under way") {
   const TemporaryFolder folder;
   const std::vector<std::string> settings{
@@ -386,7 +393,7 @@ TEST_CASE("local: a resumed run takes the average that was under way") {
   }
 }
 
-// It goes on without the average that is under way behind step 22.
+// The resumed run drops the average that is being exchanged after step 22.
 TEST_CASE("local: a resumed run may have other fragments and another delay") {
   const std::vector<std::string> common{"distributed.strategy=local", "distributed.every=6",
                                         "training.epochs=4"};
@@ -404,7 +411,8 @@ TEST_CASE("local: a resumed run may have other fragments and another delay") {
     }
 }
 
-// An epoch of 15 steps has averages behind steps 8 and 15, or behind steps 4, 8 and 12 of a half each, and of all at its end.
+// An epoch of 15 steps has averages after steps 8 and 15, or averages of one half each after steps 4, 8 and
+// 12 and of everything at its end.
 TEST_CASE("local: fragments and a delay show in what is exchanged") {
   const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=8",
                                           "training.epochs=1"};
@@ -450,7 +458,7 @@ TEST_CASE("local: where all elements cross, the weights are those without compre
   CHECK(ends[0].weights == plain[0].weights);
 }
 
-// What each rank owes is in the checkpoint.
+// The checkpoint has what each rank owes.
 TEST_CASE("local: a resumed run with compressed changes ends as one that was never stopped") {
   const TemporaryFolder folder;
   const std::vector<std::string> settings{"distributed.strategy=local",

@@ -23,7 +23,7 @@ Placement placement_of(const Shapes& shapes) {
   return placement;
 }
 
-// That of each rank, where a byte takes so long on its way.
+// Returns the choice of each rank, over links that take this time for a byte.
 std::vector<CompressionChoice> choices(const std::vector<std::string>& hosts, const Shapes& shapes,
                                        double seconds_per_byte = 0, std::int64_t bucket_bytes = 1 << 20) {
   std::vector<CompressionChoice> made(hosts.size());
@@ -67,7 +67,7 @@ TEST_CASE("choice of a compression: all ranks have the same figures of all metho
         CHECK(choice.expected[i].most == made[0].expected[i].most);
         CHECK(std::isfinite(choice.expected[i].most));
         CHECK(choice.expected[i].least > 0);
-        CHECK(choice.expected[i].least == choice.expected[i].most);  // there is one bucket
+        CHECK(choice.expected[i].least == choice.expected[i].most);  // there is only one bucket
       }
     }
   }
@@ -78,14 +78,14 @@ TEST_CASE("choice of a compression: of several buckets the backward pass may hid
   for (const ExpectedSeconds& method : made[0].expected) CHECK(method.least < method.most);
 }
 
-// A kilobyte takes five milliseconds, and all gradients more than a second.
+// A kilobyte takes five milliseconds, and all gradients take more than a second.
 TEST_CASE("choice of a compression: over a slow link few bytes cross") {
   const auto made = choices({"a", "b"}, layers, 5e-6);
   CHECK((made[0].name == "top-k" || made[0].name == "powersgd"));
   const double plain = made[0].expected[0].most;
   CHECK(plain > 1);
   CHECK(made[0].expected[1].most < 0.75 * plain);
-  CHECK(made[0].expected[1].most > 0.25 * plain);  // of half of the bytes
+  CHECK(made[0].expected[1].most > 0.25 * plain);  // half of the bytes
   CHECK(made[0].expected[3].most < 0.25 * plain);
 }
 

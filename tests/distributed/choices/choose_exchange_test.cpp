@@ -13,7 +13,7 @@ namespace plexaura::testing::choose_exchange_test {
 
 namespace {
 
-constexpr std::int64_t elements = 20'000;  // of each of eight layers
+constexpr std::int64_t elements = 20'000;  // in each of eight layers
 
 Placement layers() {
   Placement placement{ArenaTypes::all(DType::float32), {}};
@@ -25,11 +25,11 @@ Placement layers() {
 
 struct Chosen {
   ExchangeWay way;
-  std::int64_t sent = 0;    // bytes, to choose
-  std::vector<float> sums;  // by what was chosen
+  std::int64_t sent = 0;    // bytes sent to make the choice
+  std::vector<float> sums;  // computed by the chosen algorithm
 };
 
-// That of each rank, where a byte takes so long on its way.
+// Returns the result of each rank, over links that take this time for a byte.
 std::vector<Chosen> choices(const std::vector<std::string>& hosts, const ExchangeQuestion& question,
                             double seconds_per_byte = 0) {
   std::vector<Chosen> made(hosts.size());
@@ -63,7 +63,7 @@ TEST_CASE("choice of buckets: all ranks make the same one, and then sum by it in
   }
 }
 
-// All gradients take longer than half a second, and a bucket of one layer an eighth of it.
+// All gradients take longer than half a second, and a bucket of one layer takes an eighth of that.
 TEST_CASE("choice of buckets: over a slow link the last one is to be small where others may be hidden") {
   const ExchangeQuestion question{{"auto"}, {1 << 20, 4 * elements}, true};
   for (const Chosen& chosen : choices({"a", "b"}, question, 1e-6))
@@ -75,7 +75,8 @@ TEST_CASE("choice of buckets: where nothing is hidden large ones stay") {
   for (const Chosen& chosen : choices({"a", "b"}, question, 1e-6)) CHECK(chosen.way.bucket_bytes == 1 << 20);
 }
 
-// 64 kB take a third of a second, and all gradients three. So no rank sends as much as these.
+// 64 kB take a third of a second, and all gradients take three seconds. So no rank sends as many bytes as
+// these to measure.
 TEST_CASE("choice of buckets: over the slowest links one algorithm is measured, with few calls") {
   const ExchangeQuestion question{{"auto", "tree"}, {1 << 20, 4 * elements}, true};
   const Chosen chosen = choices({"a", "b"}, question, 5e-6)[0];

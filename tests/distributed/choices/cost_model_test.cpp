@@ -18,12 +18,13 @@ const RankPlaces pairs{.host_of = {0, 0, 1, 1}, .shares_memory = true};
 const RankPlaces dealt{.host_of = {0, 1, 0, 1}, .shares_memory = true};
 const RankPlaces uneven{.host_of = {0, 0, 0, 1}, .shares_memory = true};
 
-// A kilobyte a second, and an eighth of a second for each call; blocks are twice as fast.
+// A link carries a kilobyte in a second, and a call takes an eighth of a second. Blocks are twice as fast.
 const LinkSpeed links{.latency = 0.125, .sum_bytes_per_second = 1000, .block_bytes_per_second = 2000};
 
 ExpectedSeconds method(double least, double most) { return {"", least, most}; }
 
-// What has left the host that sent most, in one exchange of `elements` floats, from one call on.
+// Returns the bytes that the host which sends most has sent in one exchange of `elements` floats, after a
+// given call.
 double counted(const std::vector<std::string>& hosts, const CompressionOptions& options,
                std::vector<Crossing>& crossings, std::vector<int>& host_of) {
   constexpr std::int64_t rows = 300;
@@ -89,7 +90,7 @@ TEST_CASE("cost model: a host that shares memory sends one sum for each block of
   CHECK(bytes_leaving(two_hosts, sum) == 1200);
   CHECK(bytes_leaving(three_hosts, sum) == 1600);
   CHECK(bytes_leaving(pairs, sum) == 1200);
-  CHECK(bytes_leaving(dealt, sum) == 1800);   // its ranks are two blocks
+  CHECK(bytes_leaving(dealt, sum) == 1800);   // the ranks of a host form two blocks
   CHECK(bytes_leaving(uneven, sum) == 1800);  // 0 + 1, and 2
 }
 
@@ -125,13 +126,13 @@ TEST_CASE("cost model: the bytes are those that cross") {
       if (name != "none") places = places_that_compress(places);
       double expected = 0;
       for (const Crossing& crossing : crossings) expected += bytes_leaving(places, crossing);
-      CHECK(bytes >= 0.98 * expected);         // parts are cut at whole cache lines
-      CHECK(bytes <= 1.02 * expected + 2000);  // and calls of all ranks say what they are
+      CHECK(bytes >= 0.98 * expected);         // parts end at whole cache lines
+      CHECK(bytes <= 1.02 * expected + 2000);  // calls of all ranks also send their names
     }
 }
 
 TEST_CASE("cost model: a step without overlap waits for all buckets") {
-  // Of 2,000 and 1,000 bytes from each of two hosts: 0.125 + 2 and 0.125 + 1 seconds.
+  // From each of two hosts 2,000 and 1,000 bytes: 0.125 + 2 and 0.125 + 1 seconds.
   const MethodWork plain{
       "none", two_hosts, 0, {{{Call::sum_in_windows, 2000}}, {{Call::sum_in_windows, 1000}}}};
   const ExpectedSeconds expected = expected_seconds(plain, links, false);

@@ -7,7 +7,7 @@ namespace plexaura::testing::exchange_cost_test {
 
 namespace {
 
-// A millisecond, and another one for each thousand bytes.
+// A call takes a millisecond, and another one for each thousand bytes.
 constexpr CallSpeed calls{.latency = 1e-3, .bytes_per_second = 1e6};
 
 std::size_t choice(std::vector<ExchangeWay> ways) { return choose_way(ways); }
@@ -26,7 +26,7 @@ TEST_CASE("cost of an exchange: buckets of another size have to be clearly faste
   CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}}) == 1);
   CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.6}}) == 1);
   CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.5}}) == 2);
-  CHECK(choice({{"auto", 8, 1e-4}, {"auto", 4, 1e-5}}) == 0);  // too little to matter
+  CHECK(choice({{"auto", 8, 1e-4}, {"auto", 4, 1e-5}}) == 0);  // the gain is too small to matter
 }
 
 TEST_CASE("cost of an exchange: another algorithm has to be so by more") {

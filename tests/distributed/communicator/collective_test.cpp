@@ -13,7 +13,7 @@
 namespace plexaura::testing::collective_test {
 namespace {
 
-// What each of three ranks ends with when the ranks in `failing` throw `Kind`.
+// Returns how each of three ranks ends if the ranks in `failing` throw `Kind`.
 template <class Kind>
 std::array<std::string, 3> endings(std::array<bool, 3> failing) {
   std::array<std::string, 3> ends;
