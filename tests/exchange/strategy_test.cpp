@@ -9,7 +9,7 @@ namespace plexaura::testing::strategy_test {
 
 namespace {
 
-// Notes each call of the strategy itself. What it has beside gradients, which it does not sum, is to be given.
+// Records each call of the strategy itself. Has a gradient part that does not sum, and other parts as given.
 class Noting : public Strategy, public GradientSum {
  public:
   StrategyParts parts() override { return declared; }

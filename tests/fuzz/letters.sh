@@ -1,8 +1,9 @@
 #!/bin/bash
-# Lets clang's libFuzzer find letters that a server of jobs does not stand, under the address sanitizer.
+# Uses clang's libFuzzer to find letters that break a server of jobs, under the address sanitizer.
 #   letters.sh BUILD_FOLDER [SECONDS]
-# 600 seconds where none are given. BUILD_FOLDER holds a build of the library plexaura_core. What the fuzzer finds, and the inputs
-# from which it goes on another time, lie in BUILD_FOLDER/fuzz. Returns 77 (skipped) without clang 16 or libsodium.
+# The default is 600 seconds. BUILD_FOLDER has a build of the library plexaura_core. BUILD_FOLDER/fuzz gets
+# the failures, and the inputs from which the next run continues. Returns 77 (skipped) without clang 16 or
+# libsodium.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath "${1:?a build folder}") seconds=${2:-600}

@@ -1,4 +1,4 @@
-// Gives libFuzzer the choice of what comes to a server: see tests/fuzz/letters.sh.
+// Lets libFuzzer choose what is sent to a server: see tests/fuzz/letters.sh.
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A new server now and then: each keeps an account of all clients that it had.
+// Makes a new server from time to time, because each keeps an account of all its clients.
 plexaura::testing::Storm& server() {
   static const plexaura::testing::TemporaryFolder folder;
   static std::optional<plexaura::testing::Storm> storm;

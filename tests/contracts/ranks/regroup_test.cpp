@@ -267,8 +267,7 @@ TEST_CASE("a step that was launched before a loss showed is not done again") {
   const Loss loss{.rank = 1, .step = 0};
   All all;
   lose(all, loss, {}, -1, "the tail of the first step");
-  const std::int64_t done =
-      test_backend().info().host_memory ? 1 : 2;  // one more if metrics are read late
+  const std::int64_t done = test_backend().info().host_memory ? 1 : 2;  // one more if metrics are read late
   ThreadRanks(2).run([&](Collective& ranks) {
     Survivor& mine = left(all, loss, ranks.rank());
     mine.regroup(ranks);

@@ -56,7 +56,7 @@ TEST_CASE("communicator: sums, windows, broadcasts and texts, with shared memory
 }
 
 TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brings all parts to all") {
-  constexpr std::int64_t element_count = 700'001;  // more than a staging area holds
+  constexpr std::int64_t element_count = 700'001;  // more than fits into a staging area
   for (const bool shared : {true, false}) {
     const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
       std::vector<std::int64_t> values(element_count, 100L * ranks.rank());
@@ -81,7 +81,7 @@ TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brin
   }
 }
 
-// In several messages, and between calls of all ranks.
+// The data is sent in several messages, between calls of all ranks.
 TEST_CASE("communicator: what ranks bring to rank 0 comes there alone, and the others send none of it") {
   constexpr std::size_t bytes = 5 << 20;
   ThreadNetwork network(rank_count);
@@ -133,8 +133,8 @@ TEST_CASE("communicator: blocks go from each rank to each other one") {
   }
 }
 
-// What rank 0 sends of 4,000 bytes, whose three parts have 1,344, 1,344 and 1,312. Before each call it also sends a byte to each
-// other rank.
+// Rank 0 sends parts of 4,000 bytes, of 1,344, 1,344 and 1,312 bytes. Before each call it also sends a byte
+// to each other rank.
 TEST_CASE("communicator: counts the bytes of the messages that it sends, and of no other communicator") {
   constexpr std::int64_t answers = rank_count - 1;
   const std::map<std::string, std::int64_t> sums{
@@ -371,7 +371,8 @@ TEST_CASE("communicator: ranks that are left bear the numbers that they had at t
     for (const int lost : {0, 2}) {
       Communicator& all = *ranks.back();
       try {
-        all.barrier("all have come");  // before one dies, which may be known to others that are still here
+        all.barrier("all have come");  // before a rank dies, as the others may learn of that before they
+                                       // enter
         if (rank == lost) return network.bury(rank);
         all.barrier("bucket 3");
       } catch (const RankLost& loss) {

@@ -11,7 +11,7 @@ namespace {
 
 using Facts = std::map<std::string, std::string>;
 
-// The one sentence with which these ranks end; "" when they agree.
+// Returns the sentence with which these ranks end, or "" if they agree.
 std::string verdict(const std::vector<Facts>& facts) {
   try {
     ThreadRanks(static_cast<int>(facts.size())).run([&](Collective& ranks) {

@@ -23,7 +23,7 @@ Topology two_ranks() {
   return {{this_place(), other}, 0};
 }
 
-// The mailbox of rank 0 of two, and what rank 1 sends to it.
+// The mailbox of rank 0 of two ranks, and the messages that rank 1 sends to it.
 struct Mail {
   ThreadNetwork network{2};
   std::unique_ptr<Transport> sender = network.transport(1);
@@ -35,7 +35,7 @@ struct Mail {
     const std::byte letter{7};
     sender->send(std::span(&letter, 1), 0, tag);
   }
-  // It has not begun to arrive.
+  // Returns true if the letter has not begun to arrive.
   bool waits(int tag) const { return looker->waiting(1, tag).has_value(); }
   void await_arrival(int tag) {
     for (int i = 0; i < 30'000 && waits(tag); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -33,7 +33,7 @@ int id_of_dead_process() {
   return child;
 }
 
-// Two ranks on this machine, of which the second is dead.
+// Returns a topology of two ranks on this machine, of which the second is dead.
 Topology with_a_dead_rank() {
   ProcessPlace here = this_place();
   ProcessPlace dead = here;
@@ -44,7 +44,8 @@ Topology with_a_dead_rank() {
 
 constexpr std::size_t stuck_bytes = 8;
 
-// What is sent does not leave. Letters are announced in this order, and come whole but for those of `stuck_bytes`.
+// A transport whose sends never finish. Letters are announced in the given order, and arrive completely
+// except those of `stuck_bytes`.
 class Stuck : public StubTransport {
  public:
   explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}

@@ -18,7 +18,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw InternalError(what);
 }
 
-// The last of them are spares.
+// Runs the body on ranks of which the last `spares` are spares.
 std::vector<std::string> with_roles(int spares,
                                     const std::function<void(GroupCommunicator&, const Roles&)>& body) {
   ThreadNetwork network(rank_count);

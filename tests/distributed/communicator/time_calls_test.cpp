@@ -21,7 +21,7 @@ TEST_CASE("times of calls: the median, of the rank where that is longest") {
   on_two_ranks([](Communicator& ranks) {
     double next = ranks.rank();
     const double median = time_of(
-        ranks, 3, [&] { return next += 1; }, "a test");  // 1, 2 and 3, or 2, 3 and 4
+        ranks, 3, [&] { return next += 1; }, "a test");  // returns 1, 2 and 3, or 2, 3 and 4
     if (median != doctest::Approx(3)) throw InternalError("test failed");
   });
 }

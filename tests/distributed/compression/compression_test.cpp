@@ -17,7 +17,7 @@ std::vector<CompressionOptions> all_compressions() {
   return all;
 }
 
-// A vector, a matrix and the weights of a convolution.
+// Shapes of a vector, a matrix and the weights of a convolution.
 const std::vector<std::vector<std::int64_t>> shapes{{16}, {16, 32}, {8, 4, 2, 2}};
 constexpr std::size_t elements = 16 + 16 * 32 + 8 * 4 * 2 * 2;
 
@@ -66,7 +66,7 @@ TEST_CASE("compression: the bits do not depend on shared memory, nor on hosts th
   }
 }
 
-// Summed over the ranks, what was brought is what has crossed and what is still owed.
+// Over all ranks and steps, the gradients must equal what was sent plus what is still owed.
 TEST_CASE("compression: with a gradient that stays, the sums of all steps come to that of the gradients") {
   constexpr int steps = 200;
   const auto constant = [](int rank, int) {
@@ -90,7 +90,7 @@ TEST_CASE("compression: with a gradient that stays, the sums of all steps come t
       farthest = std::max(farthest, std::abs(brought - applied) / steps);
       mismatch = std::max(mismatch, std::abs(brought - applied - owed) / steps);
     }
-    CHECK(mismatch < 1e-5);  // rounding of float32
+    CHECK(mismatch < 1e-5);  // allows for rounding in float32
     CHECK(farthest < 0.2);
   }
 }

@@ -12,33 +12,34 @@ namespace plexaura::testing {
 
 using Floats = std::vector<float>;
 
-// Where the ranks of a test run.
+// The hosts of a test's ranks.
 struct Places {
-  // On one host, without shared memory, so that all that they exchange travels in messages.
+  // Puts all ranks on one host without shared memory, so that they exchange everything in messages.
   Places(int ranks) : hosts(static_cast<std::size_t>(ranks), "h") {}
-  // The ranks of a host share memory.
+  // Puts each rank on the named host. Ranks of a host share memory.
   Places(std::vector<std::string> names) : hosts(std::move(names)), share_memory(true) {}
 
   std::vector<std::string> hosts;
   bool share_memory = false;
 };
 
-// What one rank brings to a step, and has behind it.
+// The sums that one rank gets in a step, and what it owes after the step.
 struct Exchanged {
   Floats sums;
   Floats owed;
 };
 
-// Exchanges one bucket step after step, on ranks that are threads. `gradient(rank, step)` is what a rank adds to what it
-// owes. The bucket has the parameters of these shapes; by default it is a vector. It goes on from this state. Gives what each rank has in
-// each step: [step][rank]. InternalError where a rank fails.
+// Exchanges one bucket in several steps, on ranks that are threads. `gradient(rank, step)` is added to what
+// the rank owes. `shapes` are the parameters of the bucket; by default it is one vector. The exchange begins
+// with the given state. Returns the result of each rank in each step: [step][rank]. Throws InternalError if a
+// rank fails.
 std::vector<std::vector<Exchanged>> exchange(const CompressionOptions& options, const Places& places,
                                              int steps,
                                              const std::function<Floats(int rank, int step)>& gradient,
                                              const std::vector<std::vector<std::int64_t>>& shapes = {},
                                              const std::vector<StrategyState>& state = {});
 
-// Bytes that rank 0 sends to rank 1 in one exchange of a parameter of this shape.
+// Returns the bytes that rank 0 sends to rank 1 in one exchange of a parameter with this shape.
 std::size_t bytes_sent(const CompressionOptions& options, int ranks, const std::vector<std::int64_t>& shape);
 
 }  // namespace plexaura::testing

@@ -14,8 +14,8 @@ namespace {
 
 struct Format {
   std::string name;
-  int digits;    // of the significand, with the first one
-  int smallest;  // the exponent of the smallest number, where the largest of a part is below 2^15
+  int digits;    // digits of the significand, with the leading one
+  int smallest;  // exponent of the smallest number, if the largest number of a part is below 2^15
 };
 
 const std::vector<Format> formats{{"fp16", 11, -24}, {"bf16", 8, -133}};
@@ -26,7 +26,8 @@ int exponent_of(double value) {
   return exponent;
 }
 
-// To the nearest number that the format has beside others of which `largest` is the largest; in case of a tie to the even.
+// Rounds to the nearest number of the format, ties to even. The format is scaled for a part whose largest
+// number is `largest`.
 float rounded(const Format& format, float value, float largest) {
   if (value == 0) return 0;
   const int least = format.smallest - (15 - exponent_of(largest));
@@ -40,7 +41,8 @@ float largest_of(const Floats& values, std::size_t first, std::size_t last) {
   return largest;
 }
 
-// One step by the definition: each part is rounded by each rank, added as sum_order.h says, and rounded by its owner.
+// Computes one step by the definition: each rank rounds each part, the parts are added in the order of
+// sum_order.h, and the owner rounds the sum.
 std::vector<Exchanged> expected_of(const Format& format, const std::vector<Floats>& owed) {
   const std::size_t count = owed[0].size();
   const std::size_t length = (count + owed.size() - 1) / owed.size();
@@ -111,7 +113,7 @@ TEST_CASE("half precision: no finite number overflows, and what is not finite st
   }
 }
 
-// 0.001 is lost in each sum with 1, which has a precision of 2^-10 or 2^-7 there.
+// 0.001 is lost in each sum with 1, whose spacing of numbers is 2^-10 or 2^-7.
 TEST_CASE("half precision: what rounding takes away comes with the next steps") {
   constexpr int steps = 1000;
   for (const Format& format : formats) {
@@ -127,7 +129,8 @@ TEST_CASE("half precision: what rounding takes away comes with the next steps") 
   }
 }
 
-// Each rank sends the part of another once, and the sums of its own: of three ranks 2/3 of the elements to each.
+// Each rank sends its parts for the others once, and the sums of its own part: with three ranks, 2/3 of the
+// elements each.
 TEST_CASE("half precision: half of the bytes cross") {
   for (const Format& format : formats) {
     CHECK(bytes_sent(named(format.name), 2, {100'000}) == doctest::Approx(2 * 100'000).epsilon(0.01));

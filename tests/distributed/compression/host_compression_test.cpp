@@ -26,7 +26,7 @@ const Hosts pairs{"a", "a", "b", "b"};
 const Hosts uneven{"a", "b", "b", "c", "c", "c"};
 const std::vector<Hosts> several_hosts{pairs, uneven, {"a", "b", "a", "b"}, {"a", "b", "a", "c"}};
 
-// A vector, and a matrix.
+// Shapes of a vector and a matrix.
 const std::vector<std::vector<std::int64_t>> shapes{{16}, {16, 32}};
 constexpr std::size_t elements = 16 + 16 * 32;
 
@@ -45,7 +45,7 @@ Floats gradient(int rank, int step) {
   return made;
 }
 
-// The ranks of each host, hosts in the order of their first ranks.
+// Returns the ranks of each host. Hosts are in the order of their first ranks.
 std::vector<std::vector<int>> ranks_of(const Hosts& hosts) {
   std::vector<std::vector<int>> ranks;
   std::map<std::string, std::size_t> numbers;
@@ -57,7 +57,7 @@ std::vector<std::vector<int>> ranks_of(const Hosts& hosts) {
   return ranks;
 }
 
-// What the ranks of a host bring to the first step together; up to three ranks.
+// Returns the sum of the gradients of a host's ranks (up to three) in the first step.
 Floats host_gradient(const std::vector<int>& ranks) {
   Floats sum = gradient(ranks[0], 0);
   for (std::size_t next = 1; next < ranks.size(); ++next) {
@@ -67,7 +67,7 @@ Floats host_gradient(const std::vector<int>& ranks) {
   return sum;
 }
 
-// The bytes that leave the host which sends most, in one exchange of a matrix.
+// Returns the bytes that the host which sends most sends in one exchange of a matrix.
 std::size_t bytes_leaving(const Hosts& hosts, const CompressionOptions& options) {
   constexpr std::int64_t rows = 300;
   Placement placement{ArenaTypes::all(DType::float32), {}};
@@ -106,7 +106,7 @@ std::size_t bytes_leaving(const Hosts& hosts, const CompressionOptions& options)
   return most;
 }
 
-// Takes a while, and says nothing to other ranks meanwhile.
+// Works for a while without sending anything to other ranks.
 class Slow final : public Compression {
  public:
   explicit Slow(double seconds) : seconds_(seconds) {}
@@ -143,7 +143,7 @@ TEST_CASE("host compression: hosts with several ranks get the bits of hosts whos
     }
 }
 
-// An error of each rounding of what a host brings, and of the sum.
+// Allows for one rounding error of each host's contribution, and one of the sum.
 TEST_CASE("host compression: the sums are those of all ranks, but for what the method rounds") {
   const std::map<std::string, double> roundings{{"fp16", 0x1p-11}, {"bf16", 0x1p-8}, {"top-k", 0x1p-23}};
   for (const auto& [name, rounding] : roundings) {
@@ -155,7 +155,7 @@ TEST_CASE("host compression: the sums are those of all ranks, but for what the m
       for (int rank = 0; rank < 6; ++rank) sum += gradient(rank, 0)[i];
       for (const Exchanged& rank : seen) farthest = std::max(farthest, std::abs(sum - rank.sums[i]));
     }
-    CHECK(farthest <= 2 * 6 * rounding);  // no rank brings more than 1
+    CHECK(farthest <= 2 * 6 * rounding);  // no rank contributes more than 1
     CHECK(farthest > 0);
   }
 }
@@ -180,11 +180,11 @@ TEST_CASE("host compression: what is owed and what has crossed is what was broug
       for (const Exchanged& rank : seen.back()) missing[i] -= rank.owed[i];
       missing[i] = std::abs(missing[i]);
     }
-    CHECK(std::ranges::max(missing) < 1e-3);  // rounding of float32
+    CHECK(std::ranges::max(missing) < 1e-3);  // allows for rounding in float32
   }
 }
 
-// Calls of all ranks say what they are, in some hundred bytes.
+// Calls of all ranks also send their names, some hundred bytes.
 TEST_CASE("host compression: a host with several ranks sends as much as one with one rank") {
   for (const CompressionOptions& options : all_compressions()) {
     CAPTURE(options.name);

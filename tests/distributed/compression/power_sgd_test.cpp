@@ -30,14 +30,14 @@ Floats noise(int rank, int step, std::size_t count = rows * columns) {
   return made;
 }
 
-// `start`: what the right vectors begin with.
+// `start` has the initial right vectors.
 StrategyState right_vectors(const Floats& start) {
   return {"right.weight0",
           Tensor::of<float>(Shape{static_cast<std::int64_t>(start.size() / columns), columns}, start), true};
 }
 
-// One step of the definition for one matrix and two vectors, in float64, as columns. `right` changes to that of
-// the next step.
+// Computes one step by the definition for one matrix and two vectors, in float64, as columns. Replaces
+// `right` by the vectors of the next step.
 std::vector<Exchanged> expected_of(const std::vector<Floats>& owed, Doubles& right) {
   Doubles left(2 * rows);
   for (const Floats& mine : owed)
@@ -114,7 +114,7 @@ TEST_CASE(
   }
 }
 
-// The sum of the matrices of two ranks, each of rank 1.
+// The sum of two matrices of rank 1, one of each rank.
 TEST_CASE("powersgd: a sum of low rank crosses whole, whatever the right vectors begin with") {
   const auto product = [](int rank, int) {
     Floats made;
@@ -173,7 +173,7 @@ TEST_CASE("powersgd: what is not finite stays so") {
   CHECK(std::isnan(seen[0][0].sums[7]));
 }
 
-// 1,000 x 100 elements as 2 x 1,100, twice: to the rank that adds, and as sums.
+// 1,000 x 100 elements are sent as 2 x 1,100, twice: to the rank that adds, and as sums.
 TEST_CASE("powersgd: only factors cross") {
   CHECK(bytes_sent(of_rank(2), 2, {1000, 100}) == doctest::Approx(4 * 2 * 1100).epsilon(0.05));
 }

@@ -17,7 +17,7 @@ namespace {
 
 CompressionOptions share(double ratio) { return {.name = "top-k", .ratio = ratio}; }
 
-// By the definition: sorts all, and takes the first `count`.
+// Computes a step by the definition: sorts all elements, and takes the first `count`.
 std::vector<Exchanged> expected_of(const std::vector<Floats>& owed, std::size_t count) {
   std::vector<Exchanged> expected;
   Floats sums(owed[0].size());

@@ -13,7 +13,7 @@ namespace {
 double fake_seconds = 0;
 double fake_clock() { return fake_seconds; }
 
-// One of some ranks, whose messages a test sends.
+// One of several ranks, whose messages the test determines.
 class Sender final : public Collective {
  public:
   int rank() const override { return 0; }
@@ -27,11 +27,11 @@ class Sender final : public Collective {
   std::optional<std::int64_t> sent = 1000;
 };
 
-// Of the four inputs of models/iris.yaml: 4-30-20-3.
+// The parameters of models/iris.yaml: layers 4-30-20-3.
 constexpr std::int64_t iris_bytes = 833L * 4;
-constexpr std::int64_t iris_steps = 15;  // of an epoch
+constexpr std::int64_t iris_steps = 15;  // in an epoch
 
-// Of the last of two epochs, on rank 0 of two that train.
+// Returns the record of the last of two epochs, on rank 0 of two that train.
 ExchangeRecord iris_exchange(std::vector<std::string> settings, int ranks = 2) {
   settings.emplace_back("training.epochs=2");
   return train_iris(ranks, std::move(settings))[0].exchange.value();
@@ -49,7 +49,7 @@ TEST_CASE("exchange meter: counts bytes, messages and seconds, and begins anew")
     meter.add_sent(30);
     fake_seconds += 2;
   }
-  *ranks.sent += 5000;  // of another exchange
+  *ranks.sent += 5000;  // bytes of another exchange
   fake_seconds += 7;
   const ExchangeRecord record = meter.take(false).value();
   CHECK(record.bytes == 600);
@@ -105,7 +105,7 @@ TEST_CASE("exchange meter: all strategies that exchange together tell their byte
     const bool has_server = name == "send-recv";
     const ExchangeRecord record = iris_exchange({"distributed.strategy=" + name}, has_server ? 3 : 2);
     const bool has_weights_too = name == "scatter-gather";
-    const bool is_rare = name == "local" || name == "elastic";  // at the end of an epoch
+    const bool is_rare = name == "local" || name == "elastic";  // exchanges at the end of an epoch
     CHECK(record.bytes == iris_bytes * (is_rare ? 1 : has_weights_too ? 2 * iris_steps : iris_steps));
     CHECK(record.seconds > 0);
     CHECK(record.waited_seconds == record.seconds);
@@ -140,12 +140,13 @@ TEST_CASE("exchange meter: compression sends less than it exchanges, and shared 
   CHECK(sent("distributed.compression=none") == 0);
   const std::int64_t plain = privately("distributed.compression=none");
   CHECK(plain >= iris_bytes * iris_steps);
-  CHECK(plain < 1.2 * iris_bytes * iris_steps);  // with padding, the tail and the words before each call
+  CHECK(plain < 1.2 * iris_bytes * iris_steps);  // padding, the tail and the words before each call are
+                                                 // included
   CHECK(privately("distributed.compression=bf16") < 0.7 * static_cast<double>(plain));
   CHECK(privately("distributed.compression=top-k") < 0.3 * static_cast<double>(plain));
 }
 
-// Of 16 bits for each element half goes to the other host, twice.
+// An element takes 16 bits. Half of the elements are sent to the other host, twice.
 TEST_CASE("exchange meter: what the first rank of a host sends for its host counts") {
   const std::vector<std::string> hosts{"a", "a", "b", "b"};
   for (const std::string strategy : {"allreduce", "local"}) {

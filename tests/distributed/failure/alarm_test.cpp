@@ -21,8 +21,9 @@ namespace plexaura::testing::alarm_test {
 namespace {
 
 constexpr double test_deadline = 0.25;
-// All ranks end at most three seconds after the deadline, as docs/reference/distributed.md says. Of this deadline ranks that wait several
-// times as long exceed that, and a loaded machine does not.
+// As docs/reference/distributed.md says, all ranks end at most three seconds after the deadline. This
+// deadline is long enough that ranks which wait for several deadlines exceed the limit, while a loaded
+// machine does not.
 constexpr double long_deadline = 2;
 constexpr double longest_wait = long_deadline + 3;
 
@@ -32,7 +33,7 @@ void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds
   for (RankWait wait(alarm, {at, deadline_seconds, members});;) wait.pause();
 }
 
-// What the ranks end with of which all but `absent` wait at a barrier, on these hosts.
+// Returns how ranks on these hosts end if all but `absent` wait at a barrier.
 std::vector<std::string> without(int absent, const std::vector<std::string>& hosts, ThreadNetwork& network,
                                  double deadline_seconds = test_deadline) {
   return endings(static_cast<int>(hosts.size()), [&](int rank) {
@@ -49,7 +50,7 @@ int id_of_dead_process() {
   return child;
 }
 
-// A process that does nothing, and is killed if nobody else has done it.
+// A process that does nothing. The destructor kills it if it still lives.
 class Sleeper {
  public:
   Sleeper() : id_(fork()) {
@@ -68,7 +69,7 @@ class Sleeper {
     kill(id_, SIGSTOP);
     waitpid(id_, nullptr, WUNTRACED);
   }
-  // The signal that has killed it, when it is dead; 0 as long as it lives.
+  // Returns the signal that has killed the process, or 0 while it lives.
   int death() const {
     siginfo_t info{};
     waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
@@ -79,8 +80,8 @@ class Sleeper {
   pid_t id_;
 };
 
-// What three ranks of one host end with that outlive others, if the last, which is this process, does not come. `members`: of
-// the call at which the others wait.
+// Returns how three ranks of one host, which may outlive others, end if the last one, which is this process,
+// does not come. `members` are the ranks of the call at which the others wait.
 std::vector<std::string> without_process(const Sleeper& process, const std::vector<int>& members = {}) {
   ThreadNetwork network(3);
   std::atomic<int> waiting = 2;
@@ -122,7 +123,7 @@ TEST_CASE("alarm: ranks that outlive others kill one that is stopped, and none t
   CHECK(at_work.death() == 0);
 }
 
-// A rank of the call may wait for it in another call.
+// A rank of the call may wait for the stopped rank in another call.
 TEST_CASE("alarm: ranks that outlive others kill one that is stopped and does not belong to their call") {
   const Sleeper stopped;
   stopped.stop();
@@ -163,7 +164,7 @@ TEST_CASE("alarm: a rank that is spared ends no wait, is asked nothing and is na
   CHECK(ends[0].starts_with("says rank 2 on c did not come to 'bucket 3' (barrier) within 0.25 s: "));
 }
 
-// Rank 1 answers the question that finds rank 2 stopped, and not the next one.
+// Rank 1 answers the question after which rank 2 is found stopped, but not the next one.
 TEST_CASE("alarm: a rank that was asked before is asked again") {
   const Sleeper stopped;
   stopped.stop();

@@ -36,7 +36,8 @@ sockaddr_in listen_on_loopback(const Socket& listener) {
 }
 
 void begin(const Socket& link, const sockaddr_in& to) {
-  CHECK(connect(link.file(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0);  // it is under way
+  // the connection is being made
+  CHECK(connect(link.file(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0);
 }
 
 bool is_open(const Socket& link) {
@@ -46,7 +47,7 @@ bool is_open(const Socket& link) {
 
 }  // namespace
 
-// The system does not answer those for whom a listener has no room.
+// The system does not answer connections for which a listener has no room.
 TEST_CASE("silent links: what nobody answers is closed after a second, and nothing else") {
   const Socket listener;
   const Socket heard;

@@ -1,4 +1,4 @@
-// The pieces that communicators are made of, as far as they need no ranks.
+// Tests the parts of communicators that need no ranks.
 #include <csignal>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -55,7 +55,7 @@ TEST_CASE("topology: two machines that bear one name are two nodes, and do not s
   ProcessPlace here = this_place();
   ProcessPlace there = here;
   there.machine = "another";
-  there.process = 1 << 30;  // no such process here
+  there.process = 1 << 30;  // no process here has this id
   here.number = 1;
   const Topology topology({there, here}, 1);
   CHECK(topology.nodes() == 2);
@@ -110,7 +110,7 @@ TEST_CASE("sums: three types are added, others are refused") {
   std::int64_t sum = 1;
   const std::int64_t more = std::numeric_limits<std::int64_t>::max();
   add(DType::int64, reinterpret_cast<std::byte*>(&sum), reinterpret_cast<const std::byte*>(&more), 1);
-  CHECK(sum == std::numeric_limits<std::int64_t>::min());  // wraps
+  CHECK(sum == std::numeric_limits<std::int64_t>::min());  // the sum wraps
 }
 
 TEST_CASE("shared segments: aligned, zero, seen at their address until that is closed") {

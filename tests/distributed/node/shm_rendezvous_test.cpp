@@ -12,7 +12,7 @@ namespace {
 constexpr int rank_count = 3;
 constexpr double test_deadline = 30;
 
-// How three ranks of one node end that do this with a rendezvous.
+// Returns how three ranks of one node end that call the function with a rendezvous.
 std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&, int rank)>& body) {
   std::vector<std::string> addresses;
   std::vector<SharedSegment> made;

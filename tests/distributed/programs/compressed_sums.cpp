@@ -18,9 +18,9 @@ constexpr std::int64_t columns = 1000;
 constexpr int steps = 3;
 
 struct Exchanged {
-  std::vector<float> brought;  // in all steps
+  std::vector<float> brought;  // added over all steps
   std::vector<float> owed;
-  std::vector<float> crossed;  // in all steps, of all ranks
+  std::vector<float> crossed;  // added over all steps and all ranks
 };
 
 Exchanged exchange(Communicator& ranks, const CompressionOptions& options) {

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// Exchanges a bucket with each compression. Throws InternalError where ranks do not all have the same sums, where something
-// is lost, or where a rank owes what another one of its host should owe. Collective.
+// Exchanges a bucket with each compression. Collective. Throws InternalError if not all ranks have the same
+// sums, if something is lost, or if a rank owes what another rank of its host should owe.
 void check_compressed_sums(Communicator& ranks);
 
 }  // namespace plexaura

@@ -1,5 +1,6 @@
-// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1] [--outlive] [--algorithm NAME]`. Ends
-// with 0 where all went as it should, with one sentence otherwise.
+// The scenarios that tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private]
+// [--private-on-1] [--outlive] [--algorithm NAME]`. Exits with 0 on success, and prints one sentence
+// otherwise.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -29,7 +30,7 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw InternalError("test failed: " + what);
 }
 
-// Every rank checks for itself; all leave together.
+// Every rank checks its own results. If one fails, all end together.
 void together(Communicator& ranks, const std::function<void()>& work) {
   std::exception_ptr error;
   try {
@@ -83,7 +84,7 @@ void messages(Communicator& ranks) {
   const int previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
   std::vector<int> sent(200'000, ranks.rank());
   std::vector<int> received(sent.size());
-  // Odd ranks receive first: a long message may wait for its receiver.
+  // Odd ranks receive first, because sending a long message may wait for its receiver.
   for (const bool sends : {ranks.rank() % 2 == 0, ranks.rank() % 2 != 0}) {
     if (sends) ranks.send({next, 5}, std::as_bytes(std::span(sent)), "a long message");
     if (!sends) ranks.receive({previous, 5}, std::as_writable_bytes(std::span(received)), "a long message");
@@ -93,7 +94,7 @@ void messages(Communicator& ranks) {
 
 constexpr int letter_tag = 7;
 
-// Rank 0 takes letters from all others, one of which dies; the rest go on, and end without it.
+// Rank 0 receives letters from all others, one of which dies. The rest continue, and end without it.
 void letters(Communicator& ranks) {
   const std::unique_ptr<Mailbox> box = ranks.mailbox("letters");
   const std::vector<std::byte> long_letter(300'000, std::byte{1});
@@ -125,10 +126,10 @@ void letters(Communicator& ranks) {
   if (left->rank() == 0) fmt::print("{} ranks have ended without rank 1\n", left->size());
   left->leave(0);
   std::fflush(nullptr);
-  _exit(0);  // MPI cannot be closed without the rank that is lost
+  _exit(0);  // MPI cannot be closed without the lost rank
 }
 
-// Two threads of each rank, each on a communicator of its own.
+// Each rank has two threads, each with its own communicator.
 void threads(Communicator& ranks) {
   const std::unique_ptr<Communicator> other = ranks.duplicate("a second thread");
   std::exception_ptr error;
@@ -151,7 +152,7 @@ void long_message(Communicator& ranks) {
   ranks.barrier("the end");
 }
 
-// It is refused by its size, before any of it is read.
+// The message is refused because of its size, before its contents are read.
 void too_long_message(Communicator& ranks) {
   std::byte first{};
   if (ranks.rank() == 1) ranks.send({0, 1}, std::span(&first, std::size_t{3} << 30), "a weight");
@@ -188,14 +189,14 @@ void die_soon() {
   }).detach();
 }
 
-// Somewhere within the sums, without a word.
+// The rank is killed during sums, at an arbitrary moment.
 void killed_in_sum(Communicator& ranks) {
   some_work(ranks, "bucket 2 of step 17");
   if (ranks.rank() == 1) die_soon();
   while (true) some_work(ranks, "bucket 3 of step 18", 4'000'000);
 }
 
-// Or while blocks are exchanged.
+// The same during an exchange of blocks.
 void killed_in_blocks(Communicator& ranks) {
   some_work(ranks, "bucket 2 of step 17");
   if (ranks.rank() == 1) die_soon();
@@ -204,7 +205,8 @@ void killed_in_blocks(Communicator& ranks) {
   while (true) ranks.all_to_all(blocks, received, "bucket 3 of step 18");
 }
 
-// Two ranks die one after the other, the second as rank 0 of those that were left; the others close MPI as always.
+// Two ranks die one after another, the second one as rank 0 of the remaining ranks. The others close MPI as
+// usual.
 void outlived(Communicator& all) {
   expect(all.outlives_ranks(), "this MPI does not outlive ranks");
   std::unique_ptr<Communicator> left = all.duplicate("the sums");
@@ -301,7 +303,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
   return all;
 }
 
-// Before MPI has started.
+// Returns the rank before MPI has started.
 int rank_of_environment() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   return rank != nullptr ? std::atoi(rank) : 0;

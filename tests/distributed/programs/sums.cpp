@@ -13,13 +13,13 @@
 namespace plexaura {
 namespace {
 
-// Of very different sizes, so that every other order of adding gives other bits.
+// Returns values of very different sizes, so that every other order of adding gives other bits.
 template <class T>
 T value(int rank, std::int64_t i) {
   const std::uint64_t mixed =
       (static_cast<std::uint64_t>(i) * 31 + static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15U;
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(mixed);  // sums wrap
+    return static_cast<T>(mixed);  // sums of integers wrap
   } else {
     return static_cast<T>(
         std::ldexp(static_cast<double>(mixed >> 12) - 0x1p51, -static_cast<int>(mixed % 40)));
@@ -42,7 +42,8 @@ std::vector<T> values(int rank, std::int64_t count) {
   return made;
 }
 
-// Of the ranks [first, last): the first of them, as many as the largest power of two that leaves some, and the others.
+// Returns the sum over the ranks [first, last): that of the first ones, as many as the largest power of two
+// below their number, plus that of the others.
 template <class T>
 std::vector<T> expected(int first, int last, std::int64_t count) {
   if (last - first == 1) return values<T>(first, count);
@@ -54,7 +55,8 @@ std::vector<T> expected(int first, int last, std::int64_t count) {
   return sum;
 }
 
-// Up to what rounding in another order may change, of summands below 2^51.
+// Returns true if the values differ by no more than another order of adding may change, for summands below
+// 2^51.
 template <class T>
 bool is_near(T a, T b) {
   if constexpr (std::is_integral_v<T>)
@@ -77,7 +79,7 @@ void compare(const Communicator& ranks, const void* got, const std::vector<T>& w
 template <class T>
 void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, const std::vector<T>& wanted) {
   constexpr std::int64_t elements_before =
-      3;  // elements, so that the first one is not aligned to a cache line
+      3;  // elements to skip, so that the first one is not aligned to a cache line
   const auto size = static_cast<std::int64_t>(sizeof(T));
   SharedWindow window =
       ranks.allocate_shared(static_cast<std::size_t>((count + elements_before) * size), "a window");
@@ -93,7 +95,7 @@ void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, con
           fmt::format("the sum in windows, cut at {},", cut));
 }
 
-// Each rank spoils what is not its own.
+// Each rank overwrites the parts of others with garbage.
 template <class T>
 void check_halves(Communicator& ranks, std::int64_t count, const std::vector<T>& wanted) {
   std::vector<T> mine = values<T>(ranks.rank(), count);

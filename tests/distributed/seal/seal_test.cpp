@@ -15,7 +15,7 @@ using Side = Seal::Side;
 
 const std::string key(64, 'k');
 
-// Both ends of a connection, which have met.
+// Both ends of a connection after the handshake.
 struct Ends {
   explicit Ends(const std::string& key_of_server = key)
       : client(make_seal(Side::client, key)), server(make_seal(Side::server, key_of_server)) {
@@ -34,7 +34,8 @@ Bytes seal(Seal& seal, const std::string& text, bool is_last = true) {
   return sealed;
 }
 
-// "no", or what was in it, with a dot behind the last chunk of a letter.
+// Returns "no" if the chunk is refused, and otherwise its contents, with a dot after the last chunk of a
+// letter.
 std::string open(Seal& seal, const Bytes& sealed) {
   Bytes chunk(sealed.size() - Seal::bytes_added);
   const Seal::Opened opened = seal.open(sealed, chunk);
@@ -65,7 +66,7 @@ TEST_CASE("seal: a chunk that was repeated, moved, left out, shortened or change
   }
   CHECK(open(*ends.server, first) == "first.");
   CHECK(open(*ends.server, first) == "no");
-  CHECK(open(*ends.client, second) == "no");  // who has sealed it is not who may have sent it
+  CHECK(open(*ends.client, second) == "no");  // an end refuses what it has sealed itself
   CHECK(open(*ends.server, second) == "second.");
 }
 

@@ -14,7 +14,8 @@ using Numbers = std::vector<float>;
 constexpr ServerRule weights_rule{.push = ServerRule::Push::weights, .mix = 0.5};
 constexpr ServerRule changes_rule{.push = ServerRule::Push::changes, .mix = 1};
 
-// Of one client, with two trainables and a buffer; the reason where it is refused.
+// Judges a push of one client, with two trainable parameters and a buffer. Returns the reason if it is
+// refused, and "" otherwise.
 std::string take_in(PushJudge& judge, const ServerRule& rule, const Numbers& pushed, Numbers& weights) {
   return judge.take_in<float>(rule, 0, 1, 2, pushed, weights).value_or("");
 }
@@ -58,7 +59,7 @@ TEST_CASE("push judge: a change is too large beside the weights and what other p
   CHECK(take_in(judge, changes_rule, {300, 0, 0}, weights).empty());  // others have made changes of 50
 }
 
-// The changes of a run become smaller, and those of the client that joins late are not.
+// The changes become smaller during a run, but not those of a client that joins late.
 TEST_CASE("push judge: ten times the learning rate of the others is no divergence, also late in a run") {
   for (const ServerRule& rule : {weights_rule, changes_rule}) {
     PushJudge judge;
@@ -82,13 +83,14 @@ TEST_CASE("push judge: weights that are 0 may go anywhere at first") {
   CHECK(take_in(judge, changes_rule, {1000, 1000, 0}, weights).empty());
 }
 
-// Of several servers one may hold biases alone, which begin at 0; a step changes them by the learning rate.
+// One of several servers may have only biases, which begin at 0. A step changes them by the learning rate.
 TEST_CASE("push judge: a learning rate that grows from nothing is honest, and so are parts that are 0") {
   PushJudge judge;
   Numbers weights{0, 0, 0};
   for (int push = 0; push < 64; ++push) {
     CHECK(take_in(judge, changes_rule, {1e-6F * static_cast<float>(push * push), 0, 0}, weights).empty());
-    CHECK(take_in(judge, changes_rule, {0, 0, 0}, weights).empty());  // of a client that has frozen them
+    // pushed by a client that has frozen these parameters
+    CHECK(take_in(judge, changes_rule, {0, 0, 0}, weights).empty());
   }
 }
 

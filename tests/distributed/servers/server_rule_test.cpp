@@ -9,7 +9,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// Two trainables and a buffer, of 4 clients.
+// Applies a push to two trainable parameters and a buffer of 4 clients. Returns the weights.
 Numbers taken(const ServerRule& rule, std::int64_t staleness, const Numbers& pushed) {
   Numbers weights{8, 16, 32};
   mix_in<double>(rule, staleness, 4, 2, pushed, weights);
@@ -46,7 +46,8 @@ TEST_CASE("server rule: changes are added, and buffers go a part of their way to
   CHECK(taken(rule, 7, {1, -2, 40}) == Numbers{9, 14, 34});
 }
 
-// Each client has seen a variance fall from 32 to almost 0, and the server's has fallen meanwhile, too.
+// Each client has seen a variance fall from 32 to almost 0, and the server's variance has fallen meanwhile,
+// too.
 TEST_CASE("server rule: a running variance stays above 0, however stale the pushes are") {
   const ServerRule rule{.push = ServerRule::Push::changes, .mix = 1};
   Numbers weights{8, 16, 32};

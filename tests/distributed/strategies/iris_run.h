@@ -10,28 +10,30 @@
 
 namespace plexaura::testing {
 
-// As many epochs as show that runs have the same weights. At least two: tests stop runs behind step 20, within the second.
+// Enough epochs to show that runs have the same weights, and at least two, because tests stop runs after step
+// 20, in the second epoch.
 inline constexpr const char* few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
 
 // How a rank that trains has ended.
 struct IrisEnd {
-  std::string weights;  // the bytes of all
+  std::string weights;  // the bytes of all weights
   std::vector<double> values;
   double accuracy = 0;  // of the last validation
   std::int64_t steps = 0;
   std::optional<ExchangeRecord> exchange = {};  // of the last epoch
 };
 
-// Trains models/iris.yaml on so many ranks, which are threads with a communicator as under mpirun, each with its part of
-// the strategy. They are on one host. `settings` overrides keys of the file, whose checkpoints go nowhere. Gives the ends of those that
-// train, in the order of ranks. InternalError where a rank fails.
+// Trains models/iris.yaml on ranks that are threads of one host, each with its part of the strategy and a
+// communicator as under mpirun. `settings` override keys of the file; without output.dir there are no
+// checkpoints. Returns the ends of the ranks that train, in the order of ranks. Throws InternalError if a
+// rank fails.
 std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
                                 std::optional<std::int64_t> steps = {}, bool resume = false);
-// The same on a rank for each of these hosts, which it believes to run on.
+// The same with one rank for each host name. The rank behaves as if it ran on that host.
 std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vector<std::string> settings,
                                 std::optional<std::int64_t> steps = {}, bool resume = false);
 
-// The largest distance between two numbers in the same place.
+// Returns the largest absolute difference of two elements with the same index.
 double distance(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace plexaura::testing

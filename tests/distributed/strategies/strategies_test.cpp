@@ -46,7 +46,7 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
       UserError);
 }
 
-// Of the gradients of all ranks together, that is, and over all buckets.
+// The limit is for the norm of the gradients of all ranks together, over all buckets.
 TEST_CASE("synchronous strategies limit the norm of the gradients as one rank does") {
   std::vector<std::string> settings{"training.epochs=2", "training.precision=float64",
                                     "training.batch_size=7", "distributed.bucket_bytes=500"};

@@ -1,4 +1,4 @@
-// models/layers/batch_norm2d.h with `synchronised`, on several ranks.
+// Tests models/layers/batch_norm2d.h with `synchronised` on several ranks.
 
 #include <doctest/doctest.h>
 #include <string>
@@ -11,7 +11,7 @@ namespace plexaura::testing::synchronised_batch_norm_test {
 
 namespace {
 
-// In the last step of an epoch three samples are left: one for each of three ranks, and none for the fourth.
+// The last step of an epoch has three samples: one for each of three ranks, and none for the fourth.
 std::vector<std::string> settings(bool synchronised, std::vector<std::string> more = {}) {
   const std::string norm =
       std::string("{type: batch_norm, synchronised: ") + (synchronised ? "true}" : "false}");
@@ -31,7 +31,7 @@ TEST_CASE("synchronised batch norm: any number of ranks trains as one rank does"
   for (const std::string strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"})
     for (const int trainers : sanitized ? std::vector{3} : std::vector{2, 3, 4}) {
       CAPTURE(strategy);
-      const int ranks = strategy == "send-recv" ? trainers + 1 : trainers;  // with the server
+      const int ranks = strategy == "send-recv" ? trainers + 1 : trainers;  // includes the server
       const auto ends = train_iris(ranks, settings(true, {"distributed.strategy=" + strategy}));
       REQUIRE(ends.size() == static_cast<std::size_t>(trainers));
       for (const IrisEnd& end : ends) CHECK(distance(end.values, alone) < 1e-10);

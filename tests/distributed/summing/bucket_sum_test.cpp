@@ -34,7 +34,7 @@ std::span<float> elements(WeightsImmigration& border, std::size_t bucket) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// Shard i brings 2^i in each element of each bucket.
+// Shard i has 2^i in each element of each bucket.
 void bring(WeightsImmigration& border, const ShardRange& shards) {
   for (int shard = shards.first; shard < shards.last; ++shard) {
     for (std::size_t bucket = 0; bucket < border.buckets().size(); ++bucket)
@@ -45,7 +45,7 @@ void bring(WeightsImmigration& border, const ShardRange& shards) {
 
 }  // namespace
 
-// The last bucket holds what is no gradient: changes of buffers, the loss and the counts.
+// The last bucket has no gradients, but changes of buffers, the loss and the counts.
 TEST_CASE("bucket sum: all shards of lost ranks are in the sums of all buckets, also of the last one") {
   constexpr int rank_count = 3;
   constexpr int shards = 4;

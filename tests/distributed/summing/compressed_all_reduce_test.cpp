@@ -40,7 +40,7 @@ TEST_CASE("compressed allreduce: learns the flowers as one rank does, and two ru
       CHECK(ends[rank].weights == ends[0].weights);
       CHECK(again[rank].weights == ends[0].weights);
     }
-    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
   }
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("compressed allreduce: where all elements cross, the weights are those
   CHECK(ends[0].weights == plain[0].weights);
 }
 
-// Micro-batches are added before what crosses is compressed, so that they change no more than their rounding.
+// Micro-batches are added before the compression, so they change results only by rounding.
 TEST_CASE("compressed allreduce: micro-batches are compressed together") {
   for (const Settings& compression : compressions) {
     const Settings short_run = with(compression, {"training.epochs=1", "distributed.bucket_bytes=500"});
@@ -63,7 +63,7 @@ TEST_CASE("compressed allreduce: micro-batches are compressed together") {
   }
 }
 
-// The weights of the first layer come first, and begin as those of any run.
+// The weights of the first layer come first, and begin with the same values in any run.
 TEST_CASE("compressed allreduce: frozen parameters stay as they are") {
   for (const Settings& compression : compressions) {
     const Settings frozen = with(compression, {"training.epochs=1", "training.freeze=[fc1.*]"});
@@ -76,7 +76,7 @@ TEST_CASE("compressed allreduce: frozen parameters stay as they are") {
   }
 }
 
-// Step 20 is within an epoch, and step 30 the end of one. What ranks owe is in the checkpoint.
+// Step 20 is within an epoch, and step 30 ends one. The checkpoint has what ranks owe.
 TEST_CASE("compressed allreduce: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
   for (const Settings& compression : compressions)
@@ -91,7 +91,7 @@ TEST_CASE("compressed allreduce: a resumed run ends as one that was never stoppe
     }
 }
 
-// One rank of each host owes what its host does.
+// One rank of each host owes for the whole host.
 TEST_CASE("compressed allreduce: so does one on hosts with several ranks") {
   const TemporaryFolder folder;
   const std::vector<std::string> hosts{"a", "b", "b"};
@@ -110,7 +110,7 @@ TEST_CASE("compressed allreduce: so does one on hosts with several ranks") {
   }
 }
 
-// Ranks that have not compressed before do so then.
+// Ranks that did not compress before may have to now.
 TEST_CASE("compressed allreduce: a run goes on where its ranks share hosts in another way") {
   const TemporaryFolder folder;
   const Settings settings{"training.epochs=4", "output.dir=" + (folder / "run").string()};
@@ -126,7 +126,7 @@ TEST_CASE("compressed allreduce: a run goes on where its ranks share hosts in an
     }
 }
 
-// Without it, or with another number of ranks, nothing that an earlier run owed is known.
+// With another method or another number of ranks, what an earlier run owed is dropped.
 TEST_CASE("compressed allreduce: a run goes on with another compression, or with none") {
   const TemporaryFolder folder;
   const Settings settings{"training.epochs=4", "output.dir=" + (folder / "run").string()};

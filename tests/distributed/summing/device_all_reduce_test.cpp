@@ -19,7 +19,7 @@ struct Answer {
   std::string why_not;
 };
 
-// Of each rank.
+// Returns the answer of each rank.
 std::vector<Answer> join(const std::vector<std::string>& hosts, const MakeBackend& make) {
   std::vector<Answer> answers(hosts.size());
   ThreadNetwork network(static_cast<int>(hosts.size()));
@@ -47,7 +47,7 @@ std::string why_not(const std::vector<std::string>& hosts, const MakeBackend& ma
 std::shared_ptr<Backend> far(int) { return open_backend("far"); }
 std::shared_ptr<Backend> cpu(int) { return open_backend("cpu"); }
 
-// The far device with another library, or one that does not work.
+// The far device with another library, or with one that does not work.
 class Other final : public ForwardingBackend, public SumsOnDevices {
  public:
   Other(Backend& inner, std::string library)

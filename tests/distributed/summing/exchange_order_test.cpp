@@ -14,7 +14,7 @@ using Order = std::vector<std::size_t>;
 
 Order order_of(const std::vector<std::int64_t>& ready) { return last_first(ready); }
 
-// Of a step in which so many buckets are final at each place.
+// Returns the order of buckets in a step. `ready` has the number of final buckets at each point.
 Order order_of_step(ExchangeOrder& order, const std::vector<std::size_t>& ready, bool in_order) {
   Order taken;
   for (std::size_t place = 0; place < ready.size(); ++place)
@@ -28,7 +28,8 @@ TEST_CASE("exchange order: of the buckets that are final the last one is first")
   CHECK(order_of({1, 2, 3, 4}) == Order{0, 1, 2, 3});
   CHECK(order_of({4, 4, 4, 4}) == Order{3, 2, 1, 0});
   CHECK(order_of({1, 3, 5, 5, 5}) == Order{0, 2, 4, 3, 1});
-  CHECK(order_of({1, 1, 4, 4}) == Order{0, 1, 3, 2});  // none is: the next that will be
+  CHECK(order_of({1, 1, 4, 4}) == Order{0, 1, 3, 2});  // if no bucket is final, takes the next one that will
+                                                       // be
   CHECK(order_of({}).empty());
 }
 

@@ -29,7 +29,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw InternalError(what);
 }
 
-// How two ranks end, of which the first sends. The deadline is that of the other.
+// Returns how two ranks end, of which the first sends. The second one has the given deadline.
 std::vector<std::string> ends_of(const std::function<void(Communicator&, Courier&)>& sender,
                                  const std::function<void(Communicator&, Courier&)>& receiver,
                                  double deadline_seconds = 60) {
@@ -44,7 +44,8 @@ std::vector<std::string> ends_of(const std::function<void(Communicator&, Courier
 
 const std::vector<std::string> fine{"fine", "fine"};
 
-// Of rank 0 of two. What it sends does not leave, and the other rank sends an empty letter with the tag of validation.
+// The transport of rank 0 of two. Its sends never finish, and the other rank sends an empty letter with the
+// tag of validation.
 class Jammed final : public StubTransport {
  public:
   Request receive(std::span<std::byte>, int, int) override { return {}; }

@@ -20,7 +20,7 @@ namespace plexaura::testing::overlapped_test {
 
 namespace {
 
-// Instead of summing a bucket it tells that it was asked to, and meets the other ranks.
+// Instead of summing a bucket, reports that it was asked to, and waits for the other ranks.
 class Meeting final : public BucketSum {
  public:
   explicit Meeting(Communicator& ranks) : BucketSum(ranks) {}
@@ -37,7 +37,7 @@ class Meeting final : public BucketSum {
   void sum(std::size_t, DType, std::span<std::byte>, std::string_view) override {}
 };
 
-// Made over the communicator, with a bucket under way.
+// An exchange over the communicator with one bucket under way.
 class BucketUnderWay {
  public:
   explicit BucketUnderWay(Communicator& exchange)
@@ -66,7 +66,7 @@ class Listener final : public EventSink {
   std::atomic<bool> hears_wait = false;
 };
 
-// Sums a bucket when the thread that trains has told that it waits for it.
+// Sums a bucket only after the training thread has reported that it waits for it.
 class Held final : public BucketSum {
  public:
   explicit Held(Communicator& ranks) : BucketSum(ranks) { send_events_to(&listener); }
@@ -77,7 +77,7 @@ class Held final : public BucketSum {
     while (!listener.hears_wait) std::this_thread::yield();
   }
 
-  static inline Listener listener;  // as long as any thread tells events
+  static inline Listener listener;  // lives as long as any thread may send events
 };
 
 }  // namespace

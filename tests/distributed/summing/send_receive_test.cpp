@@ -22,7 +22,7 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::stri
 
 }  // namespace
 
-// In the last step of an epoch one rank alone has a sample.
+// In the last step of an epoch only one rank has a sample.
 TEST_CASE("send-recv: N ranks and a server follow N ranks of allreduce bit by bit, and so one rank") {
   const auto alone = train_iris(1, brief);
   CHECK(train_iris(2, with(brief, served))[0].weights == alone[0].weights);
@@ -42,7 +42,7 @@ TEST_CASE("send-recv: learns the flowers as one rank does, and two runs have the
   const double alone = train_iris(1, {})[0].accuracy;
   for (const int ranks : sanitized ? std::vector{3} : std::vector{2, 4}) {
     const auto ends = train_iris(ranks, {served});
-    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
     CHECK(train_iris(ranks, {served})[0].weights == ends[0].weights);
   }
 }

@@ -7,7 +7,7 @@
 namespace plexaura::testing::pace_choice_test {
 namespace {
 
-// The paces of so many calls, of which each takes what is said of its pace.
+// Returns the paces of a number of calls, each of which takes the seconds given for its pace.
 std::vector<int> paces_of(PaceChoice& choice, int calls, std::int64_t bytes,
                           const std::array<double, 3>& seconds) {
   std::vector<int> paces;

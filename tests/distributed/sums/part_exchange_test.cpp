@@ -15,7 +15,7 @@ namespace {
 constexpr double megabytes = 8;
 constexpr auto element_count = static_cast<std::int64_t>(megabytes * 1e6 / sizeof(float));
 
-// What each host sends to others while the ranks sum a window, as a multiple of the window's size.
+// Returns what each host sends to others while the ranks sum a window, as a multiple of the window's size.
 std::vector<double> sent_by_hosts(const std::vector<std::string>& hosts) {
   const auto ranks = static_cast<int>(hosts.size());
   ThreadNetwork network(ranks);
@@ -61,7 +61,7 @@ TEST_CASE("part exchange: each further block that the ranks of a host have is se
   for (const double share : sent_by_hosts({"a", "b", "a", "b"})) CHECK(share <= 1.52);
 }
 
-// Of one that hears nothing.
+// Returns the bytes that a rank sends if it gets no answers.
 std::uint64_t sent_unanswered(std::uint8_t pace) {
   ThreadNetwork network(2);
   endings(2, [&](int rank) {
@@ -108,7 +108,8 @@ TEST_CASE("part exchange: all ranks take the pace of rank 0, and sums have the s
   }
 }
 
-// The second call of one algorithm is tried with longer messages, the first of another is not.
+// The second call of the first algorithm tries longer messages; the first call of the other algorithm does
+// not.
 TEST_CASE("algorithms: each finds its own pace") {
   constexpr std::int64_t count = 100'000;
   constexpr auto short_messages =

@@ -12,7 +12,7 @@
 namespace plexaura::testing::sum_algorithms_test {
 namespace {
 
-// Elements of one call, and how a window of so many is cut into calls.
+// The number of elements of a call, and how a window of this size is cut into calls.
 struct Size {
   std::int64_t count;
   std::int64_t bucket;
@@ -33,13 +33,13 @@ std::vector<T> sum_in_halves(Communicator& ranks, std::int64_t count) {
   auto* const data = reinterpret_cast<std::byte*>(values.data());
   ranks.reduce_scatter(dtype_of<T>, data, count, "values");
   const Part mine = part_of(count, dtype_of<T>, ranks.rank(), ranks.size());
-  std::fill_n(values.begin(), mine.first, T{});  // the parts of others may be anything
+  std::fill_n(values.begin(), mine.first, T{});  // the parts of other ranks may have any values
   std::fill(values.begin() + mine.first + mine.count, values.end(), T{});
   ranks.all_gather(dtype_of<T>, data, count, "values");
   return values;
 }
 
-// Every way to sum that a communicator has.
+// Checks every way to sum that a communicator has.
 template <class T>
 void expect_sums(Communicator& ranks, const Size& size, const std::vector<T>& wanted) {
   std::vector<T> values = summands<T>(ranks.rank(), size.count);

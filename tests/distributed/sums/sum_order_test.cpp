@@ -11,7 +11,7 @@ namespace {
 
 constexpr DType dtype = DType::float32;
 
-// Of such sizes that other orders of adding give other bits.
+// Values of such different sizes that other orders of adding give other bits.
 const std::vector<float> terms{-0.69F, 959772.56F, -372.34F, 7933192.83F, -2464975.65F,
                                0.29F,  240252.27F, -137.62F, 8728718.06F};
 

@@ -12,7 +12,8 @@
 
 namespace plexaura::testing {
 
-// Runs the body on ranks that are threads of this process, and believe to run on these hosts. Tells how each ended.
+// Runs the body on ranks that are threads of this process and behave as if they ran on these hosts. Returns
+// how each rank ended.
 inline std::vector<std::string> with_hosts(ThreadNetwork& network, const std::vector<std::string>& hosts,
                                            const CommunicatorOptions& options,
                                            const std::function<void(Communicator&)>& body) {
@@ -25,7 +26,7 @@ inline std::vector<std::string> with_hosts(ThreadNetwork& network, const std::ve
   });
 }
 
-// Of very different sizes, so that other orders of adding give other bits.
+// Returns values of very different sizes, so that other orders of adding give other bits.
 template <class T>
 T summand(int rank, std::int64_t i) {
   const std::uint64_t mixed =
@@ -44,7 +45,7 @@ std::vector<T> summands(int rank, std::int64_t count) {
   return made;
 }
 
-// The sum of the ranks [first, last), as sum_order.h says it.
+// Returns the sum of the ranks [first, last) in the order of sum_order.h.
 template <class T>
 T sum_of(int first, int last, std::int64_t i) {
   if (last - first == 1) return summand<T>(first, i);

@@ -22,7 +22,7 @@ namespace {
 std::atomic<int> ends_told = 0;
 void count_end(int) { ++ends_told; }
 
-// This process goes for mpirun as long as this lives, and counts what it is told of the end of its ranks.
+// Makes this process act as mpirun for its lifetime, and counts reports about the end of its ranks.
 class PretendedLauncher {
  public:
   PretendedLauncher() {
@@ -48,7 +48,7 @@ class PretendedLauncher {
   struct sigaction before_ {};
 };
 
-// What a process is told that has these variables, and no others of a launcher.
+// Returns what a process finds out that has these variables, and no other variables of a launcher.
 std::optional<LaunchedRank> rank_with(const std::map<std::string, std::string>& variables) {
   constexpr const char* names[] = {"OMPI_COMM_WORLD_RANK",
                                    "OMPI_COMM_WORLD_SIZE",
@@ -89,7 +89,7 @@ TEST_CASE("launcher: each kind tells how many ranks it has started") {
   check_rank({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, 1, 2, "PMI_SIZE");
   check_rank({{"PMIX_RANK", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}, 1, 2,
              "SLURM_STEP_NUM_TASKS");
-  // The daemon of mpirun on that host is a task of srun.
+  // On that host, mpirun's daemon is a task of srun.
   check_rank({{"OMPI_COMM_WORLD_RANK", "0"},
               {"OMPI_COMM_WORLD_SIZE", "8"},
               {"SLURM_PROCID", "1"},
@@ -108,7 +108,7 @@ TEST_CASE("launcher: a program that is started alone is no rank") {
   CHECK(!rank_with({}));
   CHECK(!rank_with({{"SLURM_NTASKS", "2"}}));                                 // in a shell of salloc
   CHECK(!rank_with({{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}}));          // in the script of a batch job
-  CHECK(!rank_with({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}));  // by srun -n 1
+  CHECK(!rank_with({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}));  // started by srun -n 1
 }
 
 TEST_CASE("launcher: a folder counts only where it is this user's own") {
@@ -164,7 +164,7 @@ TEST_CASE("launcher: any rank that has ended hurries mpirun, though mpirun kills
     }
     waitpid(rank, nullptr, 0);
     kill(-rank, SIGKILL);
-    constexpr int enough = 4;  // one comes from the rank itself
+    constexpr int enough = 4;  // one report comes from the rank itself
     for (int i = 0; i < 500 && ends_told < enough; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(ends_told >= enough);

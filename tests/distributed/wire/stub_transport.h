@@ -9,7 +9,7 @@
 
 namespace plexaura::testing {
 
-// Rank 0 of two, without a network. A test says what happens to messages.
+// Rank 0 of two without a network. The test decides what happens to messages.
 class StubTransport : public Transport {
  public:
   int rank() const override { return 0; }

@@ -26,7 +26,7 @@ TEST_CASE("texts: any content survives packing") {
 }
 
 TEST_CASE("texts: what pack() has not made is refused") {
-  // The last length leads back to the beginning where it is added without a look at its size.
+  // If the last length is added without a check of its size, the sum wraps to the beginning.
   for (const char* text : {"x", "0", "12", ":abc", "-1:a", "+1:a", " 1:a", "4:abc", "1:ab", "3:abc1",
                            "hello world", "99999999999999999999999:a", "18446744073709551595:"}) {
     CAPTURE(text);

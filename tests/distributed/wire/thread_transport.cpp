@@ -13,7 +13,7 @@ namespace plexaura::testing {
 
 class ThreadNetwork::Member final : public Transport {
  public:
-  // `members`: of the group, as the network counts them; `self` is one of them.
+  // `members` are the numbers of the group's ranks in the network; `self` is one of them.
   Member(ThreadNetwork& network, std::string group, std::vector<int> members, int self)
       : network_(network), group_(std::move(group)), members_(std::move(members)), self_(self) {}
   ~Member() override {
@@ -48,7 +48,7 @@ class ThreadNetwork::Member final : public Transport {
     return true;
   }
 
-  // What is sent is copied.
+  // Messages are copied, so nothing has to stay alive.
   void keep(const Request& request, std::shared_ptr<const void>) override {
     if (request.handle > 0) receipts_[request.handle - 1].open = false;
   }
@@ -93,7 +93,7 @@ class ThreadNetwork::Member final : public Transport {
     return ranks;
   }
 
-  // Of one rank with each call.
+  // Drops the links of one rank in each call.
   void drop_silent_links() override {
     const std::lock_guard lock(network_.mutex_);
     const auto silent =
@@ -108,7 +108,7 @@ class ThreadNetwork::Member final : public Transport {
     return std::make_unique<Member>(network_, group_ + " without some", std::move(members), self_);
   }
 
-  // From the last rank to the first, which is another order than ours.
+  // Adds from the last rank to the first, unlike our own algorithms.
   void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
     constexpr int tag = -2;
     std::vector<std::byte> others(bytes_of(dtype, count));

@@ -18,28 +18,29 @@
 
 namespace plexaura::testing {
 
-// Messages between ranks that are threads of one process.
+// Carries messages between ranks that are threads of one process.
 class ThreadNetwork {
  public:
   explicit ThreadNetwork(int size) : size_(size), unread_(static_cast<std::size_t>(size)) {}
 
-  // Once for each rank; the network must outlive it.
+  // Call it once for each rank. The network must outlive the transport.
   std::unique_ptr<Transport> transport(int rank);
 
-  // From now on nothing passes between this rank and any other.
+  // Drops all messages between this rank and any other from now on.
   void cut(int rank);
 
-  // The same, and the transports of all others know that it is dead.
+  // Like cut(), and the transports of all others report that the rank is dead.
   void bury(int rank);
 
-  // From now on each byte that is sent takes its sender so long.
+  // Makes each sent byte take its sender this many seconds from now on.
   void slow_down(double seconds_per_byte) { seconds_per_byte_ = seconds_per_byte; }
 
-  // What has been sent from one rank to another.
+  // Return what has been sent from one rank to another.
   std::size_t bytes_sent(int from, int to);
   int messages_sent(int from, int to);
 
-  // Messages that were to be received, and had neither arrived nor been given up when their transport went.
+  // Returns the number of receives that had neither finished nor been given up when their transport was
+  // destroyed.
   int forgotten();
 
  private:
@@ -47,7 +48,7 @@ class ThreadNetwork {
   std::map<int, int>& colours_of(const std::string& call);
   std::atomic<int>& unread(int rank) { return unread_[static_cast<std::size_t>(rank)]; }
   struct Channel {
-    std::string group;  // of transports that are duplicates of each other
+    std::string group;  // the name that a transport and its duplicates share
     int from;
     int to;
     int tag;
@@ -63,17 +64,17 @@ class ThreadNetwork {
   std::vector<std::atomic<int>> unread_;
   std::set<int> cut_;
   std::set<int> dead_;
-  std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
+  std::map<std::string, std::map<int, int>> colours_;  // for each split, the colours by rank
   std::map<std::pair<int, int>, std::size_t> bytes_sent_;
   std::map<std::pair<int, int>, int> messages_sent_;
   int forgotten_ = 0;
 };
 
-// Runs the body once per rank, each on a thread of its own, and tells how each ended: "fine", "says ..." for
-// an error that the rank speaks, "hears ..." for one that another rank speaks.
+// Runs the body once for each rank, in its own thread. Returns how each ended: "fine", "says ..." for an
+// error that this rank reports, "hears ..." for one that another rank reports.
 std::vector<std::string> endings(int ranks, const std::function<void(int rank)>& body);
 
-// How many of them begin with these words.
+// Returns how many of them begin with these words.
 int count_endings(const std::vector<std::string>& endings, const std::string& begin);
 
 }  // namespace plexaura::testing

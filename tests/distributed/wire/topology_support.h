@@ -8,7 +8,7 @@
 
 namespace plexaura::testing {
 
-// Ranks on these hosts, seen from one of them; none can be found dead.
+// Returns a topology of ranks on these hosts, as seen from one of them. No rank can be found dead.
 inline Topology on_hosts(const std::vector<std::string>& hosts, int own) {
   std::vector<ProcessPlace> places;
   for (const std::string& host : hosts) {

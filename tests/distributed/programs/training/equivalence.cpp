@@ -14,7 +14,7 @@ namespace {
 
 using Weights = std::map<std::string, Tensor>;
 
-// The largest max|a - b| / max|a| of all tensors, and whose it is.
+// The largest max|a - b| / max|a| over all tensors, and the name of that tensor.
 struct Difference {
   double value = 0;
   std::string name = "none";
@@ -49,7 +49,7 @@ bool same_bits(const Weights& a, const Weights& b) {
   });
 }
 
-// The weights of one precision under every strategy, and what they are compared with.
+// The weights of one precision with every strategy, and the reference for them.
 class Comparison {
  public:
   Comparison(Communicator& ranks, const SmallRunOptions& options, DType dtype)
@@ -83,7 +83,7 @@ class Comparison {
     return run_small(ranks_, made.get(), options).weights;
   }
 
-  // Weights that hardly moved would be equal for nothing.
+  // Checks that the weights have changed. If they had not, their equality would mean nothing.
   void expect_trained(Collective& alone) {
     if (ranks_.rank() != 0) return agree(nullptr);
     SmallRunOptions one_step = options_;
@@ -92,7 +92,7 @@ class Comparison {
     agree(moved > 0.1 ? nullptr : failure("one rank", "are nearly those after a single step"));
   }
 
-  // Says it on rank 0, which alone has the reference.
+  // Checks and reports on rank 0, because only rank 0 has the reference.
   void expect_near(const Weights& weights, const std::string& what) {
     if (ranks_.rank() != 0) return agree(nullptr);
     const Difference found = difference(reference_, weights);

@@ -1,6 +1,6 @@
-// What the tests of strategies run under mpirun, each with options: `distributed_training equivalence`, or `run`,
-// which trains once and may be disturbed; `served` has a rank that serves; `regrouped` goes on without a rank
-// that dies; `measure` prints times. Ends as programs end.
+// The scenarios that tests of strategies run under mpirun. `distributed_training equivalence` compares all
+// strategies; `run` trains once and may be disturbed; `served` has a rank that serves; `regrouped` continues
+// without a rank that dies; `measure` prints times. Exits like the programs do.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -27,16 +27,16 @@
 namespace plexaura::testing {
 namespace {
 
-// --name value ...
+// Options of the form --name value:
 //   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
-//   --resume NAME    goes on from the checkpoint of this name, which must be the newest
-//   --serving RANK   of `served`: trains nothing, and sums for the others
-//   --disturbed RANK   the one that the next options mean; otherwise the first behind --servers, which are 1 unless they are given
-//   --raise SIGNAL   on that rank, after step 20
-//   --strike SIGNAL  the same on the last rank that serves
-//   --broken INDEX   a sample that cannot be read
-//   --other seed|weights   what that rank has otherwise than the rest
-//   --servers COUNT, --group COUNT  of a strategy with a parameter server
+//   --resume NAME        resumes from the checkpoint with this name, which must be the newest
+//   --serving RANK       for `served`: this rank trains nothing, and sums for the others
+//   --disturbed RANK     the rank for the following options; by default the first that is no server
+//   --raise SIGNAL       sent to that rank after step 20
+//   --strike SIGNAL      sent to the last serving rank after step 20
+//   --broken INDEX       a sample that cannot be read
+//   --other seed|weights what that rank has different from the others
+//   --servers COUNT, --group COUNT  for a strategy with a parameter server; --servers is 1 by default
 class Arguments {
  public:
   Arguments(int argc, char** argv) {
@@ -89,7 +89,7 @@ void check_newest(const Arguments& arguments) {
   if (name != arguments.text("resume")) throw InternalError("test failed: the newest checkpoint is " + name);
 }
 
-// Has the lowest rank that trains send the signal to the last rank that serves.
+// Makes the lowest rank that trains send the signal to the last rank that serves.
 void strike_server(const Arguments& arguments, Communicator& ranks, const Roles& roles,
                    SmallRunOptions& options) {
   const auto processes = ranks.gather_all(roles.serves() ? std::to_string(getpid()) : "", "the server");
@@ -102,7 +102,7 @@ void strike_server(const Arguments& arguments, Communicator& ranks, const Roles&
   };
 }
 
-// The work of the rank that serves. The first parameter as it has it then.
+// Does the work of a serving rank. Returns the first parameter at the end.
 Tensor serve_small(const Roles& roles, Strategy& strategy, const SmallRunOptions& options) {
   ParameterStore store = make_small_store(options);
   const auto backend = open_backend(options.backend);
@@ -110,7 +110,7 @@ Tensor serve_small(const Roles& roles, Strategy& strategy, const SmallRunOptions
   return store.read(store.specs().front().name);
 }
 
-// One rank serves; the others end with the very weights that they get without it.
+// Trains with a serving rank. The others must end with the same weights as without it.
 int run_served(const Arguments& arguments, Communicator& ranks) {
   SendReceive strategy(ranks, arguments.number("serving"));
   const Roles roles(ranks, &strategy);
@@ -126,7 +126,7 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
       throw InternalError("test failed: the rank that serves has not taken the weights of the others");
     return roles.share_status(0);
   }
-  options.change_weights = nudge;  // on all ranks that train, as from a checkpoint
+  options.change_weights = nudge;  // on all ranks that train, as if they had resumed from a checkpoint
   options.before_training = [&](const ParameterStore& store) { roles.share_parameters(store); };
   const SmallRunResult result = run_small(roles.training(), &strategy, options);
   if (result.training.signal != 0) return roles.share_status(128 + result.training.signal);
@@ -138,7 +138,7 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
   return roles.share_status(0);
 }
 
-// A rank dies in the middle of the run; the others go on without it, and end it.
+// A rank dies in the middle of the run. The others continue without it to the end.
 int run_regrouped(const Arguments& arguments, Communicator& ranks) {
   const auto exchange = ranks.duplicate("the exchange of gradients");
   AllReduce before(*exchange, BucketSum::Update::by_step);
@@ -163,7 +163,7 @@ int run_regrouped(const Arguments& arguments, Communicator& ranks) {
   if (left->rank() == 0) fmt::print("{} ranks have ended the run\n", left->size());
   left->leave(0);
   std::fflush(nullptr);
-  _exit(0);  // MPI cannot be closed without the rank that is lost
+  _exit(0);  // MPI cannot be closed without the lost rank
 }
 
 int run_once(const Arguments& arguments, Communicator& ranks) {

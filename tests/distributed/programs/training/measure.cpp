@@ -12,7 +12,7 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr std::int64_t usual_bucket_bytes = 25 << 20;  // what programs take where nothing is said
+constexpr std::int64_t usual_bucket_bytes = 25 << 20;  // the default of the programs
 constexpr int repeats = 15;
 
 std::vector<ParameterSpec> one_weight(std::int64_t count) {
@@ -24,7 +24,7 @@ struct Times {
   double shortest = 0;
 };
 
-// Of exchanging all buckets of this many float32.
+// Times the exchange of all buckets of `count` float32 elements.
 Times measure(Communicator& ranks, Backend& backend, const std::string& name, std::int64_t count) {
   const std::unique_ptr<Strategy> strategy = make_strategy({.name = name}, ranks);
   if (!strategy) return {};

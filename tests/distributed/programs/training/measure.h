@@ -4,7 +4,7 @@
 
 namespace plexaura::testing {
 
-// No test: prints what each strategy takes to exchange gradients of several sizes, as a step would.
+// Prints how long each strategy takes to exchange gradients of several sizes, as in a step. Tests nothing.
 // Collective.
 void measure_exchanges(Communicator& ranks);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t class_count = 10;
 constexpr std::int64_t image_extent = 12;
 
-// From 0 to 1, a function of its arguments.
+// Returns a number from 0 to 1 that depends only on the arguments.
 float noise(std::int64_t a, std::int64_t b) {
   std::uint64_t bits = static_cast<std::uint64_t>(a) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(b);
   for (int round = 0; round < 2; ++round) bits = (bits ^ (bits >> 29)) * 0xbf58476d1ce4e5b9U;

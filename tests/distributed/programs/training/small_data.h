@@ -7,8 +7,8 @@
 
 namespace plexaura::testing {
 
-// The first `size` images of MNIST where PLEXAURA_DATA names a folder that has them, else drawn ones: a
-// pattern per class, and noise. Reading sample `broken` throws UserError.
+// Returns the first `size` images of MNIST if PLEXAURA_DATA names a folder that has them, and otherwise drawn
+// ones: a pattern for each class, plus noise. Reading sample `broken` throws UserError.
 std::shared_ptr<const Dataset> make_small_data(std::int64_t size, std::optional<std::int64_t> broken = {});
 
 }  // namespace plexaura::testing

@@ -17,7 +17,7 @@
 namespace plexaura::testing {
 namespace {
 
-// Weights by name, noted when a layer is declared and asked for when it is built.
+// Weights by name, added when a layer is declared and looked up when it is built.
 struct Specs {
   DType dtype;
   std::vector<ParameterSpec> list;
@@ -52,7 +52,7 @@ Node convolve(const std::vector<ParameterSpec>& specs, const std::string& name, 
   return max_pool2d(relu(y), {.kernel = {2, 2}});
 }
 
-// As numbers from 0 to 1 where they are bytes.
+// Returns the samples; bytes are scaled to 0 to 1.
 Node samples_of(const ModelInputs& inputs, DType dtype) {
   const Node samples = inputs["samples"];
   return samples.dtype() == DType::uint8 ? normalise_image(samples, {.dtype = dtype}) : samples;

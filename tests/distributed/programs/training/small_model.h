@@ -8,7 +8,8 @@
 
 namespace plexaura::testing {
 
-// A model that trains in milliseconds, with dropout: what its store holds, and how it is built.
+// A model with dropout that trains in milliseconds: the parameters of its store, and the function that builds
+// it.
 struct SmallModel {
   std::vector<ParameterSpec> specs;
   ModelBuilder build;

@@ -20,7 +20,7 @@ class CallingObserver final : public TrainingObserver {
   const SmallRunOptions& options_;
 };
 
-// What a rank has of the data: no sample where rank 0 sends them.
+// Returns the data of a rank. It has no samples if rank 0 sends them.
 std::shared_ptr<const Dataset> data_of(const Collective& ranks, Strategy* strategy,
                                        const std::shared_ptr<const Dataset>& whole) {
   if (strategy_or_none(strategy).parts().courier == nullptr || ranks.rank() == 0) return whole;
@@ -32,7 +32,7 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
   TrainerOptions made;
   made.batch_size = 7;
   made.micro_batches = options.micro_batches;
-  made.epochs = options.steps;  // more than enough
+  made.epochs = options.steps;  // more epochs than needed
   made.steps = options.steps;
   made.learning_rate = 0.02;
   made.seed = options.seed;
@@ -40,7 +40,7 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
   made.output = options.output;
   made.optimizer = {.momentum = 0.9};
   made.bucket_bytes = options.bucket_bytes;
-  made.report_seconds = 0;  // the observer is called behind each step
+  made.report_seconds = 0;  // makes the observer be called after each step
   return made;
 }
 

@@ -16,8 +16,8 @@
 
 namespace plexaura::testing {
 
-// 44 samples in batches of 7: shares of unequal size, and a last batch of 2, in which the third rank and
-// those behind it have no sample.
+// Trains on 44 samples in batches of 7: shares differ in size, and the last batch of 2 has no sample for the
+// third rank and those after it.
 struct SmallRunOptions {
   std::string model = "mlp";
   std::string backend = "cpu";
@@ -25,16 +25,17 @@ struct SmallRunOptions {
   std::int64_t steps = 50;
   std::int64_t micro_batches = 1;
   std::int64_t bucket_bytes = 2048;
-  std::int64_t seed = 42;  // of data and dropout
+  std::int64_t seed = 42;  // for data and dropout
   bool shuffle = true;
   std::optional<std::int64_t> broken_sample = {};
   std::filesystem::path output = {};
   bool resume = false;
-  // Called before the ranks compare what they start from.
+  // Called before the ranks compare their initial values.
   std::function<void(ParameterStore&)> change_weights = {};
   // Called when the ranks have agreed that training begins.
   std::function<void(const ParameterStore&)> before_training = {};
-  // Where ranks are lost: what those that are left go on with. Without it the run ends.
+  // Called when ranks are lost. Returns the collective and the strategy with which the others continue. If it
+  // is empty, the run ends.
   std::function<std::pair<Collective*, Strategy*>(const RankLost&)> regroup = {};
   // Called after each step with its number.
   std::function<void(std::int64_t)> after_step = {};
@@ -48,11 +49,10 @@ struct SmallRunResult {
   std::map<std::string, Tensor> weights;
 };
 
-// The parameters of the model, as run_small() begins with them.
+// Returns a store with the parameters with which run_small() begins.
 ParameterStore make_small_store(const SmallRunOptions& options);
 
-// Trains a small model, as programs do it. All ranks together; throws what the Trainer
-// throws.
+// Trains a small model like programs do. Collective. Throws what the Trainer throws.
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options);
 
 }  // namespace plexaura::testing

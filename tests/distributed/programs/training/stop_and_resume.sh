@@ -1,6 +1,7 @@
 #!/bin/bash
-# A run that a signal to one rank stops and that is resumed ends with the very files of one that was never stopped.
-#   stop_and_resume.sh PROGRAM STRATEGY SIGNAL
+# Checks that a run which is stopped by a signal to one rank, and then resumed, ends with the same files as a
+# run that was never stopped.
+# stop_and_resume.sh PROGRAM STRATEGY SIGNAL
 set -eu
 program=$1 strategy=$2 signal=$3
 mpirun=$(dirname "$0")/../../../support/mpirun.sh
@@ -11,7 +12,7 @@ run() { # OUTPUT STATUS MORE...: trains on 3 ranks
 }
 
 run whole 0
-# The signal comes after step 20; step 21 carries the word, and all ranks leave behind it.
+# The signal arrives after step 20. Step 21 carries it to all ranks, which end after that step.
 run stopped $((128 + signal)) --raise "$signal"
 run stopped 0 --resume checkpoint-000021
 for file in weights.safetensors state.safetensors; do

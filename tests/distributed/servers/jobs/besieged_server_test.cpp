@@ -24,7 +24,7 @@ namespace plexaura::testing::besieged_server_test {
 
 namespace {
 
-// Of a client that has joined.
+// Returns the connection of a client that has joined.
 Line joined_line_to(Served& served) {
   Line line = line_to(served.place());
   post_letter(line, {.say = Say::join}, bytes_of(pack_facts(served.facts())));
@@ -32,7 +32,7 @@ Line joined_line_to(Served& served) {
   return line;
 }
 
-// How the connection ends where the server ends it.
+// Returns the error with which the server ends the connection.
 std::string end_of(Line& line) {
   return error_text<LineLost>([&] {
     while (true) take_letter(line);
@@ -45,7 +45,7 @@ bool is_closed(const FileDescriptor& socket) {
   return got == 0 || (got < 0 && errno != EAGAIN);
 }
 
-// Of this process, in MB.
+// Returns the resident memory of this process in MB.
 double resident_megabytes() {
   std::size_t all = 0;
   std::size_t resident = 0;
@@ -67,7 +67,7 @@ TEST_CASE("besieged server: of strangers that say nothing few are kept, and a cl
   visitor.leave();
   CHECK(served.end());
   CHECK(std::ranges::count(served.said(), '\n') <=
-        4);  // one joined, one left, and two lines of all strangers
+        4);  // one that joined, one that is left, and two connections for all strangers
   CHECK(served.said().find("was turned away: too many came at once that did not prove to know the key") !=
         std::string::npos);
 }
@@ -142,7 +142,7 @@ TEST_CASE("besieged server: few letters of a client are read in a turn") {
   Line line(FileDescriptor{ends[1]}, Seal::Side::client, server.place().key, 1 << 10);
   while (!line.prove()) work(1);
   for (int i = 0; i < 10; ++i) line.post({.say = Say::beat});
-  line.post({.say = static_cast<Say>(99)});  // which ends the connection as soon as it is read
+  line.post({.say = static_cast<Say>(99)});  // the server ends the connection as soon as it has read this
   line.flush();
   work(2);
   CHECK_FALSE(line.take().has_value());
@@ -172,8 +172,8 @@ TEST_CASE("besieged server: a client that reads no answer gets no second one, an
   for (int i = 0; i < 300; ++i) line.post({.say = Say::push});
   while (!line.flush()) await_line(line, true, 1);
   served.wait_until_said("was lost: it has been silent for 3 s");
-  const double kept_by_sanitizer = address_sanitized ? 256 : 0;    // of memory that was freed
-  CHECK(resident_megabytes() - before < 300 + kept_by_sanitizer);  // 300 answers have 1,258
+  const double kept_by_sanitizer = address_sanitized ? 256 : 0;    // the sanitizer keeps freed memory
+  CHECK(resident_megabytes() - before < 300 + kept_by_sanitizer);  // 300 answers would take 1,258 MB
 }
 
 TEST_CASE("besieged server: a client whose push takes longer than the deadline is not lost while it comes") {

@@ -75,7 +75,7 @@ TEST_CASE("connection: a port of one's own, which is free again at once") {
           ": Address already in use; give --address an address of this host, and --port a port that is free");
   FileDescriptor inside(accept(listener.number(), nullptr, nullptr));
   listener = FileDescriptor();
-  inside = FileDescriptor();  // closed by the server first: the system keeps the port for a while
+  inside = FileDescriptor();  // the server closes first, so that the system keeps the port for a while
   listener = listen_at({.port = port}, place);
   CHECK(place.port == port);
 }

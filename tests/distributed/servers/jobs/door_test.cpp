@@ -17,7 +17,7 @@ struct Watched {
   Door door;
 };
 
-// This process may have no more descriptors than these, until the object goes.
+// Limits the number of this process's descriptors for the lifetime of the object.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t most) {

@@ -15,12 +15,12 @@ namespace plexaura::testing {
 
 inline const std::string a_key(64, '7');
 
-// Until both ends know that the other one knows the key.
+// Works until both ends have proven to each other that they know the key.
 inline void prove(Line& line) {
   while (!line.prove()) await_line(line, !line.has_sent_all(), 1);
 }
 
-// The next letter, however long it takes to come.
+// Waits for the next letter without a time limit.
 inline LineLetter take_letter(Line& line) {
   while (true) {
     if (auto letter = line.take()) return *std::move(letter);
@@ -33,21 +33,21 @@ inline void post_letter(Line& line, const LineHead& head, std::span<const std::b
   while (!line.flush()) await_line(line, true, 1);
 }
 
-// A connection of somebody who has the key, and may do with it what no client does.
+// Returns a connection of somebody who has the key, but may send what no client sends.
 inline Line line_to(const ServerPlace& place) {
   Line line(connect_to(place, 10), Seal::Side::client, place.key, std::size_t{64} << 20);
   prove(line);
   return line;
 }
 
-// A connection of somebody who has no key.
+// Returns a connection of somebody who has no key.
 inline FileDescriptor stranger_to(const ServerPlace& place) { return connect_to(place, 10); }
 
 inline void send_raw(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// All that comes, until the other end closes or breaks the connection.
+// Returns everything that arrives until the other end closes or breaks the connection.
 inline std::string read_to_end(const FileDescriptor& socket) {
   std::string all;
   char next = 0;

@@ -41,7 +41,7 @@ struct Ends {
   std::optional<Line> far;
 };
 
-// A connection whose bytes pass through the hands of a third party.
+// A connection whose bytes pass through a third party, which may change them.
 struct Tapped {
   explicit Tapped(const std::string& key_of_server = a_key) {
     auto [near_end, near_tap] = pair_of_sockets();
@@ -53,7 +53,7 @@ struct Tapped {
   }
   void give_far(const Bytes& bytes) const { send_raw(to_far, bytes); }
   void give_near(const Bytes& bytes) const { send_raw(to_near, bytes); }
-  // What has left an end since the last time.
+  // Returns the bytes that an end has sent since the last call.
   static Bytes taken(const FileDescriptor& tap) {
     Bytes all(megabyte);
     const ssize_t got = recv(tap.number(), all.data(), all.size(), MSG_DONTWAIT);
@@ -62,7 +62,7 @@ struct Tapped {
   }
   Bytes from_near() { return taken(to_near); }
   Bytes from_far() { return taken(to_far); }
-  // As an honest network does it.
+  // Passes the bytes of the proof on unchanged, like an honest network.
   void prove_both() {
     while (!are_proven(*near, *far)) {
       record.push_back(from_near());
@@ -80,7 +80,7 @@ struct Tapped {
   std::optional<Line> far;
   FileDescriptor to_near;
   FileDescriptor to_far;
-  std::vector<Bytes> record;  // what the near end has sent during the proof
+  std::vector<Bytes> record;  // the messages of the near end during the proof
 };
 
 std::string error_of(Line& line) {

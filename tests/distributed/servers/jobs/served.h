@@ -30,7 +30,8 @@ inline Floats floats_of(std::span<const std::byte> bytes) {
   return {numbers.begin(), numbers.end()};
 }
 
-// A server in a thread, with a weight of two elements that are 0, or of more, a buffer of one and a frozen 9.
+// A server in a thread. It has two elements of trainable weights that are 0, or more, a buffer of one
+// element, and a frozen 9.
 class Served {
  public:
   explicit Served(VisitedServerOptions options, std::int64_t elements = 2)
@@ -54,7 +55,7 @@ class Served {
   void start() {
     work_ = std::async(std::launch::async, [this] { return server_->serve(); });
   }
-  // Whether it was over.
+  // Waits for the server. Returns true if its work was complete.
   bool end() { return work_.get(); }
 
   std::string said() {
@@ -72,7 +73,7 @@ class Served {
                                 {"running", {DType::float32, {1}}, ParameterRole::buffer},
                                 {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
   }
-  // What a client has to have alike.
+  // Returns the facts in which a client has to agree with the server.
   VisitFacts facts(const std::string& model = "a") const {
     VisitFacts all = form_.facts();
     all["model"] = model;

@@ -15,8 +15,8 @@
 
 namespace plexaura::testing {
 
-// A link in front of a connection, which may become slow: then it passes on 16 bytes at a time of what its near end sends, with a
-// pause before each.
+// A link in front of a connection that may become slow. Then it passes on 16 bytes at a time from its near
+// end, with a pause before each group.
 class SlowLink {
  public:
   explicit SlowLink(FileDescriptor connection) : far_(std::move(connection)) {
@@ -53,7 +53,7 @@ class SlowLink {
   FileDescriptor near_;
   FileDescriptor inner_;
   std::atomic<std::int64_t> pause_ = 0;  // milliseconds
-  std::jthread pump_;                    // goes first
+  std::jthread pump_;                    // destroyed first
 };
 
 }  // namespace plexaura::testing

@@ -22,8 +22,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t most_sent = std::size_t{1} << 15;  // bytes, which a socket takes at once
-constexpr std::size_t weight_bytes = 12;                 // of trainables and buffers
+constexpr std::size_t most_sent = std::size_t{1} << 15;  // bytes, few enough for a socket to take at once
+constexpr std::size_t weight_bytes = 12;                 // of trainable parameters and buffers
 
 LogicalWeights form_of_storm() {
   using Parts = std::vector<LogicalWeights::Part>;
@@ -32,7 +32,7 @@ LogicalWeights form_of_storm() {
                               {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
 }
 
-// Decisions and contents out of bytes. Behind their end all are 0.
+// Turns bytes into decisions and contents. After the last byte, all are 0.
 class Choices {
  public:
   explicit Choices(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -88,7 +88,7 @@ VisitFacts facts_of_storm() {
   return facts;
 }
 
-// What may stand in a letter, and what nearly could.
+// Returns contents of a letter, valid or nearly valid.
 Bytes content_in(Choices& choices) {
   const std::string facts = pack_facts(facts_of_storm());
   const auto all = bytes_of(facts);
@@ -110,7 +110,7 @@ Bytes content_in(Choices& choices) {
   }
 }
 
-// As Line sends it, but for what the choices change.
+// Returns a letter as Line sends it, with the changes that the choices make.
 Bytes letter_in(Choices& choices) {
   LineHead head = head_in(choices);
   const Bytes content = content_in(choices);
@@ -158,7 +158,8 @@ class Storm::Work {
     send_letter(*seal, {.say = Say::push, .steps = 1}, weights);
     send_letter(*seal, {.say = Say::leave}, {});
     finish();
-    // The start of a stream, and two letters: all weights behind the joining, and the shared ones behind the push.
+    // The start of a stream and two letters have arrived: all weights after joining, and the shared ones
+    // after the push.
     constexpr std::size_t around = 4 + Seal::bytes_added + sizeof(LineHead);
     return answered_.size() == sizeof(Seal::Start) + 2 * around + 16 + weight_bytes;
   }
@@ -179,7 +180,7 @@ class Storm::Work {
     }
   }
 
-  // What an impostor sends.
+  // Reads as a client from an impostor's connection.
   void read_as_client(Choices& choices) {
     std::array<int, 2> ends{};
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data());
@@ -220,7 +221,7 @@ class Storm::Work {
     server_.receive(FileDescriptor(ends[1]), "a storm");
   }
 
-  // A client's part of it, by the rules.
+  // Does a client's part of the proof by the rules.
   std::unique_ptr<Seal> prove() {
     auto seal = make_seal(Seal::Side::client, server_.place().key);
     write_all(end_, bytes_of("plx2"));
@@ -257,7 +258,7 @@ class Storm::Work {
     ::send(to.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
-  // Nothing more comes, and the server works until it has noticed.
+  // Closes the sending side, and lets the server work until it has noticed.
   void finish() {
     shutdown(end_.number(), SHUT_WR);
     turns_ = 10'000;
@@ -265,10 +266,10 @@ class Storm::Work {
     end_ = FileDescriptor();
   }
 
-  // Whether the server has not yet closed the connection. Asked before each of its turns.
+  // Returns true while the server has not closed the connection. Called before each turn of the server.
   bool is_under_way() { return turns_-- > 0 && !read_answers(); }
 
-  // Whether they have come to their end.
+  // Reads the server's answers. Returns true if the stream has ended.
   bool read_answers() {
     std::array<std::byte, 1 << 12> next{};
     while (true) {

@@ -7,19 +7,20 @@
 
 namespace plexaura::testing {
 
-// A server of small weights, and whoever comes to it: strangers, and clients with the key that keep to no rule. What they send is
-// made of bytes, so that a fuzzer may choose these. For one thread.
+// A server with small weights, and connections to it: strangers, and clients that have the key but follow no
+// rule. Bytes determine what they send, so that a fuzzer can choose it. For one thread.
 class Storm {
  public:
-  // `folder`: for the server's file.
+  // `folder` is for the server's file.
   explicit Storm(const std::filesystem::path& folder);
   Storm(const Storm&) = delete;
   Storm& operator=(const Storm&) = delete;
   ~Storm();
 
-  // Sends what these bytes say, and lets the server work until it has closed that connection.
+  // Opens a connection that sends what these bytes describe, and lets the server work until it has closed
+  // that connection.
   void send(std::span<const std::byte> bytes);
-  // Whether a client that keeps to the rules joins, pushes and gets its answer.
+  // Returns true if a client that follows the rules can join, push and get its answer.
   bool serves();
 
  private:

@@ -12,7 +12,8 @@ namespace plexaura::testing::storm_test {
 
 namespace {
 
-// Many small bytes, which choose the first of several ways, and some of all kinds.
+// Returns random bytes: many small ones, which choose the first of several alternatives, and some of any
+// value.
 std::vector<std::byte> random_bytes(std::mt19937& random) {
   std::vector<std::byte> bytes(random() % 400 + 1);
   const std::uint32_t most = random() % 3 == 0 ? 256 : 10;
@@ -22,7 +23,7 @@ std::vector<std::byte> random_bytes(std::mt19937& random) {
 
 }  // namespace
 
-// tests/fuzz/letters.sh goes on with this for as long as one likes.
+// tests/fuzz/letters.sh runs the same with inputs of a fuzzer, for any length of time.
 TEST_CASE("visited server: serves on whatever letters come") {
   const TemporaryFolder folder;
   Storm storm(folder.path());

@@ -56,7 +56,7 @@ TEST_CASE("visited server: takes in pushes of those that join and leave, and tel
   const std::string table = served.server().table().to_text("client");
   CHECK(table.find("       1        2        2             0.00") != std::string::npos);
   CHECK(table.find("       2        3        1             1.00") != std::string::npos);
-  // The server may read the two letters at once, and that of the first client first.
+  // The server may read both letters at once, and then the first client's letter first.
   CHECK(served.said().find("client 1 has left; clients that are there: ") != std::string::npos);
   CHECK(served.said().ends_with(" has left; clients that are there: 0\n"));
 }
@@ -144,7 +144,7 @@ TEST_CASE("visited server: one that goes on from the account of another knows it
   CHECK(push(visitor, {5, 5, 5}) == Floats{5, 5, 5});
   CHECK(visitor.number() == 2);
   visitor.leave();
-  CHECK(next.end());  // the other one had left before
+  CHECK(next.end());  // the other client has left before
   CHECK(next.server().version() == 2);
   CHECK(next.server().table().to_text("client").find("       2        2        2             0.00") !=
         std::string::npos);

@@ -13,7 +13,7 @@ namespace plexaura::testing::visiting_test {
 
 namespace {
 
-// The parameters of a MovedRank, each of two elements.
+// Returns the parameters of a MovedRank, each of two elements.
 LogicalWeights form() {
   using Parts = std::vector<LogicalWeights::Part>;
   const TensorType type{DType::float64, {2}};
@@ -23,8 +23,9 @@ LogicalWeights form() {
                               {"frozen", type, ParameterRole::frozen}});
 }
 
-// The first trainable, the buffer and the frozen parameter of a client behind each of some steps to 8, of which the second
-// is the last of an epoch. It begins with 0, and the server with 4, which has no other client.
+// Returns the first elements of trainable parameter, buffer and frozen parameter of a client, after each of
+// several steps that move to 8. The second step ends an epoch. The client begins with 0. The server begins
+// with 4, and has no other client.
 std::vector<Numbers> values_of_client(const ServerRule& rule, std::optional<std::int64_t> push_every) {
   const TemporaryFolder folder;
   const Numbers beginning{4, -4, 4, -4, 4, -4, 4, -4};

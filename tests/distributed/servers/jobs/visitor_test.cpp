@@ -18,14 +18,14 @@ namespace plexaura::testing::visitor_test {
 
 namespace {
 
-// A server's place, at which nobody serves yet.
+// The address of a server that does not answer yet.
 struct Place {
   Place() : listener(listen_at({}, place)) {
     place.key = a_key;
     file.tell(place);
   }
   std::string path() const { return (folder / "server").string(); }
-  // An end with the letters of whoever comes; none where nobody has come.
+  // Returns the next connection, or none if there is no client.
   std::optional<FileDescriptor> guest() const {
     pollfd wait{listener.number(), POLLIN, 0};
     poll(&wait, 1, 10);
@@ -44,7 +44,7 @@ Line server_end(FileDescriptor socket, const std::string& key = a_key) {
   return Line(std::move(socket), Seal::Side::server, key, 1 << 10);
 }
 
-// In a thread, to whoever comes. Those that go away are none of its concern.
+// Answers all connections in a thread. Clients that disconnect are ignored.
 template <class Answer>
 std::jthread answer_all(const Place& place, Answer answer) {
   return std::jthread([&place, answer](const std::stop_token& stop) {
@@ -62,7 +62,7 @@ std::string error_of_visitor(const Place& place, double deadline_seconds) {
   return device_error([&] { Visitor(place.path(), deadline_seconds); });
 }
 
-// What it says at its end, where it was lost for this reason.
+// Returns the error of a client that was lost for this reason.
 std::string no_answer(const Place& place, const std::string& deadline, const std::string& why) {
   return "--join: " + place.path() + " names no server that answered within " + deadline +
          " s (at 127.0.0.1, port " + std::to_string(place.place.port) + ": " + why +

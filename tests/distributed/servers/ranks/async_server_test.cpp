@@ -25,14 +25,14 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// A client whose steps the test makes.
+// A client whose steps are made by the test.
 class Client {
  public:
   explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
 
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
   Numbers values() const { return rank_.values(); }
-  // Whether there was another part of so many steps to draw.
+  // Draws a part. Returns false if there is none left.
   bool draws(std::int64_t steps) {
     return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
         .part.has_value();
@@ -46,7 +46,8 @@ class Client {
 
 using Life = std::function<void(Client&)>;
 
-// Of servers and two clients with these lives, each on a thread of its own: what the first server tells at the end.
+// Runs servers and two clients that do the given work, each in its own thread. Returns the final account of
+// the first server.
 std::string account_of(const AsyncServerOptions& options, const std::array<Life, 2>& lives,
                        double deadline_seconds = 60) {
   const int rank_count = options.servers + 2;
@@ -69,13 +70,14 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   return account;
 }
 
-// The rows of clients without their idle share, and the histogram.
+// Returns true if the account has this text. Compares rows of clients, without their idle share, and the
+// histogram.
 bool tells(const std::string& account, const std::string& text) {
   CAPTURE(account);
   return account.find(text) != std::string::npos;
 }
 
-// One client pushes after the other has; values of both, behind that and when all have rested.
+// Two clients push one after the other. The values of both after that, and when all have rested.
 struct Pushed {
   std::array<Numbers, 2> behind;
   std::array<Numbers, 2> rested;
@@ -113,8 +115,8 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::vect
   return settings;
 }
 
-// The first gets the answer to its first push with that of the other, and has gone from 8 to 12 meanwhile: what it has
-// learned since stays, and its buffer is its own until it rests.
+// The first client gets the answer to its first push together with the other's push, and has moved from 8 to
+// 12 meanwhile. It keeps what it has learned since, and keeps its own buffer until it rests.
 Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
   Pushed pushed;
   std::promise<void> went_on;
@@ -142,7 +144,7 @@ Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
   return pushed;
 }
 
-// Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
+// Step 18 is within an epoch. Each rank continues with its own state of the optimizer.
 void check_resumed(const std::string& client, int servers = 1) {
   const TemporaryFolder folder;
   const auto settings =
@@ -163,7 +165,8 @@ void check_resumed(const std::string& client, int servers = 1) {
 
 }  // namespace
 
-// Weights and buffers from 0 to 4, and then a quarter of the way from there to 16; the frozen parameter is each rank's.
+// Weights and buffers move from 0 to 4, and then a quarter of the way from there to 16. Each rank has its own
+// frozen parameter.
 TEST_CASE("async-server: weights are mixed, stale ones less, and all have those of the server at the end") {
   const Pushed pushed = push_one_after_the_other({.rule = {.damping = 1}, .push_every = 1});
   CHECK(pushed.behind[0] == Numbers{4, 4, 8});
@@ -175,7 +178,7 @@ TEST_CASE("async-server: weights are mixed, stale ones less, and all have those 
   CHECK(tells(pushed.account, "  pushes by staleness   0: 1  1: 1\n"));
 }
 
-// The server's buffer goes half of its way: to 4, and from there to 10.
+// The server's buffer moves half of its way: to 4, and from there to 10.
 TEST_CASE("downpour: changes are added, and buffers go a part of their way") {
   const Pushed pushed =
       push_one_after_the_other({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 1});
@@ -192,7 +195,7 @@ TEST_CASE("downpour: a client adds what it has changed since it got its weights"
     client.rest();
   };
   account_of({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 2}, {moving, idle});
-  CHECK(behind == Numbers{11, 7.75, 11});  // the buffer from 4.5, by (11 - 4.5) / 2
+  CHECK(behind == Numbers{11, 7.75, 11});  // the buffer moves from 4.5 by (11 - 4.5) / 2
 }
 
 TEST_CASE("async-server: a client pushes every few steps, and the rest of them when nothing more is dealt") {
@@ -220,7 +223,8 @@ TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt
               "     1       50        1             0.00"));
 }
 
-// It ends at all only because the second client holds nobody up. That one has drawn its second part with the first.
+// The test ends only because no client waits for the second one. That client has drawn its second part
+// together with the first.
 TEST_CASE(
     "async-server: a client goes on without one that is slow, which draws fewer parts and pushes less") {
   std::promise<void> begun;
@@ -250,7 +254,8 @@ TEST_CASE(
   CHECK(tells(account, "     2        2        2            19.00"));
 }
 
-// The first waits with its second push for that of the other, and so gets weights with it.
+// The second push of the first client waits for the other client's push, and so its answer includes that
+// one's weights.
 TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
   std::promise<void> went_on;
   Numbers behind;
@@ -273,7 +278,7 @@ TEST_CASE("async-server: a client that is too far ahead waits for the slowest") 
 TEST_CASE("async-server: a threaded client goes on while its push travels, and keeps what it has learned") {
   const Pushed pushed = go_on_behind_a_push({});
   CHECK(pushed.behind[0] == Numbers{9, 9, 9});
-  CHECK(pushed.behind[1] == Numbers{14, 12, 12});  // the server has gone from 4 to 10
+  CHECK(pushed.behind[1] == Numbers{14, 12, 12});  // the server's weights have moved from 4 to 10
   CHECK(pushed.rested[0] == Numbers{12, 11, 12});
   CHECK(pushed.rested[1] == Numbers{12, 11, 16});
   CHECK(tells(pushed.account, "     1        4        2             0.00"));
@@ -283,7 +288,7 @@ TEST_CASE("async-server: a threaded client goes on while its push travels, and k
 TEST_CASE("downpour: a threaded client pushes what it has changed since its last push, and nothing twice") {
   const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes, .mix = 1});
   CHECK(pushed.behind[0] == Numbers{9, 9, 9});
-  CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server has gone from 8 to 24
+  CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server's weights have moved from 8 to 24
   CHECK(pushed.rested[0] == Numbers{28, 11, 12});
   CHECK(pushed.rested[1] == Numbers{28, 11, 16});
 }
@@ -337,7 +342,7 @@ TEST_CASE("async-server: who waits has patience with a client that works on what
   account_of({.push_every = std::nullopt}, {idle, slow}, 2.5);
 }
 
-// Behind the deal the first client waits longer than the deal has taken.
+// After the deal, the first client waits longer than the deal has taken.
 TEST_CASE("async-server: a client that waits outside a deal is not idle") {
   const Life waiting = [](Client& client) {
     while (client.draws(0)) continue;
@@ -367,7 +372,7 @@ TEST_CASE(
       CHECK(end.weights == ends[0].weights);
       CHECK(end.steps == 900);
     }
-    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
   };
   for (const auto& settings : {mixed, added}) {
     check(with(settings, {"distributed.client=threaded"}), 3);
@@ -399,7 +404,7 @@ TEST_CASE("async-server: a run of threaded clients likewise") { check_resumed("t
 
 TEST_CASE("async-server: a run with two servers likewise") { check_resumed("serial", 2); }
 
-// With four, one has nothing: three cache lines are shared.
+// Three cache lines are shared, so with four servers one has nothing.
 TEST_CASE("async-server, downpour: servers of a shard each take in a push as one server takes in all of it") {
   for (const int servers : {2, 3, 4}) {
     CAPTURE(servers);
@@ -426,7 +431,7 @@ TEST_CASE("async-server: a threaded client keeps what it has learned since it pu
   }
 }
 
-// It writes to the first one with each draw.
+// The client writes to the first server with each draw.
 TEST_CASE("async-server: each of several servers hears of a client that draws and does not push") {
   const Life drawing = [](Client& client) {
     while (client.draws(4)) {

@@ -30,8 +30,8 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::vect
   return settings;
 }
 
-// A rank whose steps the test makes, or the server. It has two buckets: that of one trainable, and that of a buffer and the
-// tail.
+// A rank whose steps are made by the test, or the server. It has two buckets: one of a trainable parameter,
+// and one of a buffer and the tail.
 class Member {
  public:
   explicit Member(AsyncServer& strategy)
@@ -47,7 +47,8 @@ class Member {
     strategy.begin(*border_);
   }
 
-  // The first element of each bucket, and the last one of all, behind a step that has brought this number in all elements.
+  // Makes a step with this number in all elements. Returns the first element of each bucket and the last
+  // element of all.
   std::vector<double> average(double own, std::int64_t samples) {
     border_->begin_step({.number = 1, .samples = samples}, false);
     for (std::size_t bucket = 0; bucket < border_->buckets().size(); ++bucket) {
@@ -94,7 +95,7 @@ class Member {
   std::optional<WeightsImmigration> border_;
 };
 
-// Of a server and a client of two ranks, of which each does `work`.
+// Runs a server and a client of two ranks, each of which does `work`.
 template <class Work>
 void run(const AsyncServerOptions& options, Work work) {
   ThreadNetwork network(3);
@@ -126,7 +127,7 @@ TEST_CASE(
   });
 }
 
-// As of ranks whose processors round differently.
+// The ranks differ like ranks whose processors round differently.
 TEST_CASE("client group: all take the optimizer's state of the lowest when they rest") {
   run({.group = 2}, [](Member& member, int rank) {
     member.set_state(rank == 0 ? 4 : 8);
@@ -147,7 +148,7 @@ TEST_CASE(
     member.step(8);
     CHECK(member.weight() == 8);
     member.step(8);
-    CHECK(member.weight() == 4);  // half the way from 0
+    CHECK(member.weight() == 4);  // half of the way from 0
     member.step(8);
     CHECK(member.weight() == 8);
     member.rest();
@@ -222,7 +223,7 @@ TEST_CASE("client group: two of them learn the flowers as one rank does" * docte
               "distributed.servers=2", "distributed.group=2", std::string("distributed.client=") + client});
       REQUIRE(ends.size() == 4);
       for (const IrisEnd& end : ends) CHECK(end.weights == ends[0].weights);
-      CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+      CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
     }
 }
 

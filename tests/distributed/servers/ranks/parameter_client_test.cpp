@@ -9,7 +9,7 @@
 
 namespace plexaura::testing::parameter_client_test {
 
-// Else it would be in the library while the ranks that are left agree on how they go on.
+// Otherwise the thread would call the library while the remaining ranks agree on how to continue.
 TEST_CASE("parameter client: a threaded one that has given up takes in no letters") {
   ThreadNetwork network(2);
   ProcessPlace other = this_place();

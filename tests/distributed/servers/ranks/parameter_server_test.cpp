@@ -20,13 +20,13 @@ namespace plexaura::testing::parameter_server_test {
 
 namespace {
 
-// A client whose steps the test makes.
+// A client whose steps are made by the test.
 class Client {
  public:
   explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
 
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
-  // Whether there was another part of so many steps to draw.
+  // Draws a part. Returns false if there is none left.
   bool draws(std::int64_t steps) {
     return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
         .part.has_value();
@@ -40,10 +40,10 @@ class Client {
   MovedRank rank_;
 };
 
-// Of a server and three clients: the first pushes two parts of five steps, draws two more, and is dead when the others
-// have drawn all that was left. These are two clients of another server then.
+// Runs a server and three clients. The first pushes two parts of five steps, draws two more, and dies when
+// the others have drawn the rest. Then the other two become clients of another server.
 struct Survived {
-  int drawn = 0;  // by those that live, before
+  int drawn = 0;  // by the surviving clients before the death
   std::string account;
 };
 
@@ -130,14 +130,14 @@ TEST_CASE(
     "regroup") {
   for (const ClientKind kind : {ClientKind::serial, ClientKind::threaded}) {
     const Survived survived = outlive_a_client(kind);
-    CHECK(survived.drawn == 8);  // of ten parts, two of which were pushed
+    CHECK(survived.drawn == 8);  // of ten parts, two were pushed
     CHECK(tells(survived.account, "     1        2        1 "));
     CHECK(tells(survived.account, " %  has died\n     2 "));
     CHECK(tells(survived.account, " %\n     3 "));
   }
 }
 
-// As where it dies while the others make their new communicator.
+// Happens if a client dies while the others make their new communicator.
 TEST_CASE("parameter server: a client of which the server before did not hear that it died has died, too") {
   std::string account;
   ThreadNetwork network(4);
@@ -159,8 +159,8 @@ TEST_CASE("parameter server: a client of which the server before did not hear th
 
 namespace {
 
-// In the place of a server: answers a push with what was pushed, and dies. The first client has drawn parts 0, 2 and 4 of ten,
-// and has finished part 0; the second has drawn part 1, and the third part 3.
+// Replaces a server: answers a push with what was pushed, and dies. The first client has drawn parts 0, 2 and
+// 4 of ten, and has finished part 0. The second has drawn part 1, and the third part 3.
 void answer_and_die(Communicator& all, ThreadNetwork& network) {
   const auto mailbox = all.mailbox("the letters of the parameter server");
   const auto pushed = mailbox->take(weights_tag, 60);
@@ -177,7 +177,8 @@ void answer_and_die(Communicator& all, ThreadNetwork& network) {
   std::ranges::copy(content, answer.content().begin());
   mailbox->post(pushed->from, weights_tag,
                 answer.seal_all({.word = Word::weights, .version = 1, .number = 1}, account_of(deal, table)));
-  for (int drawing = 0; drawing != pushed->from;) {  // the client that has pushed has got it when it draws
+  for (int drawing = 0; drawing != pushed->from;) {  // when the client that has pushed draws again, it has
+                                                     // the answer
     const auto drawn = mailbox->take(deal_tag, 60);
     REQUIRE(drawn);
     drawing = drawn->from;

@@ -9,7 +9,7 @@ namespace plexaura::testing::part_deal_test {
 
 namespace {
 
-// Steps and parts, until nothing is left; behind them the step at which the deal has ended.
+// Pairs of step and part until nothing is left. The last pair has the step at which the deal has ended.
 using Parts = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Parts rest_of(PartDeal& deal, int client = 0) {
@@ -79,7 +79,7 @@ TEST_CASE("part deal: a deal that is stopped before it opens has no parts, and t
 TEST_CASE("part deal: what a client has drawn and not finished is dealt again, before anything else") {
   PartDeal deal(2);
   deal.open({0, 3, 2, 2, 0});
-  for (const int client : {0, 1, 0, 0}) deal.draw(client);  // of them 0, 2 and 3 are those of the first
+  for (const int client : {0, 1, 0, 0}) deal.draw(client);  // the first client has parts 0, 2 and 3
   deal.finish(0, 1);
   CHECK_FALSE(deal.has_returned());
   CHECK(deal.take_back(0) == 2);
@@ -106,7 +106,7 @@ TEST_CASE("part deal: of a deal that has come to its end, or is stopped, it is d
 
 namespace {
 
-// For another server, with two clients.
+// Returns a copy of the deal for another server with two clients.
 PartDeal handed_on(const PartDeal& former) {
   std::istringstream packed(former.pack() + "and more");
   PartDeal deal(2);
@@ -119,10 +119,10 @@ PartDeal handed_on(const PartDeal& former) {
 TEST_CASE("part deal: another server deals what is not finished, and goes on where the deal stood") {
   PartDeal former(3);
   former.open({1, 4, 2, 2, 0});
-  for (const int client : {0, 1, 2, 1, 0}) former.draw(client);  // parts 2 to 6
+  for (const int client : {0, 1, 2, 1, 0}) former.draw(client);  // draws parts 2 to 6
   former.finish(1, 1);
   former.take_back(2);
-  former.draw(1);  // part 4, again
+  former.draw(1);  // draws part 4 again
   PartDeal deal = handed_on(handed_on(former));
   CHECK_FALSE(deal.is_open());
   deal.open({1, 4, 2, 2, 0});
@@ -132,7 +132,7 @@ TEST_CASE("part deal: another server deals what is not finished, and goes on whe
   PartDeal next = handed_on(deal);
   next.open({0, 1, 2, 2, 1});
   CHECK(rest_of(next) == Parts{{0, 0}, {0, 1}, {1, -1}});
-  PartDeal again = handed_on(deal);  // of which nobody else knows that it is closed
+  PartDeal again = handed_on(deal);  // no other process knows yet that this deal is closed
   again.open({1, 4, 2, 2, 0});
   CHECK(rest_of(again) == Parts{{4, -1}});
 }

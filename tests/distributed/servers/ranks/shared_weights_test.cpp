@@ -31,7 +31,7 @@ TEST_CASE("shared weights: have elements of two types, and others are a mistake"
                        "ranks exchange weights of float64 or float32, not int64: cast them first", UserError);
 }
 
-// In cache lines of 8 elements, 13 of the trainable and 3 of the buffer are shared.
+// With cache lines of 8 elements, 13 elements of the trainable parameter and 3 of the buffer are shared.
 TEST_CASE(
     "shared weights: shards follow each other, are of about the same size, and know where buffers begin") {
   const auto backend = open_backend("cpu");

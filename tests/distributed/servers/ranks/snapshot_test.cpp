@@ -12,7 +12,7 @@ namespace plexaura::testing::snapshot_test {
 
 namespace {
 
-// With two bytes of weights.
+// Returns a snapshot with two bytes of weights.
 Snapshot snapshot(std::int64_t number, std::byte weight, const std::string& account = "") {
   Draft draft(2);
   draft.content()[0] = weight;
@@ -20,7 +20,7 @@ Snapshot snapshot(std::int64_t number, std::byte weight, const std::string& acco
   return std::make_shared<const Letter>(Letter{0, {letter.begin(), letter.end()}});
 }
 
-// Below 0: none.
+// A number below 0 means no snapshot.
 std::vector<Snapshot> newest_of_ranks(const std::vector<std::int64_t>& numbers) {
   std::vector<Snapshot> found(numbers.size());
   const int ranks = static_cast<int>(numbers.size());
