@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <string>
 
-// The backends of the tests lie where no other program looks for plugins.
+// Adds the folder with the tests' backends, where no other program looks for plugins.
 int main(int argc, char** argv) {
   const char* others = std::getenv("PLEXAURA_PLUGIN_PATH");
   const std::string path = std::string(PLEXAURA_TEST_PLUGINS) + ":" + (others == nullptr ? "" : others);

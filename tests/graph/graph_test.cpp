@@ -20,7 +20,8 @@ namespace {
 
 const TensorType row{DType::float32, {3}};
 
-// == of nodes would be one bool, where a mask is meant, and a bool is no number: x * (x == y) does not compile.
+// == of nodes would give one bool although a mask is meant, and a bool is no number: x * (x == y) must not
+// compile.
 template <class A, class B>
 concept HaveEqual = requires(A a, B b) {
   a == b;
@@ -249,7 +250,7 @@ TEST_CASE("a node whose graph is gone is refused in words") {
     CHECK(holds(user_error([&] { dead + 1; }), "after its graph was destroyed"));
   };
   check();
-  Graph next;  // may lie where the first one lay
+  Graph next;  // may have the address of the first graph
   const Node x = next.input("x", row);
   check();
   CHECK(holds(user_error([&] { x + dead; }), "after its graph was destroyed"));

@@ -11,7 +11,7 @@ namespace plexaura::testing::print_test {
 
 namespace {
 
-// A layer of a YAML file with an update and a saved output.
+// Builds a layer of a YAML file with an update and a saved output.
 void build(Graph& graph) {
   const Graph::WithOrigin place(graph, {"m.yaml", 3, 5, {}, false});
   const Node x = graph.input("x", {DType::float32, {2, 4}});

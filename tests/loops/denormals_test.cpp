@@ -24,9 +24,9 @@ namespace plexaura::testing::denormals_test {
 
 namespace {
 
-constexpr std::int64_t many = 50'000;  // elements that several threads share
+constexpr std::int64_t many = 50'000;  // enough elements for several threads
 
-// What this thread computes of 1e-310.
+// Returns true if this thread computes 1e-310 without flushing it to 0.
 bool keeps_denormals() {
   const volatile double small = 1e-300;
   return small * 1e-10 != 0;
@@ -85,7 +85,7 @@ const std::vector<Function> functions{
      1e-310, 1e-40},
 };
 
-// What the first element should be, to the digits that the type has there.
+// Checks a value near the denormals, to the digits that the dtype has there.
 void check_close(double value, double expected, DType dtype) {
   const bool is_wide = dtype == DType::float64;
   const double least =

@@ -130,7 +130,7 @@ TEST_CASE(
   const double running = std::sqrt(0.9 + 1.4 / 3 + 1e-5);
   check_close(run(Mode::inference), {0.7 / running, 1.7 / running, 2.7 / running, 5.7 / running});
   check_close(store.read("running_mean"), {0.3});
-  // Training after a validation is training still.
+  // A step after a validation is in training mode again.
   trained();
   check_close(store.read("running_mean"), {0.57});
 }

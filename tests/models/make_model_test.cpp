@@ -332,8 +332,8 @@ TEST_CASE("accuracy_top5 counts a label that is the fifth, and not one that is t
     return run_graph(graph, store, {built.metrics[1].sum}, {{"y", outputs}, {"t", labels}})[0]
         .to_doubles()[0];
   };
-  CHECK(hits(4, 2, 0) == 3);  // each the fifth
-  CHECK(hits(5, 1, 4) == 0);  // each the sixth
+  CHECK(hits(4, 2, 0) == 3);  // every fifth
+  CHECK(hits(5, 1, 4) == 0);  // every sixth
   CHECK(hits(4, 1, 0) == 2);
 }
 

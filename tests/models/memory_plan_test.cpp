@@ -1,5 +1,5 @@
-// The plans of the zoo's training programs: nothing overwrites what is still read, and the arena is hardly
-// larger than what lives at one time.
+// Checks the memory plans of the zoo's training programs: no instruction overwrites a value that is still
+// read, and the arena is hardly larger than the values that are alive at one time.
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,7 @@ TEST_CASE("the plans of small ResNets") {
   check_plan("resnet18.yaml", {3, 224, 224}, 1000, 8);
   check_plan("resnet34.yaml", {3, 64, 64}, 10, 2);
 }
-// The small plans go the same ways.
+// The smaller plans cover the same code with a sanitizer.
 TEST_CASE("the plans of ResNet50" * doctest::skip(address_sanitized)) {
   check_plan("resnet50.yaml", {3, 64, 64}, 1000, 4);
   check_plan("resnet50.yaml", {3, 224, 224}, 1000, 16);

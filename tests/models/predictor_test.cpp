@@ -21,7 +21,7 @@ namespace {
 
 const char* const yaml = "model: {name: mlp, hidden: [5]}\n";
 
-// Linear with a dropout that would make every call another.
+// A linear layer with dropout, which would make calls differ in training mode.
 class Net : public Module {
  public:
   void members(MemberVisitor& visit) override { visit("fc", fc); }
@@ -42,14 +42,14 @@ Tensor samples_of(std::int64_t count) {
   return samples;
 }
 
-// What Net with the weights of store_of() says of samples_of().
+// Returns the answers of Net for samples_of(), with the weights of store_of().
 Tensor answers_of(std::int64_t count) {
   Tensor answers(TensorType{DType::float64, {count, 1}});
   for (double& element : answers.as<double>()) element = static_cast<double>(11 * count);
   return answers;
 }
 
-// Counts the pieces of memory that are held.
+// Counts the pieces of memory that are allocated.
 class CountingMemory final : public ForwardingBackend {
  public:
   explicit CountingMemory(Backend& inner) : ForwardingBackend(inner) {}
@@ -98,7 +98,7 @@ TEST_CASE("a predictor runs a model in inference, for any number of samples, on 
   CHECK(predict(Tensor::of<float>({2, 2}, {1, 2, 3, 4})) == Tensor::of<double>({2, 1}, {21, 43}));
   store.write("fc.weight", Tensor::of<double>({1, 2}, {2, 20}));
   CHECK(predict(Tensor::of<float>({2, 2}, {1, 2, 3, 4})) == Tensor::of<double>({2, 1}, {42, 86}));
-  // Also after the store moved.
+  // The predictor also follows a change of the store's placement.
   store.place(Placement(store.placement()), test_backend());
   CHECK(predict(Tensor::of<double>({1, 2}, {1, 2})) == Tensor::of<double>({1, 1}, {42}));
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tools_test.sh PREFIX: the tools of an installed package work in a folder of their own, without the sources.
+# tools_test.sh PREFIX: checks that the tools of an installed package work in another folder, without the
+# sources.
 set -euo pipefail
 share=$1/share/plexaura
 command -v mpirun > /dev/null || { echo "skipped: there is no mpirun"; exit 77; }

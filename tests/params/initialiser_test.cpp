@@ -84,7 +84,7 @@ TEST_CASE("values are a function of seed, name and index alone") {
   CHECK(make("a", 1) == make("a", 1));
   CHECK(!(make("a", 1) == make("b", 1)));
   CHECK(!(make("a", 1) == make("a", 2)));
-  // The order of parameters, and what else there is, plays no part.
+  // The values do not depend on the order of parameters, nor on other parameters.
   std::vector<ParameterSpec> one;
   one.push_back(spec("a", 100));
   std::vector<ParameterSpec> two;

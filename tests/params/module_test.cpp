@@ -63,7 +63,7 @@ class Tied : public Module {
   Scale shared{2};
 };
 
-// Two members of one name.
+// Has two members with the same name.
 class Clashing : public Module {
  public:
   static constexpr int line = __LINE__ + 2;
@@ -75,7 +75,7 @@ class Clashing : public Module {
   Scale second{2};
 };
 
-// Does not list one of its parts.
+// Does not list one of its members.
 class Forgetful : public Module {
  public:
   void members(MemberVisitor& visit) override { visit("first", first); }

@@ -55,7 +55,8 @@ TEST_CASE("values are read and written by name or alias, placed or not") {
   CHECK(store.placed());
   CHECK(store.read("head.weight") == value);
   CHECK(store.read("still").to_doubles() == std::vector<double>(5, 3));
-  CHECK(store.placement().entries.back().name == "still");  // unmentioned: behind, frozen
+  CHECK(store.placement().entries.back().name == "still");  // not mentioned in the list of trainables, so it
+                                                            // is last and frozen
   store.write("conv.weight", counting(filter, 7));
   CHECK(store.read("conv.weight") == counting(filter, 7));
 }
@@ -87,7 +88,7 @@ TEST_CASE("placing anew with other types casts the state") {
   store.write("conv.weight", counting(filter));
   store.write_state(0, "conv.bias", counting(vector, 9));
   store.set_types({DType::float32, DType::float32, DType::float64, DType::bfloat16});
-  CHECK(store.read_state(0, "conv.bias").dtype() == DType::float32);  // until it is placed
+  CHECK(store.read_state(0, "conv.bias").dtype() == DType::float32);  // the dtype before the store is placed
   Placement other;
   other.types = store.types();
   for (const Placement::Entry& entry : placement().entries)

@@ -30,7 +30,7 @@ TEST_CASE("entries begin at granules, with room for padding, and roles stand in 
   for (const Placement::Entry& entry : placement.entries) {
     CAPTURE(entry.name);
     CHECK(entry.offset == next);
-    CHECK(entry.offset % 16 == 0);  // of float32: 64 bytes
+    CHECK(entry.offset % 16 == 0);  // a multiple of 64 bytes in float32
     CHECK(entry.count >= entry.layout.elements(entry.type.shape));
     next = entry.offset + entry.count;
   }
@@ -57,7 +57,7 @@ TEST_CASE("entries begin at multiples of 64 bytes in every arena, at the same el
   CHECK(placement.bytes(ArenaKind::value) == static_cast<std::size_t>(3 * trainables * 4));
   CHECK(placement.bytes(ArenaKind::shadow) == static_cast<std::size_t>(3 * trainables * 2));
   CHECK(placement.bytes(ArenaKind::state) == static_cast<std::size_t>(trainables * 8));
-  // Changes of buffers and the tail are values.
+  // Changes of buffers and the tail have the dtype of values.
   CHECK(placement.bytes(ArenaKind::gradient) ==
         static_cast<std::size_t>(trainables * 2 + (trainables + tail_count) * 4));
   CHECK(placement.dtype(ArenaKind::gradient, ParameterRole::buffer) == DType::float32);

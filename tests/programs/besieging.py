@@ -1,4 +1,5 @@
-"""Those who have no key, at the port of a parameter server whose clients are jobs of their own, and at its file."""
+"""Attacks without a key: on the port and on the file of a parameter server whose clients are jobs of their
+own."""
 
 import contextlib
 import os
@@ -14,12 +15,14 @@ import support
 from visiting import ENDLESS, MLP, VisitTest
 
 NOBODY = 65534
-PYTHON = shutil.which("python3", path=os.defpath) or sys.executable  # which other users may start, too
-GREETING_BYTES = 36  # of a client: nothing else is sent to who has not proven to know the key
-# A letter in the clear, as clients of the first build send it: sign, word, bytes of content, version, number, steps, two times.
+PYTHON = shutil.which("python3", path=os.defpath) or sys.executable  # a Python that other users may run, too
+GREETING_BYTES = 36  # bytes that a client sends; it sends more only after the other end has proven to know
+                     # the key
+# A letter in plain text, as clients of the first version sent it: sign, word, bytes of content, version,
+# number, steps, two times.
 HEAD = struct.Struct("<IIQqqqdd")
 SIGN, ASK, REFUSED = 0x31786C70, 0, 7
-# Listens at a port as soon as that is free, and writes down what it is sent. Answers with the bytes that it is given.
+# Listens at a port as soon as it is free, records what it receives, and answers with the given bytes.
 IMPOSTOR = """
 import socket, sys, time
 port, log, answer = int(sys.argv[1]), sys.argv[2], bytes.fromhex(sys.argv[3])
@@ -49,7 +52,7 @@ while True:
 
 class SiegeTest(VisitTest):
     def wait_until_served(self):
-        """Port and key."""
+        """Returns port and key."""
         path = self.folder / "server"
         self.wait_for(lambda: path.is_file() and path.read_text().endswith("\n"))
         _, port, key = path.read_text().split()
@@ -64,7 +67,8 @@ class SiegeTest(VisitTest):
 
 class Strangers(SiegeTest):
     def besiege(self, descriptors, strangers):
-        """A server that saves all the time goes on, and a client can join."""
+        """Opens many connections. The server, which saves all the time, must go on, and a client must be able
+        to join."""
         server = self.serve("output.every=1", program=self.limited(descriptors), options=("--clients", 2))
         port, _ = self.wait_until_served()
         client = self.join(ENDLESS)
@@ -99,7 +103,7 @@ class Strangers(SiegeTest):
         self.end(server, 0)
 
     def memory(self, process):
-        """In MB, of one that has not ended."""
+        """Returns the memory in MB of a process that must still be running."""
         return int((pathlib.Path("/proc") / str(process.pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
 
     def test_a_client_of_the_first_build(self):
@@ -120,7 +124,7 @@ class Strangers(SiegeTest):
 
 class Impostors(SiegeTest):
     def take_the_port(self, port, answer=b""):
-        """As another user where that is possible."""
+        """Starts an impostor at the port, as another user if possible."""
         log = self.folder / "impostor"
         log.touch()
         log.chmod(0o666)
@@ -131,7 +135,7 @@ class Impostors(SiegeTest):
         return log
 
     def test_the_port_of_a_killed_server_is_taken(self):
-        """The impostor gets neither key nor weights, and its answers are not taken for those of the server."""
+        """The impostor must get neither key nor weights, and clients must not accept its answers."""
         for answer in (b"", bytes(1 << 15), b"\x70\x6c\x78\x31" * 1000):
             with self.subTest(answer=answer[:4]):
                 server = self.serve("output.every=1", options=("--replace",))
@@ -186,7 +190,7 @@ class Files(SiegeTest):
         self.assertEqual(path.read_text(), "")
 
     def test_a_file_that_others_may_read(self):
-        """One may have opened it already."""
+        """Another user may have opened the file already."""
         path = self.write("server", "")
         path.chmod(0o644)
         self.refuse("server", "--serve: 'server' is open to other users, who could read the key; remove it, or name another file\n")
@@ -206,7 +210,7 @@ class Files(SiegeTest):
 
 class Addresses(SiegeTest):
     def listening(self, port):
-        """At which addresses, as /proc writes them."""
+        """Returns the addresses at which the port is listened to, in the form of /proc."""
         rows = [line.split()[1:4] for table in ("tcp", "tcp6") if os.path.exists(f"/proc/net/{table}")
                 for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
         return {local.split(":")[0] for local, _, state in rows if state == "0A" and int(local.split(":")[1], 16) == port}

@@ -1,7 +1,8 @@
-"""Ranks that die and come back, with Open MPI 5: tools/run --rejoin starts all again, and the run ends as one that nobody has disturbed.
+"""Ranks die and come back, with Open MPI 5: tools/run --rejoin restarts all ranks, and the run ends like an
+undisturbed one.
 
-PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER                              more and longer
-PLEXAURA_CHURN_SECONDS=3600 churning.py BUILD_FOLDER Churn.test_long_churn    one each 15 s for an hour
+PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER                              more and longer tests
+PLEXAURA_CHURN_SECONDS=3600 churning.py BUILD_FOLDER Churn.test_long_churn    one death each 15 s for an hour
 """
 
 import contextlib
@@ -25,14 +26,14 @@ STARTS_AGAIN = "starting again from the last checkpoint with {}"
 
 
 class RejoinTest(SpareTest):
-    """Each kernel takes longer than on this processor, so that a run is not over before ranks are back."""
+    """Slows kernels down, so that a run is not over before ranks are back."""
 
     def setUp(self):
         super().setUp()
         self.environment["PLEXAURA_PLUGIN_PATH"] = str(support.BUILD / "tools")
 
     def paced(self, *settings, epochs=100, times=1000):
-        """100 epochs take some 5 seconds."""
+        """Starts a run in which 100 epochs take about 5 seconds."""
         return self.command("mlp", *self.iris(f"training.epochs={epochs}", "training.tuning=off", *settings), "--backend", f"paced:times={times}")
 
     def whole(self, ranks, epochs=100, *settings):
@@ -42,7 +43,8 @@ class RejoinTest(SpareTest):
         return self.start("-n", ranks, "--survive", "--rejoin", *options, *program)
 
     def wait_for_start(self, ranks, known):
-        """Of processes that are not known yet. Returns all that are known then."""
+        """Waits until ranks run whose processes are not in `known`. Returns all processes that are known
+        then."""
         processes = lambda: {rank.process for rank in self.ranks()}
         self.wait_for(lambda: len(self.ranks()) == ranks and not processes() & known and all(rank.step or rank.is_spare for rank in self.ranks()))
         return known | processes()
@@ -53,7 +55,7 @@ class RejoinTest(SpareTest):
 
 class Rejoin(RejoinTest):
     def test_ranks_come_back(self):
-        """Any of them, one after the other, and two at once."""
+        """Kills any rank, one after another, and two at once."""
         self.whole(3)
         run = self.start_all(3, self.paced("output.dir=run"))
         known = set()
@@ -79,7 +81,7 @@ class Rejoin(RejoinTest):
             self.assertEqual(self.checkpoint("run").name, "checkpoint-001500")
 
     def test_beside_spares(self):
-        """These take over. More deaths than spares are worth a new start."""
+        """Spares replace dead ranks. If more ranks die than there are spares, all are restarted."""
         self.whole(2)
         run = self.start_all(2, self.paced("output.dir=run"), "--spares", 1)
         known = self.wait_for_start(3, set())
@@ -93,7 +95,7 @@ class Rejoin(RejoinTest):
         self.compare("run", "whole")
 
     def test_one_that_dies_as_it_starts(self):
-        """It is known soon, though the others wait for it in MPI_Init for a minute."""
+        """The launcher finds out soon, although the others wait for the rank in MPI_Init for a minute."""
         self.whole(2)
         dies = self.write("dies.py", "import os, sys\n"
                           f"if os.environ['OMPI_COMM_WORLD_RANK'] == '1' and not os.path.exists('died'): open('died', 'w'); os.environ['PLEXAURA_FAULTS'] = '1:1:0:kill:{IN_MPI_INIT}'\n"
@@ -101,7 +103,8 @@ class Rejoin(RejoinTest):
         arguments = self.iris("training.epochs=100", "training.tuning=off", "output.dir=run")
         run = self.start_all(2, [sys.executable, dies, support.BUILD / "tests/programs/faulty_mlp", *arguments])
         self.wait_for((self.folder / "died").exists)
-        self.wait_for_word(run, "a rank has died before all had started")  # within MPI_Init's minute
+        # before the minute of MPI_Init is over
+        self.wait_for_word(run, "a rank has died before all had started")
         said = self.end(run, 0)
         self.assertRegex(said[0], r"^run: a rank has died before all had started: rank 1 on \S+ was killed, or crashed, in start-up, .*; the job is killed$")
         self.assertRegex(said[1], r"; starting again from the beginning with 2 ranks \(restart 1 of 3\)$")
@@ -113,7 +116,7 @@ class Rejoin(RejoinTest):
         self.assertEqual(len(self.starts(said)), 1, said)
 
     def test_a_signal_ends_it(self):
-        """Where ranks are about to come back as well."""
+        """A signal ends the run, also while ranks are about to come back."""
         run = self.start_all(2, self.paced("output.dir=run", epochs=100000))
         self.wait_for_start(2, set())
         self.kill(1)
@@ -123,7 +126,7 @@ class Rejoin(RejoinTest):
         self.assertEqual(self.starts(said), [])
 
     def test_a_signal_while_they_save(self):
-        """It does not end them before that, as a second one would."""
+        """The signal must not end ranks that are saving, as a second signal would."""
         run = self.start_all(2, self.paced("output.dir=run", epochs=100000))
         self.wait_for_start(2, set())
         self.kill(1)
@@ -133,7 +136,7 @@ class Rejoin(RejoinTest):
         self.assertEqual(self.by_number()[0].saved, self.by_number()[0].step)
 
     def test_nobody_comes_back_to_a_run_without_output(self):
-        """It would have to begin again. The others go on."""
+        """A restart would begin anew, so the remaining ranks continue."""
         run = self.start_all(2, self.paced("output.dir="))
         self.wait_for_word(run, "keeps nothing in output.dir")
         (folder,) = (self.folder / "tmp").glob("plexaura-run-*")
@@ -144,7 +147,8 @@ class Rejoin(RejoinTest):
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 0 goes on"])
 
     def test_one_that_dies_again_and_again(self):
-        """Soon behind the first step of each start. The others end the run at last, with the same weights."""
+        """A rank dies soon after the first step of each start. In the end the others finish the run, with the
+        same weights."""
         self.whole(2)
         run = self.start_all(2, self.paced("output.dir=run"), "--restarts", 1)
         known = set()
@@ -162,16 +166,17 @@ class Rejoin(RejoinTest):
 
 
 class Churn(RejoinTest):
-    """A run that never is left in peace. docs/guide/surviving.md tells what goodput is."""
+    """A run that is disturbed all the time. docs/guide/surviving.md defines goodput."""
 
     PACE, STEPS_PER_EPOCH = 5000, 15
 
     def program(self, *settings):
-        """Nobody reads meanwhile what it prints."""
+        """Starts the program with its output in a file that nobody reads meanwhile."""
         return ["bash", "-c", 'exec "$@" >> printed', "-", *self.paced("output.keep=1000000", *settings, epochs=1000000, times=self.PACE)]
 
     def undisturbed_seconds_per_step(self, ranks, seconds):
-        """Of the same run by the same launcher, with all it does beside steps."""
+        """Returns the seconds of a step of the same run by the same launcher, including everything beside
+        steps."""
         run = self.start("-n", ranks, "--survive", *self.program("output.dir=run"))
         self.wait_for_start(ranks, set())
         first, begin = self.ranks()[0].step, time.monotonic()
@@ -183,7 +188,8 @@ class Churn(RejoinTest):
         return (end - begin) / (last - first)
 
     def churn(self, ranks, spares, seconds, pause):
-        """Kills any of its processes, at any moment, one each `pause` seconds on average. Gives what it has watched."""
+        """Kills random processes of the run at random times, one in `pause` seconds on average. Returns what
+        was observed."""
         source, watch = random.Random(3), Watch(ranks, spares)
         run = self.start_all(ranks, self.program("output.dir=run"), "--spares", spares, "--restarts", 1000000)
         self.wait_for_start(ranks + spares, set())
@@ -192,7 +198,7 @@ class Churn(RejoinTest):
         while (time.monotonic() < end or watch.who_trains() == "nobody") and run.poll() is None:
             self.assertLess(time.monotonic(), end + LONGEST_START)
             time.sleep(0.1)
-            with contextlib.suppress(ValueError, OSError):  # a new start is just writing its files anew
+            with contextlib.suppress(ValueError, OSError):  # a new start may be writing these files
                 watch.look(self.ranks())
             if end > time.monotonic() > due and watch.living:
                 watch.kill(source.choice(watch.living))
@@ -205,7 +211,7 @@ class Churn(RejoinTest):
         return watch
 
     def check(self, ranks, spares, seconds, pause):
-        """Gives the goodput."""
+        """Returns the goodput."""
         for folder in ("run", "whole"):
             shutil.rmtree(self.folder / folder, ignore_errors=True)
         step = self.undisturbed_seconds_per_step(ranks, max(5, seconds / 60))
@@ -216,7 +222,7 @@ class Churn(RejoinTest):
         return watch.goodput(step)
 
     def compare_epochs(self, ranks):
-        """With an undisturbed run, at the end of every one."""
+        """Compares the end of every epoch with an undisturbed run."""
         last = max(int(path.name.split("-")[1]) for path in (self.folder / "run").glob("checkpoint-*"))
         self.run_ranks(ranks, "mlp", *self.iris("training.epochs=1000000", "training.tuning=off", "output.keep=1000000", "output.dir=whole"), "--steps", last,
                        within=3600)
@@ -242,12 +248,14 @@ class Churn(RejoinTest):
 
 
 class Watch:
-    """Who lives and who trains in a run that is disturbed. It counts as dead only who was killed, from then until the next start."""
+    """Records which ranks live and which train in a disturbed run. A rank counts as dead only from when the
+    test killed it until the next start."""
 
     def __init__(self, ranks, spares):
         self.ranks, self.spares = ranks, spares
         self.processes, self.killed, self.living, self.kills = set(), set(), [], 0
-        self.seconds = dict.fromkeys(("all", "fewer", "nobody"), 0.0)  # in which so many ranks train
+        # seconds in which all, fewer or no ranks train
+        self.seconds = dict.fromkeys(("all", "fewer", "nobody"), 0.0)
         self.live = 0.0  # rank-seconds
         self.first_step = self.last_step = self.starts = 0
 

@@ -1,4 +1,5 @@
-"""distributed.compression: auto chooses by what it measures, says so, and a run that goes on keeps the choice."""
+"""Tests distributed.compression: auto. It chooses by measurements and reports the choice, and a resumed run
+keeps it."""
 
 import json
 import re
@@ -16,7 +17,7 @@ AUTO = "distributed.compression=auto"
 
 
 def write_choice(checkpoint, compression):
-    """As if the run had chosen this one."""
+    """Changes a checkpoint as if its run had chosen this compression."""
     path = checkpoint / "state.safetensors"
     data = path.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
@@ -41,7 +42,7 @@ class Compressing(ProgramTest):
         return [SOURCE / "models/mnist_cnn.yaml", *self.settings("data.path=digits", "data.classes=3", "training.batch_size=8", "training.epochs=1", AUTO, *settings)]
 
     def over_link(self, rate, program, *arguments):
-        """Two ranks, each on a host of its own."""
+        """Runs two ranks, each on its own host, over a link with this rate."""
         command = [FAKE_HOSTS, "--rate", rate, "-n", 2, "--within", 120, "--", *self.command(program, *arguments)]
         done = subprocess.run([str(word) for word in command], cwd=self.folder, capture_output=True, text=True, timeout=180)
         if done.returncode == 77:
@@ -50,7 +51,7 @@ class Compressing(ProgramTest):
         return done.stdout
 
     def choice(self, out):
-        """The choice, and the seconds that each method is expected to take."""
+        """Returns the choice, and the seconds that each method is expected to take."""
         said = [TAKES.fullmatch(line) for line in out.splitlines() if "distributed.compression" in line]
         self.assertEqual(len(said), 1, out)
         self.assertTrue(said[0], out)
@@ -62,7 +63,7 @@ class Compressing(ProgramTest):
         return taken, seconds
 
     def test_one_host_needs_none(self):
-        """And one rank nobody asks."""
+        """A single rank needs no choice, either."""
         result = self.run_ranks(2, "convnet", *self.cnn(AUTO), "--log", "log", "--steps", 2)
         self.assertIn("distributed.compression is auto and takes none; all ranks run on one host\n", result.out)
         self.assertEqual(self.log("log")[0], {"event": "compression", "compression": "none"})
@@ -72,13 +73,14 @@ class Compressing(ProgramTest):
         self.assertNotIn("compression", self.metadata("alone"))
 
     def check_told(self, name, taken, seconds):
-        """In the checkpoint and in the log, too."""
+        """Checks that the choice is reported on the screen, in the checkpoint and in the log."""
         self.assertEqual(self.metadata(name)["compression"], taken)
         line = self.log(f"{name}.log")[0]
         self.assertEqual((line["event"], line["compression"]), ("compression", taken))
         for method, expected in seconds.items():
             self.assertAlmostEqual(line[f"{method}_seconds_most"], expected, delta=0.01 * expected)
-            self.assertEqual(line[f"{method}_seconds_most"], line[f"{method}_seconds_least"])  # there is one bucket
+            # there is only one bucket
+            self.assertEqual(line[f"{method}_seconds_most"], line[f"{method}_seconds_least"])
 
     def test_a_slow_link_is_compressed_more(self):
         """2.8 MB a step take more than two seconds."""
@@ -96,14 +98,14 @@ class Compressing(ProgramTest):
         self.check_it_is_kept("slow", taken)
 
     def test_a_fast_link_is_left_alone(self):
-        """5 kB a step take less than a message does."""
+        """5 kB a step take less time than a message."""
         out = self.over_link("1gbit", "convnet", *self.cnn(AUTO, "output.dir=fast"), "--steps", 2, "--log", "fast.log")
         taken, seconds = self.choice(out)
         self.assertEqual(taken, "none")
         self.check_told("fast", taken, seconds)
 
     def check_it_is_kept(self, name, taken):
-        """Now on one host. The run has the bits of one that is told the compression."""
+        """Resumes on one host. The run must have the bits of one with this compression in its settings."""
         result = self.run_ranks(2, "convnet", *self.mnist(f"output.dir={name}"), "--resume")
         self.assertIn(f"distributed.compression is auto and goes on with {taken}, as the checkpoint has it, although by what was measured now a "
                       "new run would take none; all ranks run on one host\n", result.out)
@@ -113,7 +115,7 @@ class Compressing(ProgramTest):
         self.assertNotIn("compression", self.metadata("told"))
 
     def test_a_run_that_goes_on_keeps_the_choice(self):
-        """On one host, as anywhere."""
+        """The choice is kept on any hosts, here on one."""
         short = self.cnn(AUTO, "training.epochs=2", "output.dir=run")
         self.run_ranks(2, "convnet", *short, "--steps", 3)
         self.assertIn("distributed.compression is auto and goes on with none, as the checkpoint has it; all ranks run on one host\n",

@@ -1,6 +1,7 @@
-"""The files of tools/deploy: the batch files start ranks, and the recipes of containers name what there is.
+"""Tests the files of tools/deploy: the batch files start ranks, and the recipes of containers name existing
+files.
 
-Neither Slurm nor containers are needed: an srun that stands in for Slurm's starts the ranks by mpirun.
+Neither Slurm nor containers are needed: a fake srun starts the ranks by mpirun.
 """
 
 import json
@@ -30,7 +31,7 @@ class BatchFiles(ProgramTest):
     def test_they_start_the_ranks(self):
         srun = self.write("bin/srun", SRUN)
         srun.chmod(0o755)
-        (self.folder / "tools").symlink_to(SOURCE / "tools")  # where it is submitted
+        (self.folder / "tools").symlink_to(SOURCE / "tools")  # the folder in which the job is submitted
         environment = support.mpi_environment()
         environment.update(PATH=f"{srun.parent}:{environment['PATH']}", SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="3")
         for name in BATCH_FILES:
@@ -46,7 +47,8 @@ class BatchFiles(ProgramTest):
         self.assertEqual((self.folder / "srun_options").read_text(), "--mpi=pmix --cpus-per-task=3 --cpu-bind=cores\n")
 
     def test_resume_is_added_to_what_trains(self):
-        """Not beside an option with which the programs refuse it, nor beside one that begins anew. All options that the files name are the programs'."""
+        """--resume must not be added if the programs refuse it beside another option, or if the option begins
+        a new run. All options in these files must be options of the programs."""
         (self.folder / "tools").symlink_to(SOURCE / "tools")
         for launcher in ("srun", "mpirun"):
             self.write(f"bin/{launcher}", "#!/bin/bash\nprintf '%s\\n' \"$@\"\n").chmod(0o755)
@@ -67,7 +69,7 @@ class BatchFiles(ProgramTest):
                     self.assertEqual(added, [] if option in named else ["--resume"], (name, words))
 
     def values_of_options(self):
-        """Each option of the programs with a value, or with "" where it takes none."""
+        """Returns the options of the programs, each with a value, or with "" if it takes none."""
         text = subprocess.run([BUILD / "models/mlp", "--help"], capture_output=True, text=True, check=True).stdout
         return {option: value and "1" for option, value in re.findall(r"^  (--[a-z-]+)(?: ([A-Z]+)\S*)?", text, re.M)}
 
@@ -76,7 +78,8 @@ class BatchFiles(ProgramTest):
         return "leave out --resume" in subprocess.run(words, cwd=self.folder, capture_output=True, text=True).stderr
 
     def test_what_slurm_is_asked_for(self):
-        # The signal goes to the ranks, or to mpirun, twice whose time for the ranks is less than what is left then.
+        # The signal goes to the ranks or to mpirun. mpirun gives the ranks its timeout twice, which must be
+        # less than the remaining time.
         expected = {"srun.sbatch": ("TERM@180", []), "mpirun.sbatch": ("B:TERM@300", ["120"])}
         self.assertEqual(tuple(expected), BATCH_FILES)
         for name, (signal, seconds) in expected.items():
@@ -114,7 +117,8 @@ class Recipes(unittest.TestCase):
             self.assertIn("tools/install_packages build", text)
 
     def test_the_examples_name_what_there_is(self):
-        """The commands in the first lines of each file: files of ours, and behind a program its options."""
+        """Checks the commands in the first lines of each file: their files must exist, and the programs must
+        have their options."""
         options = re.findall(r"--[a-z-]+", subprocess.run([BUILD / "models/mlp", "--help"], capture_output=True, text=True).stdout)
         for path in DEPLOY.iterdir():
             examples = [shlex.split(line[1:]) for line in path.read_text().splitlines() if line.startswith("#   ")]
@@ -131,7 +135,7 @@ class Recipes(unittest.TestCase):
 
 @unittest.skipUnless(support.HAS_MPI, "built without MPI")
 class Apart(ProgramTest):
-    """Processes that some launcher has started as ranks, and that MPI does not connect."""
+    """Processes that a launcher has started as ranks, but that MPI does not connect."""
 
     def test_they_do_not_train_apart(self):
         for variables, source in (({"PMI_RANK": "1", "PMI_SIZE": "2"}, "PMI_SIZE"), ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "SLURM_STEP_NUM_TASKS")):

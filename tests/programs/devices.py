@@ -1,4 +1,5 @@
-"""Gradients that the devices of ranks sum, here simulated ones: a host has two, which its ranks take in turn."""
+"""Tests sums of gradients by devices, which are simulated. A host has two devices, which its ranks use in
+turn."""
 
 import os
 import unittest

@@ -1,4 +1,5 @@
-"""Ranks that die at points of their work that are named, with Open MPI 5. With on_loss: exact the others end as if nobody had died.
+"""Ranks die at named points of their work, with Open MPI 5. With on_loss: exact the others end as if no rank
+had died.
 
 PLEXAURA_FAULT_SEEDS=20 dying.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
 """
@@ -15,34 +16,36 @@ from events import Kind  # noqa: E402
 from verdict import judge  # noqa: E402
 
 RANKS = 4
-EPOCHS = 3  # of 15 steps each, with a checkpoint behind
+EPOCHS = 3  # of 15 steps each, followed by a checkpoint
 LAST = EPOCHS * 15
 ALL = support.FAULT_SEEDS >= 20
 
-# Of ranks that keep weights of their own, and exchange them behind steps 19, 23, 27 and 30 of the second epoch.
-TOLD = "who has the mean of "  # the weights after a step
+# Points of ranks that keep their own weights and exchange them after steps 19, 23, 27 and 30, in the second
+# epoch.
+TOLD = "who has the mean of "  # followed by the name of the weights
 APART = ["step 18", "the loss of step 18", "after the loss of step 18", "the loss of step 19", "the loss of step 30", "after the loss of step 30",
          *(f"{when}{what}the weights after step {step}" for step in (19, 30) for what in ("", TOLD) for when in ("", "after ")),
          "validation", "the state of the strategy", "saving a checkpoint", f"the weights after step {LAST}", f"saved {LAST}", "MPIX_Comm_agree"]
 
-# What a rank does in a step; at the end of an epoch, and at the end of the run.
+# Points of a rank in a step, at the end of an epoch, and at the end of the run.
 OF_STEP = ["step 18", "samples", "bucket 0 of step 18", "bucket 1 of step 18", "after bucket 1 of step 18", "the update of step 18", "after the update of step 18"]
 OF_EPOCH = ["validation", "after validation", "the comparison of the weights of all ranks", "the state of the strategy", "saving a checkpoint",
             "after saving a checkpoint", "saved 15", f"the update of step {LAST}", f"after the update of step {LAST}", f"saved {LAST}",
             "MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work", "after the end of its work"]
 FIRST = "bucket 0 of step 18"
-RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
+RECOVERY = 140  # number of points from the first call of the recovery on; the last ones are in later steps
 SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
 SHORT = {"deadline of 2 s": (support.short_deadline(),)}
 
 
 def death(rank, point, more=0, times=1, fault="kill"):
-    """That the rank dies when it has come so often to the point, and to so many more behind it."""
+    """Returns a fault: the rank dies when it has reached the point `times` times and then `more` further
+    points."""
     return f"{rank}:{times}:{more}:{fault}:{point}"
 
 
 def chosen(cases):
-    """All of them, or two that are others in each revision of this file."""
+    """Returns all cases, or two that depend on the contents of this file."""
     return cases if ALL else random.Random(str(cases)).sample(cases, 2)
 
 
@@ -62,7 +65,7 @@ class DyingTest(SurvivalTest):
         self.assertEqual(self.checkpoints("run"), self.checkpoints("whole"))
 
     def check_all(self, title, cases):
-        """Each is: a name, deaths, a key of SETTINGS or SHORT, and the number of spares where there are any."""
+        """A case has a name, deaths, a key of SETTINGS or SHORT, and perhaps a number of spares."""
         for name, deaths, settings, *spares in cases:
             with self.case(title, f"{name}, {settings}"):
                 self.check(deaths, settings, *spares)
@@ -75,7 +78,7 @@ class Dying(DyingTest):
         self.check_all("point", chosen(cases))
 
     def test_within_an_exchange(self):
-        """By messages: between any two of them."""
+        """Ranks die between any two messages of an exchange."""
         cases = [(f"rank {rank}, {more} points behind '{FIRST}'", [death(rank, FIRST, more)], "messages") for rank in range(RANKS) for more in range(1, 25, 2)]
         self.check_all("exchange", chosen(cases))
 
@@ -100,7 +103,8 @@ class Dying(DyingTest):
         self.check_all("again", chosen(cases))
 
     def test_stopped_while_the_others_recover(self):
-        """Another rank kills it after the deadline, also where they wait for it within a call of the library."""
+        """Another rank kills the stopped rank after the deadline, also while the others wait for it within a
+        call of the library."""
         cases = [(f"rank 3, and rank {more % 3} is stopped {more} points behind the shrinking",
                   [death(3, FIRST), death(more % 3, "MPIX_Comm_shrink", more, fault="stop")], "deadline of 2 s") for more in (*range(8), *range(8, RECOVERY, 8))]
         self.check_all("stopped", chosen(cases))
@@ -112,7 +116,8 @@ class Dying(DyingTest):
         self.check_all("at once", chosen(cases))
 
     def test_in_a_revoking(self):
-        """The second one dies where the others call the library together; these revoke the communicator then, and the third dies."""
+        """The second rank dies while the others call the library together. They revoke the communicator then,
+        and the third rank dies."""
         cases = [(f"rank {a}, rank {b} in the duplication, rank {c} as it revokes that",
                   [death(a, FIRST), death(b, "MPIX_Comm_shrink", 2), death(c, "MPIX_Comm_revoke")], "shared memory")
                  for a in range(RANKS) for b in range(RANKS) for c in range(RANKS) if len({a, b, c}) == 3]
@@ -131,10 +136,11 @@ class Dying(DyingTest):
 
 
 class DyingApart(ApartTest):
-    """With strategies of which each rank keeps weights of its own."""
+    """Tests strategies in which each rank keeps its own weights."""
 
     EPOCHS = EPOCHS
-    SETTINGS = ("distributed.report_seconds=0",)  # or a step has no sum of losses, at which a rank may die
+    SETTINGS = ("distributed.report_seconds=0",)  # otherwise some steps have no sum of losses, which is a
+                                                  # point at which ranks die
 
     def train(self, strategy, folder):
         return [*super().train(strategy, folder), *self.settings(*self.SETTINGS)]
@@ -146,7 +152,7 @@ class DyingApart(ApartTest):
         self.assertEqual(said, [], self.all_output)
 
     def check_all(self, title, cases):
-        """Each is: a name, deaths, and a strategy."""
+        """A case has a name, deaths, and a strategy."""
         for name, deaths, strategy in cases:
             with self.case(title, f"{name}, {strategy}"):
                 self.end_with(strategy, deaths, "run")
@@ -169,7 +175,8 @@ class DyingApart(ApartTest):
         self.check_all("recovery", chosen(cases))
 
     def test_a_checkpoint_behind_a_loss(self):
-        """Those that are left go on from it to the same bits, within an epoch and between two exchanges."""
+        """The remaining ranks resume from the checkpoint and end with the same bits. The checkpoint is within
+        an epoch and between two exchanges."""
         for strategy in self.STRATEGIES:
             deaths = [death(1, "the weights after step 19")]
             self.end_with(strategy, deaths, "whole")
@@ -192,7 +199,8 @@ class DyingBetweenReports(DyingApart):
 
 
 class StartingTest(SurvivalTest):
-    """Before training begins nobody goes on: the others end with one sentence that names the rank."""
+    """If a rank dies before training begins, the run ends, and the others print one sentence that names the
+    rank."""
 
     def check(self, rank, point, *options):
         shutil.rmtree(self.folder / "run", ignore_errors=True)

@@ -1,6 +1,8 @@
-"""tools/why names the kind, rank, step and tensor of faults that happen anywhere: twelve kinds of them, at random places.
+"""Faults happen at random places, and tools/why must name their kind, rank, step and tensor. There are twelve
+kinds.
 
-PLEXAURA_FAULT_SEEDS=20 explaining.py BUILD_FOLDER    each at five places, instead of one; prints a line for each
+PLEXAURA_FAULT_SEEDS=20 explaining.py BUILD_FOLDER    each at five places, instead of one; prints a line for
+each
 PLEXAURA_ALARM_SECONDS=3600 explaining.py BUILD_FOLDER Explained.test_no_false_alarm    asks for an hour
 """
 
@@ -18,14 +20,14 @@ from verdicts import VerdictTest
 
 PLACES = max(1, support.FAULT_SEEDS // 4)
 RANKS = 3
-# With a bucket for each: in the order in which gradients are final.
+# The tensors in the order in which their gradients are final. Each has its own bucket.
 TENSORS = ["fc3.bias", "fc3.weight", "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"]
 ENDLESS = ("output.dir=run", "training.epochs=1000000", "distributed.deadline_seconds=3")
 FAKE_HOSTS = SOURCE / "tests/support/fake_hosts.sh"
 
 
 class Place:
-    """Where something is to go wrong."""
+    """The place of a fault."""
 
     def __init__(self, seed):
         source = random.Random(seed)
@@ -42,7 +44,7 @@ class Place:
 
 class Explained(VerdictTest):
     def faulty(self, place, fault, point, more=0):
-        """Starts a run in which it happens so many points behind that one."""
+        """Starts a run with a fault `more` points after the given point."""
         self.let_go_wrong(f"{place.rank}:1:{more}:{fault}:{point}")
         settings = self.iris(*ENDLESS, "distributed.bucket_bytes=4", place.memory)
         return self.start(RANKS, BUILD / "tests/programs/faulty_mlp", *settings)
@@ -52,7 +54,7 @@ class Explained(VerdictTest):
 
     @staticmethod
     def one_of(rank, odd, others):
-        """One command on that rank, and another one on the others, as mpirun takes them."""
+        """Returns words for mpirun: one command for that rank, and another one for the others."""
         words = [odd if i == rank else others for i in range(RANKS)]
         return [word for i, each in enumerate(words) for word in ([":", "-n", 1] if i else []) + list(each)]
 
@@ -117,7 +119,7 @@ class Explained(VerdictTest):
         self.check("start-up", attempt)
 
     def test_exception(self):
-        """A sample that cannot be read. Each rank takes two of the six samples of a step, in their order."""
+        """A sample cannot be read. Each of three ranks takes two of the six samples of a step, in order."""
         def attempt(place):
             shutil.rmtree(self.folder / "images", ignore_errors=True)
             support.draw_images(self.folder / "images", train=8)
@@ -155,7 +157,8 @@ class Explained(VerdictTest):
 
     @unittest.skipUnless(support.HAS_MPI, "built without MPI")
     def test_dropped_link(self):
-        """Of a host, which each rank has for itself: it is that host which is named, or a rank that it does not reach."""
+        """Cuts the link of a host. Each rank has its own host. The verdict must name that host, or a rank
+        that it cannot reach."""
         def attempt(place):
             launcher = f'exec {SOURCE}/tools/run -n {RANKS} --deadline 5 --host "$FAKE_HOSTS" "$@"'
             program = self.command("mlp", *self.iris(*ENDLESS))
@@ -173,7 +176,7 @@ class Explained(VerdictTest):
         self.check("dropped link", attempt)
 
     def test_no_false_alarm(self):
-        """Where one rank is three times as slow as the others, and each evaluation takes some times the deadline."""
+        """One rank is three times as slow as the others, and each evaluation takes several deadlines."""
         seconds = float(os.environ.get("PLEXAURA_ALARM_SECONDS", "12"))
         slow = ("output.dir=run", "output.keep=1", "training.epochs=1000000", "training.tuning=off", "training.batch_size=3", "data.validation_share=0.8", "distributed.deadline_seconds=2")
         paced = self.command("mlp", *self.iris(*slow), "--backend", "paced:times=20000,slow_rank=2,slow=3")

@@ -1,6 +1,8 @@
-"""A bit that flips in the weights or the optimizer's state of a rank is found within distributed.verify_every steps, named and mended.
+"""A bit flips in the weights or the optimizer's state of a rank. The run must find it within
+distributed.verify_every steps, name it, and repair it.
 
-PLEXAURA_FAULT_SEEDS=20 flipped.py BUILD_FOLDER    100 bits with three ranks, instead of 10; and 20 runs of two ranks, instead of 2
+PLEXAURA_FAULT_SEEDS=20 flipped.py BUILD_FOLDER    100 bits with three ranks, instead of 10; and 20 runs of
+two ranks, instead of 2
 """
 
 import random
@@ -10,13 +12,14 @@ import support
 from support import BUILD, FAULT_SEEDS, ProgramTest
 
 INTERVAL = 10  # steps between two comparisons
-STEPS_OF_EPOCH = 15  # behind which there is one, too
+STEPS_OF_EPOCH = 15  # there is also a comparison after each epoch
 ELEMENTS = {"fc1.weight": 120, "fc1.bias": 30, "fc2.weight": 600, "fc2.bias": 20, "fc3.weight": 60, "fc3.bias": 3}
-TOP_OF_EXPONENT = 30  # of float32: with it a weight becomes so large that the next loss is no number, which ends the run
+TOP_OF_EXPONENT = 30  # of float32; this bit makes a weight so large that the next loss is no number, which
+                      # ends the run
 
 
 class Flip:
-    """Of some rank before some step of an interval."""
+    """A flip in some rank, before some step of an interval."""
 
     def __init__(self, seed, ranks, interval):
         source = random.Random(seed)
@@ -35,7 +38,7 @@ class Flip:
         return self.tensor if self.state < 0 else f"state {self.state} of the optimizer for {self.tensor}"
 
     def last_step(self):
-        """Behind which it has to be found."""
+        """Returns the last step by which the flip has to be found."""
         return min(-(-self.step // every) * every for every in (INTERVAL, STEPS_OF_EPOCH))
 
 
@@ -46,7 +49,8 @@ class Flipped(ProgramTest):
         return self.mpirun(ranks, [BUILD / "tests/programs/faulty_mlp", *settings, *steps], status).text
 
     def leaves_no_trace(self, flips, flip, epochs):
-        """The run ends as without this one: what it has changed was too little for the sums of the next updates."""
+        """Returns true if the run ends like one without this flip, whose change was too small for the sums of
+        the next updates."""
         for output, each in (("with", flips), ("without", [other for other in flips if other is not flip])):
             self.run_flipped(3, each, epochs, output=output, steps=("--steps", flip.last_step(), "--replace"))
         return all((self.checkpoint("with") / name).read_bytes() == (self.checkpoint("without") / name).read_bytes() for name in ("weights.safetensors", "state.safetensors"))

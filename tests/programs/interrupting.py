@@ -1,4 +1,4 @@
-"""tools/run is asked to end by a signal, at any moment."""
+"""Signals ask tools/run to end, at any moment."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from launching import ENDLESS, LaunchTest
 from events import Kind  # noqa: E402
 
 AT_ONCE = "the ranks have nothing to save yet; the job is ended at once"
-REPEATED = (signal.SIGHUP, signal.SIGXCPU)  # by the system
+REPEATED = (signal.SIGHUP, signal.SIGXCPU)  # the system itself may send these twice
 
 
 def later(number):
@@ -21,15 +21,15 @@ def later(number):
 
 
 class Signals(LaunchTest):
-    """While they train."""
+    """Signals while ranks train."""
 
     def check(self, numbers, status):
-        """Of these signals the first one counts."""
+        """Sends these signals, of which the first one determines the status."""
         run = self.start("-n", 2, "--restarts", 2, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(2, 100)
         for number in numbers:
             run.send_signal(number)
-            time.sleep(0.02)  # else the system would make one of two
+            time.sleep(0.02)  # otherwise the system would merge two signals into one
         said = self.end(run, status)
         self.assertEqual(said, [later(numbers[0])])
         steps = int(self.checkpoint("run").name.split("-")[1])
@@ -50,7 +50,7 @@ class Signals(LaunchTest):
         self.check([signal.SIGTERM], 143)
 
     def test_the_terminal_is_closed(self):
-        """The shell tells its jobs, and then the system does."""
+        """The shell sends SIGHUP to its jobs, and then the system does."""
         self.check([signal.SIGHUP, signal.SIGHUP], 143)
 
     def test_other_signals(self):
@@ -59,7 +59,7 @@ class Signals(LaunchTest):
             self.check([number], status)
 
     def test_a_warning_and_then_an_order(self):
-        """As Slurm sends them."""
+        """Slurm sends signals like this."""
         self.check([signal.SIGUSR1, signal.SIGTERM], 143)
 
     def test_the_terminal_of_nohup_is_closed(self):
@@ -73,7 +73,7 @@ class Signals(LaunchTest):
         self.assertEqual(self.end(run, 143), [later(signal.SIGTERM)])
 
     def test_a_second_signal(self):
-        """The first one finds a rank that does not answer."""
+        """The first signal finds a rank that does not answer."""
         run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(2, 100)
         for rank in self.ranks():
@@ -84,7 +84,8 @@ class Signals(LaunchTest):
         self.assertEqual(len(self.end(run, 130)), 1)
 
     def test_ranks_that_were_asked_already(self):
-        """As where a batch system tells all processes of a job: they hear it once. Each step takes a third of a second."""
+        """A batch system signals all processes of a job, but the ranks must count the signal once. Each step
+        takes a third of a second."""
         self.environment["PLEXAURA_PLUGIN_PATH"] = str(support.BUILD / "tools")
         program = self.command("mlp", *self.iris(*ENDLESS, "training.tuning=off"), "--backend", "paced:times=100000")
         run = self.start("-n", 2, *program)
@@ -97,7 +98,7 @@ class Signals(LaunchTest):
         self.assertEqual({rank.step for rank in self.ranks()}, {int(self.checkpoint("run").name.split("-")[1])})
 
     def test_a_second_one_at_any_moment(self):
-        """While the ranks finish their step, save, leave or have left."""
+        """The second signal comes while the ranks finish their step, save, leave or have left."""
         for seed in range(support.FAULT_SEEDS):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
@@ -110,7 +111,7 @@ class Signals(LaunchTest):
 
 
 class AtStart(LaunchTest):
-    """Before the ranks note signals themselves."""
+    """Signals before the ranks handle signals themselves."""
 
     SIGNALS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
 
@@ -119,7 +120,7 @@ class AtStart(LaunchTest):
         self.assertEqual(self.end(run, status), [says or f"run: {signal.Signals(number).name}: {AT_ONCE}"])
 
     def check_before_ranks(self, marker, says, *options):
-        """Signals a launcher that has made this file and started no rank. It says this of the signal."""
+        """Signals a launcher that has made this file and started no rank. Checks what it says."""
         for number, status in self.SIGNALS:
             run = self.start("-n", 2, *options, "true")
             self.wait_for((self.folder / marker).exists)
@@ -130,7 +131,7 @@ class AtStart(LaunchTest):
             (self.folder / marker).unlink()
 
     def test_while_python_imports(self):
-        """Nothing was started yet, and nobody is told where Python was."""
+        """Nothing has been started yet, and no traceback of Python is printed."""
         self.write("modules/argparse.py", "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(1000)\n")
         self.environment["PYTHONPATH"] = str(self.folder / "modules")
         self.check_before_ranks("importing", None)
@@ -140,7 +141,7 @@ class AtStart(LaunchTest):
         self.check_before_ranks("asked", "no rank has begun yet; the job is not started", "--survive")
 
     def test_while_mpirun_has_started_nobody(self):
-        """It may not answer then."""
+        """mpirun may not answer the signal then."""
         self.stub('trap "" INT TERM; touch started; sleep 1000 & wait; sleep 1000')
         for number, status in self.SIGNALS:
             run = self.start("-n", 2, "true")
@@ -156,7 +157,7 @@ class AtStart(LaunchTest):
             shutil.rmtree(self.folder / "run")
 
     def test_ranks_of_which_nothing_is_known(self):
-        """mpirun ends them, and does not tell that a signal has."""
+        """mpirun ends the ranks, and does not report that a signal has."""
         for number, status in self.SIGNALS:
             run = self.start("-n", 2, "bash", "-c", "touch started.$OMPI_COMM_WORLD_RANK; exec sleep 1000")
             self.wait_for(lambda: len(list(self.folder.glob("started.*"))) == 2)
@@ -176,7 +177,7 @@ class AtStart(LaunchTest):
         self.assertEqual(self.end(run, 130), ["run: mpirun returned 137; it is not started again, for SIGINT has come"])
 
     def test_at_any_moment(self):
-        """As soon as there is something to clean up."""
+        """Signals from the moment at which there is something to clean up."""
         for seed in range(support.FAULT_SEEDS):
             run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
             self.wait_for(lambda: list((self.folder / "tmp").glob("plexaura-run-*")))

@@ -1,4 +1,4 @@
-"""tools/run starts the ranks, ends a job that hangs, and starts it again after a failure."""
+"""Tests that tools/run starts the ranks, ends a job that hangs, and restarts it after a failure."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ import events  # noqa: E402
 
 ENDLESS = ("output.dir=run", "training.epochs=1000000")
 NOTES_ITS_JOB = 'echo $PMIX_NAMESPACE ${PLEXAURA_RUN##*/} >> jobs; exec "$@"'
-# Kills rank 1 of the first start before it can say anything.
+# Kills rank 1 in the first start before it can report anything.
 DIES_AT_FIRST = 'if [ $OMPI_COMM_WORLD_RANK = 1 ] && [ ! -e died ]; then touch died; kill -9 $$; fi; exec "$@"'
 
 
@@ -34,7 +34,7 @@ class LaunchTest(ProgramTest):
         return ["bash", "-c", NOTES_ITS_JOB, "-", *super().command(program, *arguments)]
 
     def start(self, *words, launcher=(SOURCE / "tools/run",)):
-        """What it says goes to a file, which nobody has to read meanwhile."""
+        """Starts tools/run with its output in a file, which need not be read meanwhile."""
         with (self.folder / "said").open("w") as said:
             run = subprocess.Popen([*map(str, launcher), *map(str, words)], cwd=self.folder, env=self.environment, text=True,
                                    stdout=subprocess.PIPE, stderr=said, start_new_session=True)
@@ -43,7 +43,7 @@ class LaunchTest(ProgramTest):
         return run
 
     def end(self, run, status):
-        """Waits for it, and gives what it said itself."""
+        """Waits for the end, and returns the lines of tools/run itself."""
         out = run.communicate(timeout=120)[0]
         err = (self.folder / "said").read_text()
         self.assertEqual(run.returncode, status, out + err)
@@ -53,12 +53,12 @@ class LaunchTest(ProgramTest):
         return [line for line in err.splitlines() if line.startswith("run: ")]
 
     def wait_for_word(self, run, word):
-        """From tools/run itself."""
+        """Waits for a line of tools/run itself."""
         self.wait_for(lambda: run.poll() is not None or word in (self.folder / "said").read_text())
         self.assertIn(word, (self.folder / "said").read_text())
 
     def check_killed(self, *options):
-        """The launcher, alone and with its ranks. Nothing is left then."""
+        """Kills the launcher, alone and with its ranks. Nothing must be left."""
         for also_ranks in (False, True):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start("-n", 2, *options, *self.command("mlp", *self.iris(*ENDLESS)))
@@ -73,14 +73,16 @@ class LaunchTest(ProgramTest):
             self.assertEqual([name for name in shared if os.path.exists(name)], [])
 
     def shared_files(self):
-        """Through which the ranks share memory now. Their names do not always tell the job."""
+        """Returns the files through which ranks share memory now. Their names do not always contain the job.
+        """
         maps = "".join(pathlib.Path(f"/proc/{rank.process}/maps").read_text() for rank in self.ranks())
         return set(re.findall(r" (/dev/shm/\S+)$", maps, re.MULTILINE))
 
     def files_left(self):
-        """By tools/run or Open MPI."""
+        """Returns the files that tools/run or Open MPI have left."""
         names = set((self.folder / "jobs").read_text().split() if (self.folder / "jobs").exists() else [])
-        patterns = {f"*.{int(name):x}.*" if name.isdecimal() else f"{name}*" for name in names}  # of Open MPI 4, of tools/run
+        # names of Open MPI 4, and of tools/run
+        patterns = {f"*.{int(name):x}.*" if name.isdecimal() else f"{name}*" for name in names}
         return [path for folder, patterns in ((self.folder / "tmp", ("plexaura-run-*", "ompi.*/*")), (pathlib.Path("/dev/shm"), patterns))
                 for pattern in patterns for path in folder.glob(pattern)]
 
@@ -88,7 +90,7 @@ class LaunchTest(ProgramTest):
         return self.end(self.start(*words), status)
 
     def processes(self):
-        """Those of this test that are left."""
+        """Returns the processes of this test that are left."""
         found = []
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -102,12 +104,13 @@ class LaunchTest(ProgramTest):
         return events.read_ranks(self.folder / "run").ranks
 
     def wait_for_step(self, ranks, step, process=0, serving=0):
-        """Of ranks that have saved a checkpoint, and are others than those of `process`. The first `serving` make no steps."""
+        """Waits for a step of ranks that have saved a checkpoint, in another process than `process`. The
+        first `serving` ranks make no steps."""
         self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks()[serving:])
                       and self.ranks()[serving].saved > 0 and self.ranks()[0].process != process)
 
     def stub(self, script):
-        """In the place of mpirun."""
+        """Replaces mpirun by a script."""
         path = self.write("bin/mpirun", f"#!/bin/bash\n{script}\n")
         path.chmod(0o755)
         self.environment["PATH"] = f"{path.parent}:{os.environ['PATH']}"
@@ -132,7 +135,7 @@ class Launch(LaunchTest):
         self.wait_for((self.folder / "process").exists)
         run.kill()
         try:
-            run.communicate(timeout=10)  # its watcher has patience for longer
+            run.communicate(timeout=10)  # its watcher waits longer
         finally:
             os.kill(int((self.folder / "process").read_text()), signal.SIGKILL)
         self.wait_for(lambda: self.processes() == [])
@@ -169,7 +172,7 @@ class Launch(LaunchTest):
 
 
 class Room(LaunchTest):
-    """In the folder for temporary files. Each has a file system of its own."""
+    """Tests a lack of space in the folder for temporary files. Each test has its own file system."""
 
     def check(self, options, fill, says):
         script = f'mount -t tmpfs -o {options} none "$TMPDIR" && cd "$TMPDIR" && {fill} && cd "$OLDPWD" && exec "$@"'
@@ -195,7 +198,7 @@ class Room(LaunchTest):
         self.check("size=64m", 'mount -o remount,ro "$TMPDIR"', "is read-only; mount it to be written")
 
     def test_of_shared_memory(self):
-        """Open MPI does without."""
+        """Open MPI works without shared memory."""
         script = 'mount -t tmpfs -o size=64m,nr_inodes=1 none /dev/shm && exec "$@"'
         if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
             self.skipTest("a file system of its own needs root")
@@ -203,7 +206,7 @@ class Room(LaunchTest):
         self.assertEqual(self.end(run, 0), [])
 
     def test_of_no_folder(self):
-        """It is made, as by mpirun."""
+        """The folder is made, as mpirun would."""
         self.environment["TMPDIR"] += "/made/for/it"
         self.assertEqual(self.launch("-n", 2, *self.command("mlp", *self.iris("training.epochs=1"))), [])
 
@@ -236,11 +239,11 @@ class Restart(LaunchTest):
         self.compare("run", "whole")
 
     def test_a_killed_server_or_client_costs_no_more_than_an_epoch(self):
-        """Two such runs do not end with the same bits."""
+        """Such a run is not deterministic, so the weights are not compared."""
         self.check_killed_server_and_client(250, 15)
 
     def test_nor_than_the_steps_between_checkpoints(self):
-        """Of epochs of 120 steps."""
+        """An epoch has 120 steps."""
         self.check_killed_server_and_client(30, 120, 10, "training.batch_size=1", "output.every=10")
 
     def check_killed_server_and_client(self, epochs, steps_per_epoch, most_lost=15, *settings):
@@ -326,7 +329,8 @@ class Hang(LaunchTest):
         self.assertRegex(said[1], r"run: no rank has shown .*: rank 1 did not start, .*; rank 0 on \S+ has been in start-up, in 'MPI_Init.*; starting again from the beginning with 1 ranks \(restart 1 of 1\)")
 
     def test_a_link_that_is_cut(self):
-        """mpirun waits forever for the other host then. That is gone, and the others go on without it."""
+        """mpirun then waits forever for the other host. That host is lost, and the others continue without
+        it."""
         fake_hosts = SOURCE / "tests/support/fake_hosts.sh"
         agent = self.write("agent", f'#!/bin/sh\nip -n "$1" link show eth0 | grep -q LOWER_UP && exec {fake_hosts} "$@"\n')
         agent.chmod(0o755)
@@ -348,7 +352,8 @@ class Hang(LaunchTest):
         self.assertEqual({rank.ranks for rank in self.ranks()}, {2})
 
     def check_long(self, output, disturb=lambda run: None, deadline=4):
-        """It lives on behind its deadline: long enough for ranks that tell of themselves each second on a busy machine."""
+        """Checks that a job outlives its deadline, which is long enough for ranks that report each second on
+        a busy machine."""
         run = self.start("-n", 2, "--deadline", deadline, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
         time.sleep(3)
         disturb(run)
@@ -361,7 +366,7 @@ class Hang(LaunchTest):
         self.check_long("run")
 
     def test_a_job_without_output(self):
-        """Its events are kept for tools/run alone."""
+        """Its events are kept only for tools/run."""
         self.check_long("")
         self.assertFalse((self.folder / "run").exists())
 

@@ -1,4 +1,4 @@
-"""What the programs learn, and that ranks do not change it."""
+"""Tests what the programs learn, and that the result does not depend on the number of ranks."""
 
 import subprocess
 
@@ -40,7 +40,7 @@ class Precision(ProgramTest):
 
 
 class Ranks(ProgramTest):
-    """The same weights with any number of ranks, also where some have no sample in the last step."""
+    """Any number of ranks gives the same weights, also if some ranks have no sample in the last step."""
 
     def check(self, program, arguments, precision, limit, counts=(2, 3, 4), steps=50):
         for ranks in (1, *counts):
@@ -56,7 +56,7 @@ class Ranks(ProgramTest):
         self.check("mlp", self.iris(), "float32", 1e-5, counts=(2, 3))
 
     def test_a_net_with_dropout_in_double(self):
-        # 47 samples in batches of 10 leave 7 in the last, and 22 in batches of 7 leave one.
+        # Of 47 samples in batches of 10 the last batch has 7, and of 22 in batches of 7 it has one.
         self.check("convnet", self.cnn("training.epochs=10"), "float64", 1e-10)
 
     def test_a_rank_without_samples(self):
@@ -101,7 +101,7 @@ class Ranks(ProgramTest):
 
 
 class Mnist(ProgramTest):
-    """The shipped net, on small data in MNIST's format and size."""
+    """The net of the zoo on small data in MNIST's format and size."""
 
     def data(self, count):
         for part in ("train", "t10k"):
@@ -120,7 +120,8 @@ class Mnist(ProgramTest):
 
 class ResNet(ProgramTest):
     def test_one_batch_is_learnt_by_heart(self):
-        """From the first step on, because the last scale of each block begins at zero: otherwise the loss climbs to 7 first."""
+        """The loss falls from the first step on, because the last scale of each block begins at zero.
+        Otherwise it would first rise to 7."""
         support.draw_images(self.folder / "images", classes=5, train=4, val=1, size=64)
         self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet50.yaml", *self.settings(
             "data.path=images", "data.image_size=64", "data.limit=16", "data.augment=false", "data.shuffle=false", "data.validation_limit=0",

@@ -1,4 +1,4 @@
-"""What the programs say: logs, tables, traces, on terminals and in files."""
+"""Tests the output of the programs: logs, tables and traces, on terminals and in files."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ EXCHANGE_KEYS = ["exchange_bytes", "exchange_bytes_sent", "exchange_seconds", "e
 
 
 def lasting(epoch):
-    """The keys but those of a rank that was late by chance."""
+    """Returns the keys without those of a rank that was late by chance."""
     return [key for key in epoch if not key.startswith("straggler")]
 
 
@@ -41,7 +41,8 @@ class Log(ProgramTest):
         self.assertAlmostEqual(epoch["train_loss"], sum(line["loss"] for line in steps[:15]) / 15, places=6)
 
     def test_figures_are_over_all_ranks(self):
-        """Also where the last batch is shorter and does not divide: 47 samples in batches of 10, 13 for validation."""
+        """Figures count all ranks, also if the last batch is shorter and its size is no multiple of the
+        ranks: 47 samples in batches of 10, 13 for validation."""
         for ranks in (1, 2, 3):
             self.run_ranks(ranks, "convnet", *self.cnn("training.precision=float64"), "--log", f"log{ranks}")
         alone = self.log("log1")
@@ -51,7 +52,8 @@ class Log(ProgramTest):
                     self.assertAlmostEqual(one[key], more[key], places=9) if key != "event" else self.assertEqual(one[key], more[key])
 
     def test_what_ranks_exchange(self):
-        """833 gradients of 4 bytes in each of 15 steps. In shared memory none are sent, and a rank alone exchanges nothing."""
+        """833 gradients of 4 bytes in each of 15 steps. Nothing is sent in shared memory, and a single rank
+        exchanges nothing."""
         self.assertNotIn("exchanged", self.run_one("mlp", *self.iris("training.epochs=1")).out)
         if not support.HAS_MPI:
             return
@@ -70,7 +72,8 @@ class Log(ProgramTest):
             if name == "shared":
                 self.assertEqual((epoch["exchange_bytes_sent"], epoch["exchange_overlap"]), (0, None))
             else:
-                self.assertGreater(epoch["exchange_bytes_sent"], epoch["exchange_bytes"])  # padding and the tail come on top
+                # includes padding and the tail
+                self.assertGreater(epoch["exchange_bytes_sent"], epoch["exchange_bytes"])
                 self.assertTrue(0 <= epoch["exchange_overlap"] <= 1, epoch)
 
     def test_why_no_exchange_overlaps_with_the_forward_pass(self):
@@ -82,7 +85,7 @@ class Log(ProgramTest):
 
     @unittest.skipUnless(support.HAS_ONEDNN, "the backend 'paced' is for ranks with oneDNN")
     def test_the_rank_for_which_others_wait(self):
-        """It is named as mpirun counts it, also where rank 0 serves."""
+        """The rank is named as mpirun counts it, also if rank 0 serves."""
         for strategy in ("allreduce", "send-recv"):
             words = self.command("convnet", *self.cnn("training.epochs=1", "training.tuning=off", f"distributed.strategy={strategy}"),
                                  "--backend", "paced:times=3000,slow=4,slow_rank=2", "--log", strategy)
@@ -112,7 +115,8 @@ class Log(ProgramTest):
         self.assertRegex(result.out, r"validation accuracy [\d.]+ %  validation accuracy_top5 [\d.]+ %")
 
     def run_with_inodes(self, inodes, *settings):
-        """In a file system for so many files, `small`. Returns what was said of the failure, by the program and by tools/why."""
+        """Runs in the file system `small` with this number of inodes. Returns what the program and tools/why
+        say about the failure."""
         script = f'mount -t tmpfs -o size=16m,nr_inodes={inodes} none small && {{ "$@"; status=$?; {SOURCE}/tools/why small; exit $status; }}'
         command = ["unshare", "--mount", "bash", "-c", script, "-", *self.command("mlp", *self.iris("training.epochs=1"), *settings)]
         done = subprocess.run(command, cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
@@ -120,7 +124,7 @@ class Log(ProgramTest):
         return done.stdout
 
     def test_a_file_system_without_inodes(self):
-        """Neither a log nor a checkpoint finds room there, whatever was made before."""
+        """There is no inode for a log or a checkpoint, depending on what was made before."""
         if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
             self.skipTest("a file system of its own needs root")
         (self.folder / "small").mkdir()
@@ -130,7 +134,8 @@ class Log(ProgramTest):
         for inodes in range(1, 7):
             said = self.run_with_inodes(inodes, *self.settings("output.dir=small"))
             self.assertRegex(said, rf"(?m)^cannot create \S+: {says} (place|folder in output.dir)$")
-            self.assertEqual("disk full: " in said, inodes > 2, said)  # where it has left its events
+            # tools/why needs the events, for which there must be inodes
+            self.assertEqual("disk full: " in said, inodes > 2, said)
 
     def test_nothing_to_validate_on(self):
         for ranks, setting in (((1, "data.validation_share=0"), (2, "data.validation_limit=0")) if support.HAS_MPI else ((1, "data.validation_share=0"),)):
@@ -143,14 +148,14 @@ class Log(ProgramTest):
 
     @unittest.skipUnless(support.HAS_MPI, "built without MPI")
     def test_ranks_that_share_a_core(self):
-        """They are named as everywhere, also where rank 0 serves and does not train."""
+        """Ranks have their usual numbers, also if rank 0 serves and does not train."""
         core = min(os.sched_getaffinity(0))
         program = ["taskset", "-c", str(core), *self.command("mlp", *self.iris("distributed.strategy=async-server"), "--steps", 2)]
         self.assertIn("ranks 1 and 2 have 2 threads on one core of ", self.mpirun(3, program).out)
 
 
 class Validation(ProgramTest):
-    """Validation is a program of its own, in inference mode, and leaves training as it was."""
+    """Validation runs a separate program in inference mode, and does not change training."""
 
     NET = """
 model:
@@ -177,7 +182,8 @@ training:
         return self.log(f"{name}.log")
 
     def test_the_figures_do_not_depend_on_how_the_validation_set_is_cut(self):
-        """Neither batch statistics nor dropout act, and no batch is filled up: 13 samples in batches of 16, 13, 5 and 1."""
+        """Batch statistics and dropout are off, and no batch is filled up: 13 samples in batches of 16, 13, 5
+        and 1."""
         figures = []
         for size in (16, 13, 5, 1):
             epoch = self.run_net(f"batch{size}", f"training.batch_size={size}", "training.epochs=1", "training.optimizer.learning_rate=1e-300",
@@ -193,7 +199,8 @@ training:
             before = line
 
     def test_training_is_the_same_whatever_is_validated_on(self):
-        """Batch norm and dropout go on in training mode, with the random numbers that they would have had."""
+        """Batch norm and dropout continue in training mode, with the same random numbers as without
+        validation."""
         first = self.run_net("first")
         support.write_idx(self.folder / "digits", "t10k", 5, labels=[2])
         second = self.run_net("second")
@@ -203,7 +210,7 @@ training:
         self.assertNotEqual(first[-1]["val_loss"], second[-1]["val_loss"])
 
     def test_dropout_acts_after_the_first_validation(self):
-        """With weights that stand still, the losses of a sample differ from epoch to epoch by dropout alone."""
+        """If weights do not change, the losses of a sample differ between epochs only because of dropout."""
         settings = ["training.batch_size=47", "training.optimizer.learning_rate=1e-300", "training.optimizer.momentum=0", "data.shuffle=false"]
         losses = [line["loss"] for line in self.run_net("run", *settings) if line["event"] == "step"]
         self.assertEqual(len(set(losses)), 3, losses)
@@ -264,7 +271,7 @@ class Words(ProgramTest):
             self.assertRegex(text, pattern)
 
     def test_the_end_of_an_epoch_is_shown(self):
-        """Of the first, whose first step is shown: however soon it comes."""
+        """The end of the first epoch is shown, although its first step was shown just before."""
         self.assertRegex(self.run_one("mlp", *self.iris("training.epochs=2")).out, r"(?m)^epoch 1/2  step 15/15  loss")
 
     def test_an_empty_text(self):
@@ -319,7 +326,8 @@ class Trace(ProgramTest):
             own = [event for event in events if event["pid"] == rank]
             self.assertGreaterEqual(sum(event["cat"] == "instruction" for event in own), 3 * instructions // 2)
             self.assertEqual(sum(event["name"] == "waiting for data" for event in own), 3)
-            self.assertEqual([event["args"]["detail"] for event in own if event["name"] == "step"], [str(10 // ranks)] * 3)  # samples
+            # numbers of samples
+            self.assertEqual([event["args"]["detail"] for event in own if event["name"] == "step"], [str(10 // ranks)] * 3)
         for event in events:
             self.assertEqual(event["ph"], "X")
             self.assertGreaterEqual(event["dur"], 0)

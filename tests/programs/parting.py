@@ -1,4 +1,5 @@
-"""A network that is cut, where ranks outlive others: exactly one side trains on, to which mpirun says so, and the others end."""
+"""Cuts the network of ranks that may outlive others: exactly one side trains on, the one that mpirun chooses,
+and the others end."""
 
 import contextlib
 import os
@@ -18,7 +19,7 @@ from events import Kind  # noqa: E402
 FAKE_HOSTS = SOURCE / "tests/support/fake_hosts.sh"
 ENDLESS = ("training.epochs=1000000", "distributed.on_loss=drop")
 FROM_MPIRUN = "and from mpirun, which decides who goes on"
-# So that mpirun would hear of a host that is cut off after 14 s, instead of 8 minutes.
+# With these, mpirun would notice after 14 s that a host is cut off, instead of 8 minutes.
 IMPATIENT = {"PRTE_MCA_oob_tcp_keepalive_time": "8", "PRTE_MCA_oob_tcp_keepalive_intvl": "2", "PRTE_MCA_oob_tcp_keepalive_probes": "3"}
 
 
@@ -34,7 +35,7 @@ class HostsTest(SurvivalTest):
         return run
 
     def end_all_of(self, run):
-        """Where the test has failed."""
+        """Ends all processes of a test that has failed."""
         with contextlib.suppress(ProcessLookupError):
             for _ in range(2):
                 os.killpg(run.pid, signal.SIGTERM)
@@ -47,11 +48,12 @@ class HostsTest(SurvivalTest):
 
 class Parting(HostsTest):
     def set_link(self, number, *words):
-        """Of the host of a rank."""
+        """Sets the link of a rank's host."""
         subprocess.run(["ip", "link", "set", self.ranks()[number].host.replace("-", "v"), *words], check=True)
 
     def check_ended(self, ended, why):
-        """Those have ended by themselves, with one sentence, and make no step."""
+        """Checks that these ranks have ended by themselves with one sentence, and have made no further step.
+        """
         ranks = [self.ranks()[number] for number in ended]
         words = "ranks {} and {} were".format(*ended) if len(ended) == 2 else f"rank {ended[0]} was"
         said = [event.text for rank in ranks for event in rank.events if event.kind == Kind.ERROR]
@@ -71,7 +73,7 @@ class Parting(HostsTest):
         self.wait_for(lambda: all(self.ranks()[number].step > steps[number] + 10 for number in numbers))
 
     def test_the_side_of_mpirun_trains_on(self):
-        """To the bits of an undisturbed run. mpirun does not hear of the end of the others."""
+        """That side ends with the bits of an undisturbed run. mpirun does not notice that the others end."""
         epochs = "training.epochs=200"
         self.run_ranks(4, "mlp", *self.iris(epochs, "output.dir=whole"))
         run = self.start_on_hosts(2, 4, epochs)
@@ -100,7 +102,7 @@ class Parting(HostsTest):
         self.assertEqual(len(re.findall("cut off", self.all_output)), 1, self.all_output)
 
     def test_both_sides_reach_mpirun(self):
-        """Of that which goes on, another rank dies later."""
+        """Later another rank of the side that continues dies."""
         run = self.start_on_hosts(2, 4, *ENDLESS)
         for number in (0, 2):
             self.set_link(number, "type", "bridge_slave", "isolated", "on")
@@ -122,7 +124,8 @@ class Parting(HostsTest):
 
 
 class Unseen(HostsTest):
-    """Ranks on hosts that have folders for temporary files of their own, as other machines have. Only their folder of output is shared."""
+    """Ranks on hosts with separate folders for temporary files, like those of different machines. They share
+    only the folder of output."""
 
     def setUp(self):
         super().setUp()
@@ -145,7 +148,7 @@ class Unseen(HostsTest):
         self.assertEqual(self.end_by_signal(run, 1), [])
 
     def test_a_signal_for_the_launcher_reaches_those_that_are_not_seen(self):
-        """The server, which is seen, leaves it to them."""
+        """The server is the only rank that the launcher sees. It leaves the signal to the others."""
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start_on_hosts(1, 3, *ENDLESS, "distributed.strategy=async-server", list_of_hosts="$(hostname):1,$FAKE_HOSTS", serving=1)

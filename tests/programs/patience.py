@@ -1,4 +1,5 @@
-"""Waits that are as long on a busy machine as on an idle one, counted in what a machine gives: tests fail by what is computed, not by the load."""
+"""Scales waiting times by the load of the machine, so that tests fail because of wrong results and not
+because of the load."""
 
 import os
 import pathlib
@@ -7,18 +8,20 @@ import time
 
 
 def slowness():
-    """How many times longer than on an idle machine a test may take: the threads that want a core, for each core."""
+    """Returns how many times longer than on an idle machine a test may take: the number of runnable threads
+    for each core."""
     load, _, _, threads, _ = pathlib.Path("/proc/loadavg").read_text().split()
     return max(1.0, float(load) / os.cpu_count(), int(threads.split("/")[0]) / os.cpu_count())
 
 
 def seconds(number):
-    """As many as on an idle machine, for a deadline that the programs keep."""
+    """Returns seconds for a deadline that the programs keep: the number on an idle machine, scaled by the
+    load."""
     return round(number * slowness(), 1)
 
 
 class Patience:
-    """A time limit, in seconds of an idle machine."""
+    """A time limit in seconds of an idle machine."""
 
     def __init__(self, number):
         self.left, self.looked = number, time.monotonic()
@@ -31,7 +34,7 @@ class Patience:
 
 
 class PatientProcess(subprocess.Popen):
-    """Its time limits are such, and so are those of subprocess.run()."""
+    """A process whose time limits are scaled. subprocess.run() uses it, too."""
 
     def wait(self, timeout=None):
         return self.patiently(super().wait, timeout)

@@ -111,7 +111,7 @@ TEST_CASE("a configuration cut or changed anywhere is refused or read, and nothi
       read_all(config);
       config.check_all_used();
     } catch (const UserError&) {
-      // Refused; any other kind of error fails the test.
+      // The text was refused. Any other error fails the test.
     }
   };
   for (std::size_t place = 0; place < iris.size(); ++place) {

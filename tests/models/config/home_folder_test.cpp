@@ -10,7 +10,7 @@ namespace plexaura::testing::home_folder_test {
 
 namespace {
 
-// The variable HOME for one case; null: not set.
+// Sets the variable HOME for one case; null unsets it.
 class Home {
  public:
   explicit Home(const char* value) : before_(std::getenv("HOME") == nullptr ? "" : std::getenv("HOME")) {

@@ -8,7 +8,7 @@
 
 namespace plexaura::testing {
 
-// A configuration for tests, and what reads all of it.
+// A configuration for tests, and functions that read all of it.
 inline const std::string iris =
     "model:\n"
     "  layers:\n"

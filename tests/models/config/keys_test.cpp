@@ -66,7 +66,7 @@ Settings read(const std::string& text, Options& options) {
   return config.values();
 }
 
-// A strategy with what it needs.
+// A strategy, and a key that some strategies need.
 struct Needy {
   std::string strategy = "allreduce";
   std::string compression = "none";

@@ -7,7 +7,7 @@ namespace plexaura::testing::section_test {
 
 namespace {
 
-// The error of reading from `training` of such a text.
+// Returns the error of reading the section `training` of this text.
 template <class F>
 std::string training_error(const std::string& text, F&& read) {
   const Config config = parsed(text);

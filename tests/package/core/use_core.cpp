@@ -1,4 +1,4 @@
-// The gradient of an op of the program's own, with the engine alone.
+// Computes the gradient of the program's own op, with only the engine.
 
 #include <plexaura/core.h>
 

@@ -1,4 +1,4 @@
-// The program mlp, but that somebody calls exit(3) in the middle of it when it receives SIGUSR1.
+// The program mlp with a handler that calls exit(3) on SIGUSR1, in the middle of its work.
 
 #include <csignal>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include "app/program.h"
 
 int main(int argc, char** argv) {
-  std::atexit([] { _exit(3); });  // before anything that still works is destroyed
+  std::atexit([] { _exit(3); });  // runs before objects that are still in use are destroyed
   sigset_t wanted;
   sigemptyset(&wanted);
   sigaddset(&wanted, SIGUSR1);

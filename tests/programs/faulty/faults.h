@@ -7,14 +7,15 @@
 
 namespace plexaura::faulty {
 
-// What goes wrong in this rank, and when, as the variable PLEXAURA_FAULTS says: "RANK:TIMES:MORE:FAULT:POINT" each, with a
-// semicolon between two. It happens when the rank has come to POINT so often, and to so many points more. Faults: kill, stop, exit, hang,
-// terminate, late (by 200 ms); and "flip" with what flip_bit() takes. "RANK:POINT" of each is added to the file that PLEXAURA_FAULTS_HAPPENED names.
+// Makes faults happen in this rank, as the variable PLEXAURA_FAULTS says: "RANK:TIMES:MORE:FAULT:POINT" for
+// each, separated by semicolons. A fault happens when the rank has reached POINT this many TIMES, and then
+// MORE further points. Faults: kill, stop, exit, hang, terminate, late (by 200 ms), and "flip" with the
+// argument of flip_bit(). Appends "RANK:POINT" of each fault to the file that PLEXAURA_FAULTS_HAPPENED names.
 class Faults {
  public:
   static Faults& of_this_process();
 
-  // The rank has come to a point of its work. From any thread.
+  // Called by any thread when the rank has reached a point of its work.
   void pass(std::string_view point);
 
  private:

@@ -1,4 +1,4 @@
-// The program mlp, but that what PLEXAURA_FAULTS says goes wrong in its ranks: see faults.h.
+// The program mlp with the faults of PLEXAURA_FAULTS: see faults.h.
 
 #include <cstdlib>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "app/program.h"
 
 int main(int argc, char** argv) {
-  std::atexit([] { _exit(3); });  // of a fault: before anything that still works is destroyed
+  std::atexit([] { _exit(3); });  // the fault `exit`; runs before objects that are still in use are destroyed
   const int status = plexaura::run_program("mlp", argc, argv);
   _exit(status);
 }

@@ -14,7 +14,8 @@ ParameterStore* trained = nullptr;
 
 }  // namespace
 
-// Stands in the place of that in libplexaura_core.so: every training program calls it on the store that it is to train.
+// Replaces the function of libplexaura_core.so, which every training program calls on the store that it will
+// train.
 void ParameterStore::require_states(std::int64_t count) {
   static const auto real = reinterpret_cast<void (*)(ParameterStore*, std::int64_t)>(
       dlsym(RTLD_NEXT, "_ZN8plexaura14ParameterStore14require_statesEl"));

@@ -4,8 +4,8 @@
 
 namespace plexaura::faulty {
 
-// Changes one bit of what this rank holds: "NAME STATE BIT", of a parameter where STATE is -1, otherwise of what the optimizer
-// keeps for it. Between steps.
+// Flips one bit of this rank: "NAME STATE BIT" names the parameter if STATE is -1, and otherwise this state
+// of the optimizer for it. Call it between steps.
 void flip_bit(const std::string& where);
 
 }  // namespace plexaura::faulty

@@ -1,6 +1,6 @@
-// What a rank tells about its work goes through here on its way to the file of events: the beginning and the end of each wait and
-// phase, each step, and an error before it is printed are points at which something may go wrong. The function stands in the
-// place of that in libplexaura_core.so.
+// Sees the events of a rank before they reach the file of events. These are points for faults: the beginning
+// and the end of each wait and phase, each step, and an error before it is printed. The function replaces
+// that of libplexaura_core.so.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// Of this thread, the innermost last.
+// The open spans of this thread, the innermost last.
 thread_local std::vector<std::string> spans;
 
 std::string end_of_span() {

@@ -1,4 +1,4 @@
-// Calls of MPI before and behind which something may go wrong. They stand in the place of those in the library.
+// Replaces calls of MPI, with points for faults before and after them.
 
 #include <dlfcn.h>
 #include <mpi.h>
@@ -17,7 +17,7 @@ int watched(const char* name, F&& call) {
   return code;
 }
 
-// Open MPI 4 has none of these.
+// Open MPI 4 does not have these functions.
 template <class... T>
 int of_open_mpi_5(const char* name, T... arguments) {
   const auto real = reinterpret_cast<int (*)(T...)>(dlsym(RTLD_NEXT, name));

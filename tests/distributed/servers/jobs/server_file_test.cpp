@@ -18,7 +18,7 @@ TEST_CASE("server file: tells where the server is as long as that lives") {
   CHECK_FALSE(read_server_file(path).has_value());
   {
     ServerFile file(path);
-    CHECK_FALSE(read_server_file(path).has_value());  // nothing was told yet
+    CHECK_FALSE(read_server_file(path).has_value());  // the file has no contents yet
     file.tell({"node1", 4711, "abc"});
     const auto place = read_server_file(path);
     REQUIRE(place.has_value());
