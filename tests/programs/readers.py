@@ -1,4 +1,4 @@
-"""Who reads the output of tools/run may go away, take his time, or stop: the run goes on."""
+"""The reader of tools/run's output may go away, be slow, or stop: the run continues."""
 
 import shutil
 import signal
@@ -15,7 +15,7 @@ import events  # noqa: E402
 class Reader(LaunchTest):
 
     def check_goes_on(self, redirection, ends=0):
-        """To the end of the run, though the output is taken so."""
+        """Runs to the end, with this redirection of the output."""
         words = [SOURCE / "tools/run", "-n", 2, *self.command("mlp", *self.iris("output.dir=run", "training.epochs=100"))]
         script = f'"$@" {redirection}; exit ${{PIPESTATUS[0]}}'
         done = subprocess.run(["bash", "-c", script, "-", *map(str, words)], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120)
@@ -33,7 +33,7 @@ class Reader(LaunchTest):
         self.check_goes_on(">&- 2>&-")
 
     def test_that_takes_its_time(self):
-        """It gets everything, in the end."""
+        """In the end the reader gets everything."""
         run = self.start("-n", 1, "seq", 100_000)
         time.sleep(1)
         self.assertEqual(self.end(run, 0), [])
@@ -54,14 +54,14 @@ class Reader(LaunchTest):
             self.assertEqual(run.wait(timeout=60), 143)
 
     def test_one_for_output_and_errors(self):
-        """They come in the order in which mpirun has written them."""
+        """Output and errors come in the order in which mpirun has written them."""
         self.stub("for i in {1..200}; do echo $i; echo $i >&2; done")
         done = subprocess.run([SOURCE / "tools/run", "-n", "1", "true"], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=60)
         self.assertEqual(done.stdout.split(), [str(i) for i in range(1, 201) for _ in range(2)])
 
     def test_none(self):
-        """The launcher is killed: mpirun does not miss it, and lets the ranks save."""
+        """The launcher is killed. mpirun is not affected, and lets the ranks save."""
         run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(2, 100)
         run.kill()

@@ -1,4 +1,4 @@
-"""A run that was stopped and goes on ends as one that never was."""
+"""A run that was stopped and resumed ends like one that was never stopped."""
 
 import fcntl
 import json
@@ -149,7 +149,8 @@ class Resume(ProgramTest):
         resume("the checkpoint in run is of epoch 2 and training.epochs is 1; set it to 2 or more$", "training.epochs=1")
 
     def test_another_optimizer(self):
-        """Adam has two states, as AdamW has, SGD with momentum one; none may be taken for another."""
+        """Adam and AdamW have two states, SGD with momentum has one. The state of one must not be read as
+        that of another."""
         adam = self.cnn("output.dir=run")
         self.run_one("convnet", *adam, "--steps", 3)
         text = (self.folder / "cnn.yaml").read_text().replace("{name: adam, learning_rate: 0.005}",
@@ -200,7 +201,7 @@ class Files(ProgramTest):
             time.sleep(0.01)
 
     def test_a_full_disk(self):
-        """A checkpoint is larger than a file may be: the last one stays, and the run ends with a sentence."""
+        """A checkpoint is larger than a file may be. The last one stays, and the run ends with a sentence."""
         arguments = self.iris("model.hidden=[30, 20]", "output.dir=run", "training.epochs=2")
         self.run_one("mlp", *arguments, "--steps", 15)
         before = self.weight_bytes("run")
@@ -238,7 +239,7 @@ class Files(ProgramTest):
 
 
 class OneFolder(ProgramTest):
-    """Of two runs in one folder the second is refused, by one rank; it does not touch what is there."""
+    """Of two runs in one folder, one rank of the second refuses to start, and does not change the folder."""
 
     def test_two_runs(self):
         arguments = self.iris("training.epochs=1000000", "output.dir=run")
@@ -290,7 +291,7 @@ class Weights(ProgramTest):
 
 
 def processes(folder, program):
-    """The ranks of a test, by number."""
+    """Returns the ranks of a test, by number."""
     found = {}
     for entry in os.listdir("/proc"):
         try:
@@ -305,20 +306,22 @@ def processes(folder, program):
 
 
 class Signals(ProgramTest):
-    """The first signal of any rank ends the same step on all."""
+    """The first signal of any rank ends all ranks after the same step."""
 
-    # mpirun ends all others when the first rank is gone; a script that ignores that gets to write its status.
+    # mpirun ends all others when the first rank has ended. This script ignores that, so that it can write the
+    # status of its rank.
     SCRIPT = 'trap "" INT TERM; "$@"; status=$?; echo $status > status.${OMPI_COMM_WORLD_RANK:-0}; exit $status'
 
     def stop(self, ranks, number, chosen):
-        """Starts a long run, sends one rank the signal, and gives the statuses of the ranks."""
+        """Starts a long run, sends one rank the signal, and returns the exit statuses of the ranks."""
         if ranks > 1 and not support.HAS_MPI:
             self.skipTest("built without MPI")
         arguments = self.cnn("training.epochs=100000")
         command = ["bash", "-c", self.SCRIPT, "-", *self.command("convnet", *arguments, "--log", "log")]
         if ranks > 1:
             command = [str(support.MPIRUN), "-n", str(ranks), "--status", "failure", "--", *command]
-        patient = dict(support.environment(), OMPI_MCA_odls_base_sigkill_timeout="3")  # the scripts have to write, too
+        # gives the scripts time to write
+        patient = dict(support.environment(), OMPI_MCA_odls_base_sigkill_timeout="3")
         process = subprocess.Popen(command, cwd=self.folder, env=patient, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         patience = Patience(60)
         while not (self.folder / "log").exists() or (self.folder / "log").stat().st_size < 2000:
@@ -361,18 +364,19 @@ class Signals(ProgramTest):
 
 
 class Launcher(ProgramTest):
-    """mpirun itself gets the signal, as from Ctrl-C in a terminal, and stops reading what the ranks print."""
+    """mpirun itself gets the signal, as from Ctrl-C in a terminal, and stops reading the output of the ranks.
+    """
 
     def check(self, number, *settings):
         arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9", *settings)
         reader, writer = self.small_terminal()
         process = self.start_ranks(2, *self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
         os.close(writer)
-        os.read(reader, 1)  # it prints
+        os.read(reader, 1)  # waits until it prints
         time.sleep(4)
         steps_before = self.complete_log()[-1]["step"]
         process.send_signal(number)
-        time.sleep(5)  # only now the reader goes on
+        time.sleep(5)  # the reader continues only now
         self.drain(reader)
         self.assertEqual(process.wait(60), 1)
         steps = int(self.checkpoint("run").name.split("-")[1])
@@ -390,14 +394,14 @@ class Launcher(ProgramTest):
             os.close(reader)
 
     def complete_log(self):
-        """Its steps, but for a line that is just being written."""
+        """Returns the steps in the log, without a line that is still being written."""
         text = (self.folder / "log").read_text()
         lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
         return [line for line in lines if line["event"] == "step"]
 
     @staticmethod
     def small_terminal():
-        """A progress line every tenth of a second, for which there is soon no room."""
+        """A terminal that is soon full, and a progress line every tenth of a second."""
         reader, writer = pty.openpty()
         fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
         return reader, writer
@@ -430,7 +434,7 @@ class Launcher(ProgramTest):
 
     def test_a_mistake_is_told_soon(self):
         process = self.start_ranks(2, *self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        text, _ = process.communicate(timeout=60)  # it took two minutes once
+        text, _ = process.communicate(timeout=60)  # guards against a wait of two minutes
         self.assertEqual(process.returncode, 2)
         self.assertEqual(text.count("did you mean 'epochs'"), 1, text)
 

@@ -1,4 +1,4 @@
-"""tools/scaling with runs of the programs: the profile of a step, and measurements."""
+"""Tests tools/scaling with runs of the programs: the profile of a step, and measurements."""
 
 import csv
 import json
@@ -18,7 +18,8 @@ class Scaling(ProgramTest):
         return done.stdout if status == 0 else done.stderr
 
     def test_a_profile_is_recorded_and_predicted_from(self):
-        """A net with batch norm: its running statistics are exchanged, too. What the file says of ranks does not count."""
+        """The net has batch norm, whose running statistics are exchanged, too. The section `distributed` of
+        the file must not matter."""
         text = support.CNN.replace("- {type: relu}", "- {type: batch_norm}\n    - {type: relu}", 1)
         text += "distributed: {strategy: local, every: 4, algorithm: tree}\n"
         self.cnn()
@@ -34,7 +35,7 @@ class Scaling(ProgramTest):
         self.assertEqual(len(sizes), 8)  # weights and biases, the last layer's first
         self.assertLess(sizes[0], sizes[3])
         parameters = 4 * 9 + 4 + 4 + 4 + (4 * 4 * 4 + 1) * 16 + (16 + 1) * 3
-        self.assertLessEqual(4 * parameters, sum(sizes))  # with what pads them
+        self.assertLessEqual(4 * parameters, sum(sizes))  # includes padding
         self.assertLess(sum(sizes), 2 * 4 * parameters)
         self.assertGreaterEqual(profile["weight_bytes"], sum(sizes) + 2 * 4 * 4)
         self.assertEqual(ready, sorted(ready))
@@ -54,7 +55,7 @@ class Scaling(ProgramTest):
             self.assertGreater(float(row["samples_per_second"]), 0)
             self.assertGreater(float(row["accuracy"]), 0.3)
         self.assertTrue(0 < float(rows["allreduce"]["exchange"]) < 1)
-        self.assertEqual(rows["allreduce"]["overlap"], "0.0")  # the CPU exchanges behind the backward pass
+        self.assertEqual(rows["allreduce"]["overlap"], "0.0")  # the CPU exchanges after the backward pass
         self.assertTrue((self.folder / "out/speed_up.svg").exists())
 
     def test_what_is_wrong(self):

@@ -1,4 +1,5 @@
-"""The strategies with a parameter server and Open MPI 5: the others go on when a client dies, or the server.
+"""Tests the strategies with a parameter server with Open MPI 5: the others continue when a client dies, or
+the server.
 
 PLEXAURA_FAULT_SEEDS=20 serving.py BUILD_FOLDER Killed    kills at 20 random moments, instead of 2
 """
@@ -21,19 +22,19 @@ from surviving import OPEN_MPI_5, SurvivalTest
 
 CLIENTS = 3
 EPOCHS = 120
-STEPS = 15  # of an epoch: 120 flowers in batches of 8, of which each client has some
+STEPS = 15  # steps of an epoch: 120 flowers in batches of 8, shared by the clients
 ACCURACY = 0.9  # of 30 flowers
 DIED = re.compile(r"(?m)^rank (\d+) has died; the others are dealt what was drawn and not pushed there \(parts of batches: (\d+)\)$")
 ALSO_DIED = re.compile(r"(?m)^ranks? .* died; the others are dealt what was drawn and not pushed there .*\n")
 FAULTY = support.BUILD / "tests/programs/faulty_mlp"
 OF_START = [IN_MPI_INIT, f"after {IN_MPI_INIT}", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "the roles of the ranks"]
-LETTER = "after the end of the epoch"  # for which the server waits with each letter
+LETTER = "after the end of the epoch"  # the call in which the server waits for each letter
 NEWEST = "the newest weights of the server that any rank has"
 ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +\d+ +[\d.]+ +[\d.]+ %(?:  (has died|has taken over as server))?$")
 
 
 def settings_of(seed):
-    """Two seeds try each value, four all pairs of them."""
+    """Returns settings for a seed. Two seeds cover each value, four cover all pairs."""
     return [f"distributed.strategy={'downpour' if seed % 2 else 'async-server'}",
             f"distributed.client={'threaded' if (seed + seed // 2) % 2 else 'serial'}"]
 
@@ -55,7 +56,7 @@ class ServerTest(SurvivalTest):
         self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and self.ranks()[0].process != process)
 
     def check_each_part_was_pushed_once(self, dead, server=None, steps=EPOCHS * STEPS):
-        """The table at the end counts the steps of all pushes that the weights have."""
+        """Checks the table at the end, which counts the steps of all pushes in the weights."""
         rows = ROW.findall(self.all_output)
         remarks = {rank: "has died" for rank in dead} | ({server: "has taken over as server"} if server else {})
         self.assertEqual({int(rank): remark for rank, _, remark in rows}, {rank: remarks.get(rank, "") for rank in range(1, CLIENTS + 1)}, self.all_output)
@@ -102,7 +103,7 @@ class Killed(ServerTest):
         self.check_learned(100)
 
     def test_the_others_go_on_at_once(self):
-        """In the epoch in which the client has died, which here does not end."""
+        """In the epoch in which the client dies, which is endless here."""
         run = self.start_clients("distributed.strategy=async-server", "distributed.push_every=epoch",
                                  "model.hidden=[1024, 1024]", f"data.path={self.long_table()}", epochs=1)
         self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and all(rank.step > 100 for rank in self.ranks()[1:]))
@@ -113,11 +114,11 @@ class Killed(ServerTest):
         self.assertRegex(self.why(), r"^running: ranks 0, 1 and 3 at step \d+; rank 2 died before, and the others went on")
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)
-        self.assertGreater(int(DIED.search(self.all_output)[2]), 20)  # of three clients, of which each has done a third
+        self.assertGreater(int(DIED.search(self.all_output)[2]), 20)  # each of three clients had done a third
         self.assertRegex(self.all_output, r"(?m)^ +2 +0 +0 +0.00 +[\d.]+ %  has died$")
 
     def long_table(self):
-        """An epoch of a minute and more."""
+        """Returns data for an epoch of more than a minute."""
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
         return self.write("long.csv", "\n".join([head, *(rows * 4_000)]) + "\n")
 
@@ -129,13 +130,15 @@ class Killed(ServerTest):
             self.kill(victim)
         self.wait_for_new_start(first)
         said = self.end(run, 0)
-        self.all_output = ALSO_DIED.sub("", self.all_output)  # where the server hears of one or two first
+        self.all_output = ALSO_DIED.sub("", self.all_output)  # the server may learn of one or two deaths
+                                                              # first
         self.check_said_once("all ranks but 0 have died, and a parameter server needs a client")
         self.assertRegex(said[0], "; starting again from the last checkpoint with 4 ranks ")
         self.check_learned()
 
     def test_the_server(self):
-        """The lowest client takes over in the epoch that was under way, and no part is left out or pushed twice."""
+        """The lowest client replaces the server in the same epoch, and no part is left out or pushed twice.
+        """
         for seed in range(support.FAULT_SEEDS):
             source = random.Random(seed)
             step, pause = source.randrange(1, STEPS * EPOCHS // 3), source.random() / 10
@@ -152,7 +155,7 @@ class Killed(ServerTest):
                 self.check_learned()
 
     def test_one_server_after_the_other(self):
-        """Until no server would have a client."""
+        """Servers die until the next one would have no client."""
         for seed in range(support.FAULT_SEEDS):
             source = random.Random(seed)
             first, pause = source.randrange(1, 300), source.random() / 10
@@ -182,7 +185,7 @@ class Killed(ServerTest):
         self.check_learned()
 
     def test_the_server_as_it_starts(self):
-        """Nobody has trained: all start again, from the beginning."""
+        """No client has trained yet, so all ranks restart from the beginning."""
         for seed, point in enumerate(chosen(OF_START)):
             with self.case("server killed as it starts", f"at '{point}', {', '.join(settings_of(seed))}"):
                 self.write("faults", death(0, point) + "\n")
@@ -205,7 +208,7 @@ class Killed(ServerTest):
                 self.check_learned(300)
 
     def check_all_are_back(self, epochs):
-        """The tables of all starts together have all parts."""
+        """Checks that the tables of all starts together have all parts."""
         rows = ROW.findall(self.all_output)
         self.assertEqual([(int(rank), remark) for rank, _, remark in rows[-CLIENTS:]], [(rank, "") for rank in range(1, CLIENTS + 1)], self.all_output)
         self.assertEqual(sum(int(pushed) for _, pushed, _ in rows), epochs * STEPS * CLIENTS, self.all_output)
@@ -236,10 +239,10 @@ class Stopped(ServerTest):
 
 
 class AtPoints(ServerTest):
-    """The server dies between two letters, or has begun to send some."""
+    """The server dies between two letters, or while it sends some."""
 
     EPOCHS = 4
-    LETTERS = 70  # of an epoch: 45 draws, pushes, and three rests
+    LETTERS = 70  # letters of an epoch: 45 draws, the pushes, and three rests
 
     def check(self, seed, deaths, dead, server):
         self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
@@ -255,7 +258,7 @@ class AtPoints(ServerTest):
                 self.check(seed, deaths, [], 1)
 
     def test_another_while_they_go_on(self):
-        """That which takes over, or one of its clients."""
+        """The new server dies, or one of its clients."""
         points = [(point, 1) for point in ("MPIX_Comm_shrink", "after MPIX_Comm_shrink", "who is left", NEWEST, f"after {NEWEST}")]
         of_server = [(LETTER, 1), (LETTER, 20)]
         cases = [(rank, *point, letters) for rank in range(1, CLIENTS + 1) for point in points + (of_server if rank == 1 else []) for letters in (1, 30, 64)]
@@ -308,7 +311,7 @@ class Sharded(ServerTest):
             shutil.rmtree(self.folder / "two")
 
     def test_all_end_with_a_rank_that_dies(self):
-        """With either server, or a client."""
+        """Either server dies, or a client."""
         for victim in (0, 1, 3):
             run = self.start_clients(*settings_of(victim), self.TWO, epochs=1_000_000)
             LaunchTest.wait_for_step(self, CLIENTS + 1, 100, serving=2)
@@ -339,7 +342,8 @@ class Grouped(ServerTest):
     """Clients of two ranks each."""
 
     def test_the_ranks_of_a_client_hold_equal_bits(self):
-        """At the end all have the weights of the server. States of the optimizer are each client's own."""
+        """At the end all ranks have the weights of the server. Each client keeps its own states of the
+        optimizer."""
         for seed in range(4):
             arguments = self.iris("output.dir=run", *settings_of(seed), "distributed.group=2", "distributed.servers=2", "distributed.push_every=4", "training.batch_size=7")
             shutil.rmtree(self.folder / "run", ignore_errors=True)

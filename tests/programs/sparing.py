@@ -1,6 +1,7 @@
-"""Spares take the places of ranks that die, with Open MPI 5: the run ends as one that nobody has disturbed.
+"""Spares replace ranks that die, with Open MPI 5: the run ends like an undisturbed one.
 
-PLEXAURA_FAULT_SEEDS=20 sparing.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
+PLEXAURA_FAULT_SEEDS=20 sparing.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for
+each
 """
 
 import os
@@ -21,7 +22,7 @@ from surviving import OPEN_MPI_5, SurvivalTest, again_if_ended
 
 from verdict import list_ranks  # noqa: E402
 
-SPARE = RANKS  # the first one
+SPARE = RANKS  # the number of the first spare
 WAITS = "the death of another rank"
 ENDS = "the end of training"
 
@@ -44,7 +45,8 @@ class SpareTest(SurvivalTest):
         return subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True).stdout
 
     def let_wait_for(self, number):
-        """A rank that waits looks who has died. Ranks that are never late for each other would not miss a spare before the end."""
+        """Delays a rank, so that others wait for it. Only a rank that waits checks who has died; without a
+        wait, a dead spare would be noticed only at the end."""
         process = self.by_number()[number].process
         os.kill(process, signal.SIGSTOP)
         time.sleep(0.5)
@@ -53,11 +55,12 @@ class SpareTest(SurvivalTest):
 
 class Sparing(SpareTest):
     EPOCHS = 250
-    EPOCHS_OF_TWO = 2000  # two ranks that share their cores with nobody take as long
+    EPOCHS_OF_TWO = 2000  # two ranks with cores of their own need as long for this many
 
     @again_if_ended
     def check(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):
-        """deaths: (rank, step) each, in this order; there is a run of as many ranks in the folder "whole"."""
+        """`deaths` are pairs (rank, step), in this order. The folder "whole" has an undisturbed run of as
+        many ranks."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_spares(spares, *self.iris("output.dir=run", f"training.epochs={epochs}", *settings), ranks=ranks)
         living, expected = list(range(ranks + spares)), []
@@ -95,7 +98,7 @@ class Sparing(SpareTest):
         self.check(3, [(0, 100), (2, 400), (5, 700), (1, 1000)])
 
     def test_a_spare_dies(self):
-        """Also the second one of two, before the first one is needed."""
+        """The second of two spares may also die before the first one is needed."""
         self.whole(2, self.EPOCHS_OF_TWO)
         self.check(2, [(3, 100), (0, 400), (1, 700)], ranks=2, epochs=self.EPOCHS_OF_TWO)
 
@@ -119,7 +122,7 @@ class Sparing(SpareTest):
         self.assertEqual([rank.last(dying.Kind.END).number for rank in self.ranks()], [0, 0, 0])
 
     def test_they_end_with_an_error_of_the_others(self):
-        """Before a loss, and behind one. A bit of a weight flips."""
+        """The error comes before a loss, or after one: a bit of a weight flips."""
         for deaths in ([], [death(1, FIRST)]):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             self.environment["PLEXAURA_FAULTS"] = ";".join([*deaths, death(0, "step 30", fault="flip fc1.weight -1 30")])
@@ -153,7 +156,7 @@ class Sparing(SpareTest):
         self.compare("run", "whole")
 
     def test_a_resumed_run_with_kernels_that_are_measured(self):
-        """The spare knows neither the step from which the run goes on nor the times."""
+        """The spare knows neither the step at which the run is resumed nor the times of kernels."""
         arguments = self.iris("output.dir=run", "training.tuning=measure", f"training.epochs={self.EPOCHS_OF_TWO}")
         self.run_ranks(2, "mlp", *arguments, "--steps", 40)
         run = self.start_spares(1, *arguments, "--resume", "--log", "run.log", ranks=2)
@@ -166,7 +169,8 @@ class Sparing(SpareTest):
         self.assertEqual(self.log("run.log")[-1]["epoch"], self.EPOCHS_OF_TWO - 1)
 
     def test_a_spare_waits_for_those_that_compute(self):
-        """It hears of a death at once. The only rank that is left is at work for longer than the deadline, as it seems: it is stopped."""
+        """The spare learns of a death at once. The only remaining rank is stopped, as if it computed for
+        longer than the deadline."""
         deadline = seconds(2)
         run = self.start_spares(1, *self.iris("output.dir=run", "training.epochs=1000000", f"distributed.deadline_seconds={deadline}"), ranks=2)
         self.wait_for_training([0, 1], 100)
@@ -181,13 +185,13 @@ class Sparing(SpareTest):
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 2 takes over; ranks 0 and 2 go on"])
 
     def test_all_that_trained_die(self):
-        """The spare that says so is late, which gives the other one the time to end before."""
+        """The spare that reports the end is delayed, so that the other one can end before."""
         self.environment["PLEXAURA_FAULTS"] = death(2, "its own error", fault="late")
         run = self.start("-n", 2, "--survive", "--spares", 2, support.BUILD / "tests/programs/faulty_mlp", *self.iris("output.dir=run", "training.epochs=1000000"))
         self.wait_for_training([0, 1], 100)
         processes = [self.by_number()[number].process for number in (0, 1)]
         for process in processes:
-            os.kill(process, signal.SIGSTOP)  # so that neither outlives the other
+            os.kill(process, signal.SIGSTOP)  # stopped first, so that neither outlives the other
         for process in processes:
             os.kill(process, signal.SIGKILL)
         self.end(run, 1)
@@ -238,7 +242,7 @@ class Mistakes(SpareTest):
 
 
 class Replaced(dying.DyingTest):
-    """Ranks that die at points of their work that are named."""
+    """Ranks die at named points of their work."""
 
     def check(self, deaths, settings, spares=1):
         super().check(deaths, settings, spares)
@@ -254,7 +258,8 @@ class Replaced(dying.DyingTest):
         self.check_all("replaced", chosen(cases))
 
     def test_a_spare(self):
-        """Where it waits, takes over or ends. It has to have been needed for most of that."""
+        """A spare dies where it waits, replaces a rank or ends. For most of these points it must have been
+        needed."""
         first = [death(1, FIRST)]
         cases = [(f"spare at '{point}'", [death(SPARE, point)], settings) for point in (WAITS, "MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work") for settings in SETTINGS]
         cases += [(f"rank 1, and the spare at '{point}'", [*first, death(SPARE, point)], settings)
@@ -263,7 +268,7 @@ class Replaced(dying.DyingTest):
         self.check_all("spare dies", chosen(cases))
 
     def test_between_the_messages_of_the_end(self):
-        """Some of the spares have been told that the run has ended, and others not."""
+        """Some of the spares know that the run has ended, and others do not."""
         cases = [(f"rank 0, {more} points behind '{ENDS}'", [death(0, ENDS, more)], "messages", spares) for more in range(1, 16) for spares in (1, 2)]
         self.check_all("ends", chosen(cases))
 
@@ -286,7 +291,7 @@ class Replaced(dying.DyingTest):
         self.check_all("both", chosen(cases))
 
     def test_three_in_sequence_with_three_spares(self):
-        """Some of them have been spares."""
+        """Some of the dying ranks were spares."""
         source = random.Random(7)
         cases = []
         for _ in range(20):
@@ -301,17 +306,19 @@ class Replaced(dying.DyingTest):
         self.check_all("replaced", chosen(cases))
 
     def test_stopped(self):
-        """Another rank kills it after the deadline: a rank that trains, and the spare, which nobody misses before it is needed."""
+        """Another rank kills a stopped rank after the deadline: a training rank, or a spare, which nobody
+        misses before it is needed."""
         short = "deadline of 2 s"
         cases = [(f"rank {rank} is stopped at '{FIRST}'", [death(rank, FIRST, fault="stop")], short) for rank in range(RANKS)]
         cases += [("the spare is stopped", [death(SPARE, WAITS, fault="stop")], short)]
         cases += [(f"rank 2, and the spare is stopped {more} points behind the shrinking", [death(2, FIRST), death(SPARE, "MPIX_Comm_shrink", more, fault="stop")], short)
-                  for more in (0, 4, *range(24, RECOVERY, 12))]  # not where they tell each other where they run
+                  for more in (0, 4, *range(24, RECOVERY, 12))]  # without the points at which they exchange
+                                                                 # their places
         self.check_all("stopped spare", chosen(cases))
 
 
 class Starting(dying.StartingTest):
-    """Not where training begins: there the others may have begun before the spare."""
+    """Not at the point where training begins, which the others may have passed before the spare."""
 
     POINTS = [*dying.Starting.POINTS[:4], "the roles of the ranks", "opening the backend"]
 

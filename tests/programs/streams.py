@@ -1,4 +1,5 @@
-"""Standard streams that are full, closed or left by their reader, and names that a terminal would obey."""
+"""Tests standard streams that are full, closed or left by their reader, and names with commands of terminals.
+"""
 
 import json
 import subprocess
@@ -9,7 +10,8 @@ from support import ProgramTest
 
 class Streams(ProgramTest):
     def shell(self, redirections, program, *arguments):
-        """Runs a program with redirections of the shell: its status, and what reached the pipes that are left."""
+        """Runs a program with redirections of the shell. Returns its status and what reached the open pipes.
+        """
         command = ["bash", "-c", f'exec "$@" {redirections}', "-", *self.command(program, *arguments)]
         return subprocess.run(command, cwd=self.folder, env=support.environment(), capture_output=True, text=True, timeout=60)
 
@@ -40,7 +42,7 @@ class Streams(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             lost = "the standard output has lost what the run said: No space left on device; --log FILE keeps its figures\n"
             self.assertEqual(done.stderr, lost if redirection == ">/dev/full" else "")
-            self.assertEqual(len(self.log(log)), 32)  # its lines alone: no stream has become the log
+            self.assertEqual(len(self.log(log)), 32)  # only lines of the log: no stream writes into it
             self.assertEqual(self.checkpoint(f"run{number}").name, "checkpoint-000030")
 
     def test_a_run_whose_reader_leaves_goes_on(self):
@@ -53,7 +55,7 @@ class Streams(ProgramTest):
 
 
 class Names(ProgramTest):
-    """Whatever a name holds, it is shown on one line and changes no terminal."""
+    """Whatever a name contains, it is printed on one line without commands of terminals."""
 
     NAME = "\x1b]0;hello\x07\nred\x1b[31m"
     SHOWN = r"\x1b]0;hello\x07\x0ared\x1b[31m"
@@ -68,7 +70,7 @@ class Names(ProgramTest):
         self.assertRegex(said, rf"(?m)^  checkpoint +{support.re.escape(self.SHOWN)}$")
 
     def test_in_a_damaged_file(self):
-        """The library that reads the header shows what it has read."""
+        """The library that parses the header quotes it in its error."""
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         path = self.checkpoint("run") / "weights.safetensors"
         for damage in (b"\xe6c1.bias", b"\x1bc1.bias"):

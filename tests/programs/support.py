@@ -1,4 +1,4 @@
-"""Runs the programs as a user does, and reads what they leave behind.
+"""Runs the programs as a user does, and reads the files that they leave.
 
 A script of tests is called as: SCRIPT BUILD_FOLDER [TEST...]
 """
@@ -21,7 +21,7 @@ import unittest
 
 from patience import Patience, seconds
 
-# What a program computes does not depend on what was fastest here. Tests of that say otherwise themselves.
+# Results must not depend on measured times. Tests of tuning change this.
 os.environ.setdefault("PLEXAURA_TUNING", "off")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ HAS_MPI = "no MPI" not in VERSION
 HAS_SODIUM = "no libsodium" not in VERSION
 HAS_ONEDNN = "no oneDNN" not in VERSION
 DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()  # not in builds with sanitizers
-# Of faults that are brought about at random: 20 with tools/test --faults.
+# The number of random faults: 20 with tools/test --faults.
 FAULT_SEEDS = int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))
 
 CNN = """
@@ -66,12 +66,14 @@ def environment():
 
 
 def mpi_environment():
-    """For a test that calls mpirun itself: tests/support/mpirun.sh says what the address sanitizer needs."""
+    """Returns the environment for tests that call mpirun themselves. tests/support/mpirun.sh explains the
+    settings for the address sanitizer."""
     return dict(environment(), ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:fast_unwind_on_malloc=0")
 
 
 def open_mpi_5():
-    """The variables under which programs and mpirun are those of Open MPI 5; None where it cannot be had."""
+    """Returns the environment in which programs and mpirun are those of Open MPI 5, or None if it is not
+    available."""
     script = [SOURCE / "tests/support/open_mpi_5.sh", BUILD / "open_mpi_5", "env", "-0"]
     done = subprocess.run(script, capture_output=True)
     return dict(entry.split("=", 1) for entry in os.fsdecode(done.stdout).split("\0") if entry) if done.returncode == 0 else None
@@ -87,7 +89,7 @@ class Result:
 
 
 def without_mpirun(text):
-    """The lines of our programs: mpirun puts its own remarks between two rules of dashes."""
+    """Returns the lines of our programs. mpirun prints its own remarks between two dashed lines."""
     lines, inside = [], False
     for line in text.splitlines():
         if line.startswith("-----"):
@@ -98,28 +100,30 @@ def without_mpirun(text):
 
 
 def with_short_files(kilobytes, command):
-    """No file may be longer, as on a full disk. Nor may those through which ranks of Open MPI share memory: they do without."""
+    """Limits the size of files, as on a full disk. This includes the files for shared memory of Open MPI,
+    which works without them."""
     return ["bash", "-c", f'export OMPI_MCA_btl=tcp,self; ulimit -f {kilobytes} && exec "$@"', "-", *command]
 
 
 def short_deadline(number=2):
-    """A setting: so many seconds for ranks to come, on a machine that does nothing else."""
+    """Returns a setting with this deadline in seconds, for ranks on an idle machine."""
     return f"distributed.deadline_seconds={seconds(number)}"
 
 
 class ProgramTest(unittest.TestCase):
-    """Every test has a folder of its own, in which programs run."""
+    """Each test runs programs in its own folder."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plexaura-programs-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")  # no test depends on the user's
+        os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")  # no test uses the user's cache
 
     def command(self, program, *arguments):
         return [str(BUILD / "models" / program), *map(str, arguments)]
 
     def run_one(self, program, *arguments, status=0, within=120, limit="", user=None):
-        """Without mpirun. `limit`: a ulimit to set, such as "-f 100"; `user`: another one's number."""
+        """Runs without mpirun. `limit` is an option of ulimit, such as "-f 100"; `user` is the id of another
+        user."""
         command = self.command(program, *arguments)
         if limit:
             command = ["bash", "-c", f'ulimit {limit} && exec "$@"', "-", *command]
@@ -128,7 +132,7 @@ class ProgramTest(unittest.TestCase):
         return Result(done.returncode, done.stdout, done.stderr)
 
     def run_ranks(self, ranks, program, *arguments, status=0, within=120):
-        """Under mpirun where there are several ranks."""
+        """Runs under mpirun if there are several ranks."""
         if ranks == 1:
             return self.run_one(program, *arguments, status=status, within=within)
         return self.mpirun(ranks, self.command(program, *arguments), status, within)
@@ -143,20 +147,23 @@ class ProgramTest(unittest.TestCase):
         return Result(status, done.stdout, done.stderr)
 
     def start_ranks(self, ranks, *command, **options):
-        """Under mpirun, which is not waited for. The command may go on with those of more ranks, as mpirun takes them."""
+        """Starts mpirun, and does not wait for it. The command may contain those of further ranks, in
+        mpirun's syntax."""
         if not HAS_MPI:
             self.skipTest("built without MPI")
         return subprocess.Popen(["bash", "-c", f'. {SOURCE}/tools/mpi_environment && exec mpirun -n {ranks} "$@"', "-", *map(str, command)],
                                 cwd=self.folder, env=mpi_environment(), **options)
 
     def let_go_wrong(self, *faults):
-        """In the ranks of faulty_mlp, from now on: see tests/programs/faulty/faults.h."""
+        """Makes these faults happen in the ranks of faulty_mlp, from now on: see
+        tests/programs/faulty/faults.h."""
         os.environ["PLEXAURA_FAULTS"] = ";".join(faults)
         self.addCleanup(os.environ.pop, "PLEXAURA_FAULTS", None)
 
     @contextlib.contextmanager
     def case(self, kind, name):
-        """A subtest, and a line of the table that tools/test --faults prints, which it reads in the file PLEXAURA_FAULT_LOG."""
+        """Runs a subtest, and writes a line for the table of tools/test --faults to the file
+        PLEXAURA_FAULT_LOG."""
         begin, result = time.monotonic(), "FAILED"
         with self.subTest(f"{kind}: {name}"):
             try:
@@ -169,7 +176,8 @@ class ProgramTest(unittest.TestCase):
                 line = f"{kind:<14} {name:<90} {time.monotonic() - begin:6.1f} s  {result}"
                 print(f"fault: {line}", flush=True)
                 if log := os.environ.get("PLEXAURA_FAULT_LOG"):
-                    with open(log, "a") as file:  # which other tests write at the same time, a line at once
+                    with open(log, "a") as file:  # other tests write to it at the same time, each a line at
+                                                  # once
                         file.write(line + "\n")
 
     def wait_for(self, done, within=60):
@@ -185,11 +193,11 @@ class ProgramTest(unittest.TestCase):
         return path
 
     def iris(self, *settings):
-        """The shipped YAML with its data, and overrides."""
+        """Returns arguments: the YAML file of Iris with its data, and overrides."""
         return [SOURCE / "models/iris.yaml", "--set", f"data.path={SOURCE / 'models/iris.csv'}", *self.settings(*settings)]
 
     def cnn(self, *settings, samples=47):
-        """A small convolutional net with dropout, on small images."""
+        """Returns arguments for a small convolutional net with dropout, on small images."""
         if not (self.folder / "digits").exists():
             write_idx(self.folder / "digits", "train", samples)
             write_idx(self.folder / "digits", "t10k", 13)
@@ -200,11 +208,11 @@ class ProgramTest(unittest.TestCase):
         return [word for pair in pairs for word in ("--set", pair)]
 
     def checkpoint(self, output):
-        """The newest checkpoint's folder."""
+        """Returns the folder of the newest checkpoint."""
         return max((self.folder / output).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
 
     def checkpoints(self, output):
-        """The names of all that is there to be seen, but for the events of the ranks."""
+        """Returns the names of all visible files, without the events of the ranks."""
         return sorted(path.name for path in (self.folder / output).iterdir() if not path.name.startswith(".") and path.name != "events")
 
     def weights(self, output):
@@ -218,7 +226,7 @@ class ProgramTest(unittest.TestCase):
 
 
 def read_safetensors(path):
-    """Names and values. Floating tensors only."""
+    """Returns names and values of the floating tensors."""
     data = path.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     tensors = {}
@@ -233,7 +241,7 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, tensors, shapes):
-    """Float32 tensors, each a list unless `shapes` has another shape of it."""
+    """Writes float32 tensors. Each is a list, or has the shape given in `shapes`."""
     header, data = {}, b""
     for name, values in tensors.items():
         header[name] = {"dtype": "F32", "shape": shapes.get(name, [len(values)]), "data_offsets": [len(data), len(data) + 4 * len(values)]}
@@ -244,13 +252,13 @@ def write_safetensors(path, tensors, shapes):
 
 
 def difference(a, b):
-    """max |a - b| / max |a|, the largest of all tensors."""
+    """Returns max |a - b| / max |a|, the largest over all tensors."""
     assert a.keys() == b.keys()
     return max(max(abs(x - y) for x, y in zip(a[name], b[name])) / max(max(map(abs, a[name])), 1e-30) for name in a)
 
 
 def write_idx(folder, part, count, size=10, classes=3, labels=None):
-    """Images in MNIST's format: a bright bar on noise, whose place tells the class."""
+    """Writes images in MNIST's format: a bright bar on noise, whose position determines the class."""
     source = random.Random(part)
     pixels, marks = bytearray(), bytearray()
     for i in range(count):

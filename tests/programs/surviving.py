@@ -1,4 +1,4 @@
-"""The programs with Open MPI 5, where the other ranks live on when one dies.
+"""Tests the programs with Open MPI 5, with which the other ranks live on when one dies.
 
 PLEXAURA_FAULT_SEEDS=20 surviving.py BUILD_FOLDER Exact    kills at 20 random moments, instead of 2
 """
@@ -25,7 +25,8 @@ OPEN_MPI_5 = support.open_mpi_5() if support.HAS_MPI else None
 
 
 def again_if_ended(attempt):
-    """Calls a method that starts a run and kills its ranks again where the run has ended first, as on a busy machine."""
+    """Decorates a method that starts a run and kills its ranks. Calls it again if the run has ended before a
+    kill, as may happen on a busy machine."""
 
     @functools.wraps(attempt)
     def attempts(*arguments, **options):
@@ -46,13 +47,14 @@ class SurvivalTest(LaunchTest):
         os.kill(self.ranks()[victim].process, signal.SIGKILL)
 
     def kill_before_its_end(self, victim):
-        """For methods that are made again_if_ended."""
+        """Kills a rank, or raises for again_if_ended if the run has ended."""
         if self.ranks()[victim].last(Kind.END):
             raise ProcessLookupError(f"rank {victim} has ended")
         self.kill(victim)
 
     def wait_for_survivors(self, dead, step=0, serving=()):
-        """All that are left and train have gone on without all of the dead, and come to that step."""
+        """Waits until all remaining training ranks have continued without all of the dead, and have reached
+        that step."""
         others = {*dead, *serving}
         self.wait_for(lambda: all(rank.survived and rank.left <= rank.ranks - len(dead) and rank.step >= step for rank in self.ranks() if rank.rank not in others))
 
@@ -61,7 +63,7 @@ class SurvivalTest(LaunchTest):
 
 
 class AtStart(SurvivalTest):
-    """A signal before the ranks note it themselves: to mpirun it is of no account that it kills them."""
+    """Signals before the ranks handle them. mpirun ignores that a signal has killed them."""
 
     def test_while_a_rank_waits_for_another_in_mpi_init(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -88,7 +90,7 @@ class AtStart(SurvivalTest):
 
 
 class OpenMpi5(SurvivalTest):
-    """It is another library than the programs were built with."""
+    """Another library than the one with which the programs were built."""
 
     def test_the_weights_are_the_same(self):
         arguments = self.iris("training.epochs=5")
@@ -99,7 +101,7 @@ class OpenMpi5(SurvivalTest):
         self.assertIn("Open MPI v5", version)
 
     def test_a_component_that_costs_a_second_is_not_opened(self):
-        """Unless the user names it."""
+        """It is opened only if the user names it."""
         self.environment["OMPI_MCA_btl_base_verbose"] = "10"
         opens_it = "component ofi open function successful"
         for options in ((), ("--survive",)):
@@ -120,7 +122,7 @@ class OpenMpi5(SurvivalTest):
         self.check_killed("--survive")
 
     def test_nor_where_mpirun_is_killed_on_hosts_that_are_named(self):
-        """As by a second signal."""
+        """mpirun is killed, as by a second signal."""
         run = self.start("-n", 2, "--host", "localhost:2", *self.command("mlp", *self.iris("output.dir=run", "training.epochs=1000000")))
         self.wait_for_step(2, 100)
         shared = self.shared_files()
@@ -135,11 +137,11 @@ class OpenMpi5(SurvivalTest):
 
 
 class Exact(SurvivalTest):
-    """The others end with the weights of a run that nobody has disturbed."""
+    """The others end with the weights of an undisturbed run."""
 
     @again_if_ended
     def check(self, ranks, program, arguments, deaths):
-        """deaths: (rank, step) each, in this order; there is a run in the folder "whole"."""
+        """`deaths` are pairs (rank, step), in this order. The folder "whole" has an undisturbed run."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start("-n", ranks, "--survive", *self.command(program, *arguments, *self.settings("output.dir=run")))
         dead = []
@@ -162,7 +164,7 @@ class Exact(SurvivalTest):
                 self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(victim, step)])
 
     def test_until_one_is_left(self):
-        """With three ranks one of them has parts of two sizes in the end."""
+        """Of three ranks, one is the last, and has parts of two sizes."""
         arguments = self.iris("training.epochs=250")
         for ranks, deaths in ((4, [(0, 100), (3, 400), (1, 700)]), (3, [(1, 100), (2, 400)])):
             shutil.rmtree(self.folder / "whole", ignore_errors=True)
@@ -209,7 +211,8 @@ class Drop(SurvivalTest):
 
     @again_if_ended
     def test_the_others_share_out_the_batches(self):
-        """They end as ranks do that stop before that step, and are resumed as so few. The first to die is the one that speaks."""
+        """They end like ranks that stop before that step and are resumed with the smaller number. The first
+        rank to die is the one that reports."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_survivors(4, "output.dir=run", "distributed.on_loss=drop", *self.ARGUMENTS)
         self.wait_for_step(4, 100)
@@ -232,7 +235,8 @@ class Drop(SurvivalTest):
         self.compare("run", "whole")
 
     def test_what_was_owed_is_dropped(self):
-        """With a compression, too: a run that is resumed with other ranks does not get back what was owed."""
+        """The same with a compression: a run that is resumed with another number of ranks drops what was
+        owed."""
         settings = ("distributed.compression=powersgd", *self.ARGUMENTS)
         run = self.start_survivors(3, "output.dir=run", "distributed.on_loss=drop", *settings)
         self.wait_for_step(3, 100)
@@ -254,7 +258,7 @@ class Drop(SurvivalTest):
 
 
 class ApartTest(SurvivalTest):
-    """With strategies of which each rank keeps weights of its own."""
+    """Tests strategies in which each rank keeps its own weights."""
 
     STRATEGIES = {"local": ("distributed.strategy=local", "distributed.every=4", "distributed.outer.momentum=0.3"),
                   "elastic": ("distributed.strategy=elastic", "distributed.every=4")}
@@ -267,13 +271,15 @@ class ApartTest(SurvivalTest):
         return [line["val_accuracy"] for line in self.log(f"{folder}.log") if "val_accuracy" in line][-1]
 
     def check_alike(self, folder):
-        """At the end of an epoch all ranks hold the same average or centre: no checkpoint needs weights of each."""
+        """At the end of an epoch all ranks have the same average or centre, so no checkpoint has weights of
+        single ranks."""
         self.assertNotIn(b"store/value/", (self.checkpoint(folder) / "state.safetensors").read_bytes())
 
 
 class Apart(ApartTest):
     def check(self, strategy, deaths, left):
-        """deaths: (rank, step) each, in this order. They end as an undisturbed run in the folder "whole" does, but for one flower of 30."""
+        """`deaths` are pairs (rank, step), in this order. The accuracy must be that of an undisturbed run in
+        the folder "whole", up to one flower of 30."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start("-n", 4, "--survive", *self.command("mlp", *self.train(strategy, "run")))
         dead = []
@@ -309,7 +315,7 @@ class Apart(ApartTest):
 
 
 class Ending(SurvivalTest):
-    """Runs whose ranks end with one that dies say so at the start."""
+    """Runs whose ranks end when one dies say so at the start."""
 
     SAID = r"(?m)^when a rank dies, all others end, although this MPI would let them go on, because distributed\.{}$"
 

@@ -1,4 +1,4 @@
-"""The tools beside the programs: each does its work, and says in one sentence what is wrong."""
+"""Tests the tools beside the programs: each does its work, and reports mistakes in one sentence."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Tools(ProgramTest):
         self.assertGreater(len(self.tool("graph", *sample, "--mode", "training")), len(self.tool("graph", *sample)))
 
     def test_a_reader_that_goes_away(self):
-        """The text is longer than a pipe holds; and the graphviz here reads nothing."""
+        """The text is longer than a pipe can hold. The graphviz here reads nothing."""
         deep = [BUILD / "tools/graph", SOURCE / "models/resnet152.yaml", "--sample", "3,64,64", "--classes", "3", "--mode", "training"]
         script = self.write("dot", "#!/bin/sh\nexit 1\n")
         script.chmod(0o755)
@@ -71,7 +71,7 @@ class Tools(ProgramTest):
         self.assertEqual(said["calls"], int(calls))
 
     def test_bench_on_a_device_launches_a_step_before_it_reads_the_last_loss(self):
-        """The steps are the same: the losses of the first and the last one tell."""
+        """The steps are the same, as the losses of the first and the last one show."""
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tests/plugins"))
         model = [BUILD / "dev/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--bytes", "--seconds", "1e-9",
                  "--set", "training.batch_size=4"]
@@ -108,7 +108,7 @@ class Tools(ProgramTest):
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_paced_kernels_take_their_time(self):
-        """A rank that is slow takes so much longer, and others do not."""
+        """A slow rank takes longer by the factor, and others do not."""
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.tuning=off"]
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tools"), OMPI_COMM_WORLD_RANK="3")
 
@@ -119,7 +119,8 @@ class Tools(ProgramTest):
             return json.loads(done.stdout)["min_s"] if status == 0 else done.stderr
 
         expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
-        times = 0.2 / expected  # steps of 0.1 s or more on any machine: bench compiles more programs than a step has
+        times = 0.2 / expected  # makes steps of 0.1 s or more on any machine, because bench compiles more
+                                # programs than one step has
         slow = seconds(f"times={times},slow=4,slow_rank=3")
         self.assertGreater(slow, 0.2)
         self.assertGreater(slow, 2 * seconds(f"times={times}"))
@@ -149,7 +150,8 @@ class Tools(ProgramTest):
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_shipped_model_gets_slow_kernels(self):
-        """Nor do their other losses and outputs, which the random nets lack. Deeper ResNets repeat the layers of these two."""
+        """This includes losses and outputs that the random nets lack. Deeper ResNets only repeat the layers
+        of these two."""
         samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
                    "photos_mlp": ("3,150,150", 5), "resnet18": ("3,96,96", 5), "resnet50": ("3,96,96", 5)}
         shipped = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
@@ -166,7 +168,7 @@ class Tools(ProgramTest):
         self.check_kernels(SOURCE / "models/mnist_cnn.yaml", *samples["mnist_cnn"], f"model.layers={layers}")
 
     def test_a_plan_is_made_by_estimates_alone(self):
-        """Also where a run before has measured kernels, some of which no estimate knows."""
+        """Also if an earlier run has measured kernels, some of which have no estimate."""
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.batch_size=8"]
         before = self.tool("bench", *model, "--plan")
         with unittest.mock.patch.dict(os.environ, PLEXAURA_TUNING="cached"):
@@ -174,7 +176,7 @@ class Tools(ProgramTest):
             self.assertEqual(self.tool("bench", *model, "--plan"), before)
 
     def test_replay_step_sleeps_and_exchanges(self):
-        """Rank 0 takes three times as long as it would: no step of it is shorter than what it sleeps."""
+        """Rank 0 takes three times as long, so no step is shorter than its sleep."""
         plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--slow", "0:3", "--steps", 3]
         for more in ([], ["--overlap"], ["--strategy", "reduce-broadcast"], ["--algorithm", "tree"]):
             said = self.mpirun(2, [BUILD / "dev/replay_step", *plan, "--bucket", "400000@0.01", "--bucket", "40000@0.02", *more]).out
@@ -183,7 +185,8 @@ class Tools(ProgramTest):
             self.assertGreaterEqual(min(found["seconds"]), 0.1049)
 
     def test_replay_step_varies_what_it_computes(self):
-        """The draws are the same in each run. Of eight steps of two ranks, one at least takes twice as long as the median would."""
+        """The random factors are the same in each run. In at least one of eight steps of two ranks, a rank
+        takes twice the median time."""
         plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--bucket", "4000@0.01", "--spread", 2, "--steps", 8]
         said = self.mpirun(2, [BUILD / "dev/replay_step", *plan]).out
         found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))

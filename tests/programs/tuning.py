@@ -1,4 +1,5 @@
-"""Kernels that programs measure, ways to exchange gradients, and what they keep of both."""
+"""Tests the kernels and the exchanges of gradients that programs measure, and the files in which they keep
+the results."""
 
 import os
 import re
@@ -19,7 +20,7 @@ class MeasuringTest(ProgramTest):
 
 
 class Tuning(MeasuringTest):
-    """A net in which a value is brought into another layout: there are two kernels for that."""
+    """A net in which a value changes its layout, for which there are two kernels."""
 
     def train(self, *settings, ranks=1):
         return self.run_ranks(ranks, "convnet", *self.cnn("training.epochs=1", *settings)).out
@@ -80,7 +81,7 @@ class Tuning(MeasuringTest):
         self.assertEqual(self.weight_bytes("run"), kept)
 
     def check_resumed(self, ranks, *settings):
-        """Stops within an epoch, loses the cache, goes on, and compares with an undisturbed run."""
+        """Stops within an epoch, removes the cache, resumes, and compares with an undisturbed run."""
         arguments = self.cnn("training.epochs=3", *settings)
         output = lambda name: self.settings(f"output.dir={name}")
         self.run_ranks(ranks, "convnet", *arguments, *output("whole"))
@@ -152,12 +153,13 @@ class Exchange(MeasuringTest):
         return self.run_ranks(2, "convnet", SOURCE / "models/mnist_cnn.yaml", *settings, *more).out
 
     def take(self, way):
-        """As if this way had been measured to be the fastest."""
+        """Changes the file as if this way had been measured to be the fastest."""
         title, line = self.kept.read_text().splitlines()
         self.kept.write_text(f"{title}\n{line.split()[0]} {way}\n")
 
     def test_buckets_are_measured_once_and_kept(self):
-        """And have no share in the bits, neither of a whole run nor of one that goes on with others."""
+        """The choice does not change any bits, neither of a whole run nor of one that is resumed with another
+        choice."""
         said = self.train("output.dir=run", "distributed.overlap=on", more=("--log", "log"))
         self.assertRegex(said, rf"(?m)^gradients cross in buckets of [0-9.]+ .B by (window|tree), as measured in [0-9.]+ s; this is kept in '{self.kept}'$")
         line = self.log("log")[0]

@@ -1,4 +1,4 @@
-"""A model that was trained: evaluated, asked for classes, and trained on for another task."""
+"""Tests the use of a trained model: evaluation, prediction, and training for another task."""
 
 import array
 import json
@@ -33,7 +33,7 @@ class Evaluate(ProgramTest):
             self.assertEqual(result.err, f"'{folder}' is a folder; name its file of weights, '{folder}/weights.safetensors'\n")
 
     def test_weights_of_other_settings_or_classes(self):
-        """The checkpoint says what it was made with, and so does a copy of its weights."""
+        """A checkpoint and a copy of its weights say with which settings they were made."""
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         weights = self.checkpoint("run") / "weights.safetensors"
         copy = self.folder / "copy.safetensors"
@@ -52,7 +52,7 @@ class Evaluate(ProgramTest):
         self.assertEqual(result.err, f"{copy} was made with class 0 'setosa' and now it is 'pallida'; give the same\n")
 
     def without_table(self, weights):
-        """As older versions wrote it."""
+        """Removes what older versions did not write."""
         return self.without(weights, ("data.column", "data.class"))
 
     def without(self, weights, keys):
@@ -65,7 +65,7 @@ class Evaluate(ProgramTest):
         return weights
 
     def test_weights_of_another_table_or_split(self):
-        """They decide how a row is scaled, and which rows the model has not seen."""
+        """They determine how a row is scaled, and which rows the model has not seen."""
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         table = SOURCE / "models/iris.csv"
         lines = table.read_text().splitlines()
@@ -94,7 +94,8 @@ class Evaluate(ProgramTest):
             self.assertEqual(result.err, f"{bare} does not say with what table and split it was made: {says[option[0]]}\n")
 
     def test_all_rows_of_another_table(self):
-        """They are scaled as in training, whatever else the table holds, and its columns found by name."""
+        """Rows are scaled as in training, whatever else the table contains, and its columns are found by
+        name."""
         self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--steps", 50)
         self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--resume")
         rows = [line.split(",") for line in (SOURCE / "models/iris.csv").read_text().split()[1:]]
@@ -130,7 +131,7 @@ class Evaluate(ProgramTest):
         self.assertIn("what is held out now", self.run_one("mlp", *other, "--evaluate", status=2).err)
 
     def test_outputs_beyond_what_numbers_can_hold(self):
-        """Weights of float32's size, whose sums are not."""
+        """The weights fit into float32, but their sums do not."""
         self.run_one("mlp", *self.iris("output.dir=run", "training.epochs=1", "model.hidden=[2]"))
         weights = self.weights("run")
         for name in weights:
@@ -181,12 +182,12 @@ class Predict(ProgramTest):
         self.assertEqual([name for name, _, _ in found], [f"{table} row {i + 1}" for i in range(150)])
         self.assertGreater(sum(name == row[4] for (_, name, _), row in zip(found, rows)), 140)
         self.assertTrue(all(1 / 3 <= float(probability) <= 1 for _, _, probability in found))
-        # The weights know the columns and the classes, so that the table of the training need not be there.
+        # The weights include the columns and the classes, so the training table is not needed.
         elsewhere = self.iris("output.dir=run", "data.path=gone.csv", "training.micro_batches=2")
         self.assertEqual(self.predictions("mlp", *elsewhere, "--predict", table), found)
         misspelt = self.run_one("mlp", *self.iris("output.dir=run", "data.limt=3"), "--predict", table, status=2)
         self.assertIn("data.limt", misspelt.err)
-        # Other columns, in another order, and no label.
+        # Has other columns, another order, and no label.
         text = "petal_width,note,petal_length,sepal_width,sepal_length\n" + "".join(
             f"{row[3]},x,{row[2]},{row[1]},{row[0]}\n" for row in rows)
         self.write("new.csv", text)

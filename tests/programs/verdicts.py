@@ -1,4 +1,4 @@
-"""tools/why says what a run does, or why it ended: its kind, rank and step."""
+"""Tests that tools/why says what a run does, or why it ended: kind, rank and step."""
 
 import os
 import re
@@ -43,7 +43,7 @@ class VerdictTest(ProgramTest):
 
 
 class Run(VerdictTest):
-    """Of runs that come to some end."""
+    """Runs with different ends."""
 
     def check_signal(self, number, kind, during, behind):
         run = self.start(3, *self.command("mlp", *self.iris(*ENDLESS)))
@@ -69,7 +69,7 @@ class Run(VerdictTest):
         self.assertRegex(self.ranks()[0].buckets[0], "fc1.weight")
 
     def test_finished_with_a_server(self):
-        """Which makes no steps."""
+        """The server makes no steps."""
         self.end(self.start(2, *self.command("mlp", *self.iris("output.dir=run", "distributed.strategy=async-server"), "--steps", 20)))
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 20")
 
@@ -107,7 +107,7 @@ class Run(VerdictTest):
         self.assertIn(image.name, said)
 
     def test_broken_data_that_rank_0_reads_for_all(self):
-        """In the validation of the first epoch, which rank 1 is to see none of."""
+        """The error is in the validation of the first epoch, of which rank 1 gets no sample."""
         support.draw_images(self.folder / "images", train=4)
         image = sorted((self.folder / "images/val").rglob("*.jpg"))[-1]
         image.write_text("no image")
@@ -150,7 +150,7 @@ class Run(VerdictTest):
         self.assertIsNone(run.poll())
 
     def test_a_start_that_is_refused(self):
-        """It does not hide the run that holds the folder, not even when that has ended."""
+        """A refused start must not hide the run that holds the folder, even after that run has ended."""
         run = self.start(1, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(1, 100)
         for mistake, says in (("training.seed=2", "^another run, process"), ("training.epoch=3", "did you mean 'epochs'")):
@@ -171,7 +171,7 @@ class Run(VerdictTest):
         self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[:2] == (Kind.WAIT, "the end of the epoch"))
 
     def test_a_server_is_killed(self):
-        """It makes no steps itself."""
+        """The server itself makes no steps."""
         for strategy in ("async-server", "send-recv"):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start(3, *self.command("mlp", *self.iris(*ENDLESS, f"distributed.strategy={strategy}")))
@@ -185,7 +185,7 @@ class Run(VerdictTest):
         self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])
 
     def test_a_folder_that_was_removed(self):
-        """The ranks still hold what they kept there, also where the next checkpoint makes the folder anew."""
+        """The ranks still have their files open, also if the next checkpoint makes the folder again."""
         run = self.start(2, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(2, 100)
         rank = self.ranks()[1].process
@@ -199,7 +199,7 @@ class Run(VerdictTest):
         self.assertRegex(done.stderr, r"\Awhy: there is no folder '.*/run'; name the folder output.dir of a run\n\Z")
 
     def test_folders_that_may_not_be_read(self):
-        """By another user than root, to whom nothing is forbidden."""
+        """As another user than root, who may read everything."""
         nobody = 65534 if os.geteuid() == 0 else None
         why = SOURCE / "tools/why"
         if nobody and subprocess.run([why, "--help"], user=nobody, capture_output=True).returncode != 0:

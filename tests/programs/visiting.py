@@ -1,4 +1,5 @@
-"""Clients of a parameter server that are jobs of their own: they join while it runs, are killed, come back and leave."""
+"""Tests clients of a parameter server that are jobs of their own: they join while it runs, are killed, come
+back and leave."""
 
 import contextlib
 import os
@@ -16,12 +17,12 @@ from patience import Patience
 MLP = support.BUILD / "models/mlp"
 ACCURACY = 0.9  # of 30 flowers
 FAKE_HOSTS = support.SOURCE / "tests/support/fake_hosts.sh"
-# Each host of FAKE_HOSTS gets to know the names of all.
+# Writes the names of all hosts into each host of FAKE_HOSTS.
 NAMES_OF_HOSTS = """IFS=, read -ra hosts <<< "${FAKE_HOSTS//:1/}"
 for host in "${hosts[@]}"; do echo "$(ip -n $host -4 -o address show eth0 | sed 's|.* inet \\([0-9.]*\\).*|\\1|') $host"; done > names
 cat /etc/hosts >> names
 mount --bind names /etc/hosts"""
-ENDLESS = "training.epochs=1000000"  # until a signal comes, on which a client leaves
+ENDLESS = "training.epochs=1000000"  # until a signal, at which a client leaves
 ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +(\d+) +[\d.]+ +[\d.]+ %(?:  (has died))?$")
 
 
@@ -33,11 +34,12 @@ class VisitTest(support.ProgramTest):
         self.logs = 0
 
     def tearDown(self):
-        """No process is left, where the test has not failed."""
+        """Checks that no process is left, unless the test has failed."""
         self.wait_for(lambda: not self.processes(), within=20)
 
     def processes(self, *words):
-        """Those that were started in the folder of the test, and have these words among their arguments."""
+        """Returns the processes that run in the folder of the test and have these words among their
+        arguments."""
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -54,7 +56,8 @@ class VisitTest(support.ProgramTest):
     def start(self, *command, program=(MLP,)):
         self.logs += 1
         log = self.folder / f"log{self.logs}"
-        environment = support.environment() if len(program) == 1 else support.mpi_environment()  # tools/run calls mpirun
+        # tools/run sets up the environment of mpirun itself
+        environment = support.environment() if len(program) == 1 else support.mpi_environment()
         with log.open("w") as out:
             process = subprocess.Popen([*map(str, program), *map(str, command)], cwd=self.folder, env=environment, stdout=out, stderr=out)
         process.log = log
@@ -77,7 +80,7 @@ class VisitTest(support.ProgramTest):
             time.sleep(0.02)
 
     def wait_for_pushes(self, more):
-        """To a server that saves behind each of them."""
+        """Waits for further pushes to a server that saves after each."""
         first = self.newest()
         self.wait_for(lambda: self.newest() >= first + more)
 
@@ -89,7 +92,7 @@ class VisitTest(support.ProgramTest):
         return self.said(process)
 
     def stop(self, client):
-        """A client that is to stop pushes what it has learned, and leaves."""
+        """Stops a client, which pushes what it has learned, and leaves."""
         client.send_signal(signal.SIGTERM)
         self.end(client, 143)
 
@@ -123,7 +126,7 @@ class ComeAndGo(VisitTest):
             self.check_learned()
 
     def test_each_client_has_its_own_rows(self):
-        """They are scaled as those of the server."""
+        """The rows are scaled like those of the server."""
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
         server = self.serve(options=("--clients", 2))
         paths = [self.write(f"part{part}.csv", "\n".join([head, *rows[part::2]]) + "\n") for part in range(2)]
@@ -134,9 +137,9 @@ class ComeAndGo(VisitTest):
         self.check_learned()
 
     def test_unequal_rows_on_hosts_with_slow_links(self):
-        """Federated averaging: 15, 45 and 90 flowers that no other host sees."""
+        """Federated averaging: 15, 45 and 90 flowers, each on one host only."""
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
-        rows = rows[0::3] + rows[1::3] + rows[2::3]  # each part has all species
+        rows = rows[0::3] + rows[1::3] + rows[2::3]  # so that each part has all species
         commands = [[MLP, *self.settings_of_run("output.dir=run"), "--serve", "server", "--clients", 3, "--address", "0.0.0.0"]]
         for part, (first, last) in enumerate(((0, 15), (15, 60), (60, 150))):
             path = self.write(f"part{part}.csv", "\n".join([head, *rows[first:last]]) + "\n")
@@ -154,7 +157,7 @@ class ComeAndGo(VisitTest):
         self.check_learned()
 
     def test_the_weights_of_a_convolutional_net_with_buffers(self):
-        """Whatever layouts its programs choose."""
+        """The programs choose different layouts."""
         arguments = [*self.cnn("distributed.strategy=async-server", "distributed.mix=1"), "--set",
                      "model.layers=[{type: conv, channels: 4, kernel: 3}, {type: batch_norm}, {type: relu}, {type: flatten}, {type: linear}]"]
         convnet = (support.BUILD / "models/convnet",)
@@ -260,7 +263,8 @@ class Refused(VisitTest):
         self.assertEqual(self.rows(server).keys(), {1})
 
     def test_one_whose_training_diverges(self):
-        """The others go on with weights that it has not spoiled. The checkpoint from before its pushes stays, though only the newest are kept."""
+        """The others continue with weights that the client has not spoiled. The checkpoint from before its
+        pushes stays, though only the newest ones are kept."""
         server = self.serve("output.every=1", "output.keep=2", options=("--clients", 2))
         good = self.join(ENDLESS)
         self.wait_for_pushes(100)
@@ -268,7 +272,8 @@ class Refused(VisitTest):
         said = self.end(diverging, 2)
         self.assertRegex(said, r"the server takes in no (push that changes the weights by .*, which is more than 100 times their norm of|weights that are not finite)")
         self.wait_until_said(server, "client 2 from 127.0.0.1 was lost: the server takes in no ")
-        fast = self.join("training.optimizer.learning_rate=0.1", "training.epochs=20")  # ten times that of the other
+        # ten times the learning rate of the other client
+        fast = self.join("training.optimizer.learning_rate=0.1", "training.epochs=20")
         self.end(fast, 0)
         self.stop(good)
         self.end(server, 0)
@@ -276,14 +281,15 @@ class Refused(VisitTest):
         self.check_learned()
 
     def test_one_whose_training_diverges_behind_some_pushes(self):
-        """The checkpoint from before its pushes stays, though only the newest is kept, also when a later server goes on."""
-        relu = "model.activation=relu"  # whose gradients grow with the samples
+        """The checkpoint from before its pushes stays, though only the newest is kept, also if a later server
+        continues."""
+        relu = "model.activation=relu"  # an activation whose gradients grow with the samples
         keeping_one = (relu, "output.every=1", "output.keep=1")
         server = self.serve(*keeping_one, options=("--clients", 2))
         good = self.join(relu, ENDLESS)
         self.wait_for_pushes(50)
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
-        rows = rows[0::3] + rows[1::3]  # each part has all species
+        rows = rows[0::3] + rows[1::3]  # so that each part has all species
         path = self.write("damaged.csv", "\n".join([head, *rows[:56], *(f"1e12,1e12,1e12,1e12,{row.rpartition(',')[2]}" for row in rows[56:64])]) + "\n")
         said = self.end(self.join(relu, f"data.path={path}", "data.validation_share=0", "data.shuffle=false", "distributed.push_every=1"), 2)
         self.assertIn("the server takes in no push that changes the weights by ", said)
@@ -303,7 +309,8 @@ class Refused(VisitTest):
             self.end(server, 143)
             left = [path.name for path in sorted((self.folder / "run").glob("checkpoint-*"))]
             self.assertIn(pathlib.Path(kept).name, left)
-            self.assertLessEqual(len(left), 5)  # beside it only those that may be needed for pushes to come, and the newest
+            self.assertLessEqual(len(left), 5)  # besides it, only checkpoints that may be needed for later
+                                                # pushes, and the newest
 
     def test_a_second_server(self):
         server = self.serve()
@@ -321,7 +328,7 @@ class Refused(VisitTest):
             self.assertIn(said, self.run_one("mlp", *arguments, *options, status=2).err)
 
     def test_files_of_no_server(self):
-        """Nothing is waited for."""
+        """The client does not wait."""
         (self.folder / "folder").mkdir()
         os.mkfifo(self.folder / "pipe")
         self.write("mine.csv", "a,b\n1,2\n")

@@ -1,4 +1,4 @@
-"""What a user can get wrong: one sentence, by one rank, status 2, and nothing hangs."""
+"""Mistakes of a user: one rank prints one sentence, the status is 2, and nothing hangs."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest.mock
 import support
 from support import SOURCE, ProgramTest
 
-# With a sanitizer one rank makes the mistake: another would read the same input in the same way.
+# With a sanitizer only one rank makes the mistake, as another one would read the same input in the same way.
 SEVERAL_RANKS = support.HAS_MPI and "PLEXAURA_SANITIZED" not in os.environ
 
 
@@ -21,7 +21,7 @@ class MistakeTest(ProgramTest):
             self.check_sentence(pattern, result)
 
     def check_ranks(self, pattern, program, *arguments):
-        """By one rank alone, and by two, of which one speaks."""
+        """Runs with a single rank, and with two, of which one reports."""
         self.check(pattern, program, *arguments, ranks=(1, 2))
 
     def check_sentence(self, pattern, result):
@@ -31,7 +31,7 @@ class MistakeTest(ProgramTest):
         self.assertRegex(lines[0], pattern)
 
     def yaml(self, *changes):
-        """Iris' YAML with pieces of its text replaced."""
+        """Writes the YAML file of Iris with pieces of its text replaced."""
         text = (SOURCE / "models/iris.yaml").read_text().replace("models/iris.csv", str(SOURCE / "models/iris.csv"))
         for old, new in changes:
             self.assertIn(old, text)
@@ -116,7 +116,8 @@ class WrongInput(MistakeTest):
         self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")
 
     def test_pipes_and_devices(self):
-        """Nobody writes into the pipe, or reads from it: a program that opened it would wait for ever."""
+        """No process writes into the pipe or reads from it, so a program that opened it would wait forever.
+        """
         os.mkfifo(self.folder / "pipe")
         for name in ("pipe", "/dev/zero"):
             self.check(f"^cannot read '{name}': it is not a regular file; name another$", "mlp", *self.iris(f"data.path={name}"))
@@ -136,7 +137,7 @@ class WrongInput(MistakeTest):
             self.assertEqual(table.read_text(), before)
         self.check("^--log and --profile name one file, 'one'; name two$", "mlp", *iris, "--log", "one", "--profile", "./one")
         self.assertFalse((self.folder / "one").exists())
-        for _ in range(2):  # their own are continued and replaced
+        for _ in range(2):  # they may continue and replace their own files
             self.run_one("mlp", *iris, "--steps", 1, "--log", "log", "--profile", "trace")
         self.assertEqual(len(self.log("log")), 2)
         self.check("^--log: 'trace' exists and holds", "mlp", *iris, "--log", "trace")
@@ -169,7 +170,7 @@ class WrongInput(MistakeTest):
         self.check("^cannot read 'digits/train-images-idx3-ubyte': Too many levels of symbolic links; ", "convnet", *self.cnn())
 
     def test_folders_that_may_not_be_read(self):
-        """By another user than root, to whom nothing is forbidden."""
+        """As another user than root, who may read everything."""
         cnn = self.cnn()
         self.folder.chmod(0o755)
         (self.folder / "run").mkdir()
@@ -195,7 +196,7 @@ class WrongInput(MistakeTest):
             self.check(f"data.path '{self.folder}/home/table.csv' does not exist", "mlp", *self.iris("data.path=~/table.csv"))
 
     def test_a_path_that_was_meant_from_elsewhere(self):
-        """The shipped YAML names its table from the root of the project."""
+        """The YAML file names its table relative to the root of the project."""
         self.check(f"data.path 'models/iris.csv' does not exist in {self.folder}, but {SOURCE}/models/iris.csv does; name the data's place, "
                    "for example with --set data.path=...$", "mlp", SOURCE / "models/iris.yaml")
 
@@ -231,7 +232,8 @@ class WrongInput(MistakeTest):
         self.assertIn("17 samples of 3 classes, 0 for validation", said)
 
     def test_truncated_images_can_be_skipped(self):
-        """Those of all ranks are counted, also those that rank 0 never reads: nobody reads ahead, and it validates the first half."""
+        """The count includes images of all ranks, also those that rank 0 never reads: there is no reading
+        ahead, and it validates the first half."""
         support.draw_images(self.folder / "images")
         broken = sorted((self.folder / "images/train").glob("*/*.jpg"))[3:11:2]
         broken.append(sorted((self.folder / "images/val").glob("*/*.jpg"))[-1])
@@ -263,7 +265,7 @@ class WrongInput(MistakeTest):
         layers("layers\\[4\\].p is '1.5'; it must be a number >= 0 and < 1", "p: 0.3", "p: 1.5")
 
     def test_steps_too_small_for_batch_norm(self):
-        """Also the last of an epoch, which is found before the first."""
+        """This includes the last step of an epoch, which is found before the first one runs."""
         self.cnn()
         self.write("wrong.yaml", support.CNN.replace("units: 16}", "units: 16}\n    - {type: batch_norm}"))
         says = "^wrong.yaml:11:7 \\(bn1\\): batch_norm\\(float32\\[1,16\\]\\) has one element per channel.*; "
@@ -309,7 +311,7 @@ class WrongInput(MistakeTest):
         self.check_ranks(" produced (NaN|Inf) at element .*; lower the learning rate, or mend the data or the model", "mlp", *diverging)
 
     def test_a_mistake_in_the_middle_of_training_ends_soon(self):
-        """Although mpirun would sleep for twice a minute."""
+        """mpirun would sleep twice for a minute."""
         with unittest.mock.patch.dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="60"):
             self.mpirun(2, self.command("mlp", *self.iris(), "--log", "/dev/full"), status=2, within=50)
 
@@ -358,7 +360,7 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'the samples or their split'", self.command("mlp", *self.iris()), self.command("mlp", *self.iris("data.path=other.csv")))
 
     def test_other_readers_of_a_client_of_several_ranks(self):
-        """Its ranks draw parts together, as many ahead as the readers take."""
+        """The ranks of a client draw parts together, as many ahead as the readers take."""
         settings = ("distributed.strategy=downpour", "distributed.group=2")
         first, second = (self.command("mlp", *self.iris(*settings, f"data.workers={workers}")) for workers in (1, 0))
         result = self.mpirun(2, [*first, ":", "-n", "1", *second], status=2, within=30)
@@ -389,7 +391,7 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'initial weights'", [*weights(1), "--evaluate"], [*weights(2), "--evaluate"])
 
     def test_other_checkpoints(self):
-        """Hosts have folders of their own: there the ranks may find different checkpoints."""
+        """Hosts with separate folders, where ranks may find different checkpoints."""
         for steps, name in ((5, "first"), (6, "second")):
             self.run_one("mlp", *self.iris(f"output.dir={name}"), "--steps", steps)
         self.check_apart("^the ranks differ in '(the first step|initial weights)'", self.command("mlp", *self.iris("output.dir=first"), "--resume"),
@@ -414,7 +416,8 @@ class DifferentRanks(MistakeTest):
         self.check_apart("--bogus", iris, [*iris, "--bogus"])
 
     def test_another_processor(self):
-        """No mistake: the run goes on, and says so once. oneDNN takes the one that it is told for the one that there is."""
+        """No mistake: the run continues, and reports it once. oneDNN is told to behave as on another
+        processor."""
         iris = self.command("mlp", *self.iris("distributed.rebroadcast_every=7"), "--steps", 3)
         if "no oneDNN" in self.run_one("mlp", "--version").out:
             self.skipTest("built without oneDNN")
@@ -426,7 +429,7 @@ class DifferentRanks(MistakeTest):
         self.assertNotIn(said, self.run_ranks(2, "mlp", *self.iris(), "--steps", 3).text)
 
     def test_an_order_of_its_own(self):
-        """No mistake: the run goes on, and says so once."""
+        """No mistake: the run continues, and reports it once."""
         said = lambda name: self.run_ranks(2, "mlp", *self.iris(f"distributed.algorithm={name}"), "--steps", 3).text.count("in an order of its own")
         self.assertEqual([said(name) for name in ("ring", "mpi", "tree", "auto")], [1, 1, 0, 0])
 

@@ -22,7 +22,8 @@ const TensorType weights{DType::float32, {2, 1}};
 
 using Names = std::vector<std::string>;
 
-// loss = mean (x w - t)^2, where w is the sum of these parameters, and a count of what is above zero.
+// Returns loss = mean (x w - t)^2, where w is the sum of these parameters, and the number of outputs above
+// zero.
 LossOutputs line(Graph& graph, std::int64_t samples, const Names& names = {"w"}) {
   const Node x = graph.input("x", {DType::float32, {samples, 2}});
   Node w = graph.parameter(names[0], weights);
@@ -106,7 +107,7 @@ TEST_CASE("a step is gradients, update and metrics") {
   CHECK(metrics.samples == 2);
   CHECK(!metrics.stop);
   CHECK(!metrics.failed);
-  CHECK(trained.values() == std::vector<double>{0.5, 1});  // half of the way: the slope is (1, 2)
+  CHECK(trained.values() == std::vector<double>{0.5, 1});  // half of the way, as the slope is (1, 2)
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{1, 2});
 }
 
@@ -157,7 +158,7 @@ TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and
   CHECK(read_tail(trained.store, TailSlot::samples) == 0);
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
   CHECK(trained.values() == before);
-  trained.run(2);  // the next step knows nothing of it
+  trained.run(2);  // the next step is not affected
   CHECK(!trained.metrics().failed);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("where a rank fails and its strategy fails after it, the first failure
 }
 
 TEST_CASE("a failure behind the first buckets leaves these to the strategy, and zeroes the rest") {
-  // Fails once where the second bucket is final.
+  // Fails once when the second bucket is final.
   struct FailsOnce final : Strategy, GradientSum {
     StrategyParts parts() override { return {.gradients = this}; }
     UpdateAnswer before_update(std::size_t) override { return {}; }
@@ -184,7 +185,7 @@ TEST_CASE("a failure behind the first buckets leaves these to the strategy, and 
     bool failed = false;
   } strategy;
   Trained trained(&strategy, {"first", "second"});
-  REQUIRE(trained.step.border().buckets().size() == 3);  // one for each, and the tail
+  REQUIRE(trained.step.border().buckets().size() == 3);  // one for each parameter, and the tail
   const std::string& announced = trained.store.placement().entries[0].name;
   trained.run(2);
   CHECK(user_error([&] { trained.metrics(); }) == "no room");

@@ -4,13 +4,13 @@
 
 namespace plexaura::testing {
 
-// The backend that tests run on, opened once: the one that PLEXAURA_BACKEND names, or else the CPU. The far
-// device reads PLEXAURA_FAR_LAZY and PLEXAURA_FAR_REGIONS.
+// Returns the backend that tests run on, opened once: the one that PLEXAURA_BACKEND names, or the CPU. The
+// far device reads PLEXAURA_FAR_LAZY and PLEXAURA_FAR_REGIONS.
 Backend& test_backend();
-// Whether nothing named another one.
+// Returns true if PLEXAURA_BACKEND names no backend.
 bool is_default_backend();
 
-// The portable kernels alone, opened once: what every other kernel is measured by.
+// Returns a backend with only the portable kernels, opened once. It is the reference for all other kernels.
 Backend& oracle();
 
 }  // namespace plexaura::testing

@@ -19,10 +19,10 @@ class DeviceValue {
   Address address() const { return memory_->address(); }
   const Layout& layout() const { return layout_; }
   void write(const Tensor& value);
-  Tensor read() const;  // waits
-  // Fills the memory with what nobody would take for a result.
+  Tensor read() const;  // waits for the backend
+  // Fills the memory with bytes that no kernel computes.
   void spoil();
-  // The physical bytes, padding included.
+  // Returns the bytes in memory, padding included.
   std::vector<std::byte> read_bytes() const;
 
  private:
@@ -34,13 +34,13 @@ class DeviceValue {
   std::unique_ptr<Memory> memory_;
 };
 
-// One region of a graph with a kernel, its operands in device memory, and its launch: what a VM would do, by
-// hand.
+// Runs one region of a graph with a kernel, its operands in device memory, like the VM does.
 class RegionRun {
  public:
   struct Options {
-    std::vector<std::pair<std::size_t, std::size_t>> in_place = {};  // output, input
-    std::vector<std::optional<Layout>> given = {};                   // default: what the candidate wants
+    std::vector<std::pair<std::size_t, std::size_t>> in_place = {};  // pairs of output and input
+    // layouts of the inputs; default: those of the candidate
+    std::vector<std::optional<Layout>> given = {};
   };
 
   RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs);
@@ -61,10 +61,10 @@ class RegionRun {
   std::unique_ptr<Launch> launch_;
 };
 
-// Until all that was enqueued on the stream is done; throws the device's failure.
+// Waits for everything that was enqueued on the stream. Throws the device's failure.
 void wait_for(Backend& backend, Stream stream = Stream::compute);
 
-// Numbers that are all different and exact in every float type: 0.25, 0.5, ...
+// Returns numbers that are all different and exact in every floating dtype: 0.25, 0.5, ...
 Tensor counting(const TensorType& type, double start = 0.25, double step = 0.25);
 
 }  // namespace plexaura::testing

@@ -24,7 +24,8 @@ std::vector<WrongCase>& known_wrong_cases() {
   return cases;
 }
 
-// Whether the op takes operands of this shape in place of those of the case, and gives what it takes.
+// Returns true if the op accepts operands of this shape in place of those of the case, and its result has the
+// same shape.
 bool takes(const OpCase& op_case, const Shape& shape) {
   Graph graph;
   std::vector<Node> inputs;
@@ -39,7 +40,7 @@ bool takes(const OpCase& op_case, const Shape& shape) {
   }
 }
 
-// A case of an elementwise op, with images of 1, 3 and 17 channels.
+// Returns variants of a case of an elementwise op, with images of 1, 3 and 17 channels.
 std::vector<OpCase> with_channels(const OpCase& op_case) {
   std::vector<OpCase> variants;
   const auto same_shape = [&](const CaseInput& input) { return input.shape == op_case.inputs[0].shape; };
@@ -61,7 +62,8 @@ void expect(const CaseReport& report) {
   CHECK(report.comparisons > 0);
 }
 
-// Results, gradients and padding where neighbours hand over blocks of channels, or images that lie channels last.
+// Checks results, gradients and padding with neighbours whose values are in blocks of channels, or channels
+// last.
 void check_in_layouts(const OpCase& op_case) {
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(test_backend(), layout_of);
@@ -69,7 +71,7 @@ void check_in_layouts(const OpCase& op_case) {
   }
 }
 
-// The test backend with one of the kernels that it offers for a region.
+// The test backend with only one of the kernels that it offers for a region.
 class OneKernel final : public ForwardingBackend {
  public:
   explicit OneKernel(std::size_t place) : ForwardingBackend(test_backend()), place_(place) {}
@@ -87,7 +89,7 @@ class OneKernel final : public ForwardingBackend {
 
  private:
   std::size_t place_;
-  mutable bool found_ = false;  // so many kernels, for any region
+  mutable bool found_ = false;  // set if any region has so many kernels
 };
 
 }  // namespace
@@ -106,7 +108,7 @@ const std::vector<WrongCase>& all_wrong_cases() { return known_wrong_cases(); }
 void check_all(const Cases& cases) {
   for (const OpCase& op_case : cases.cases) {
     CAPTURE(op_case.name);
-    // Once is enough; and numbers are no matter of a sanitizer, which sees the oracle's kernels below.
+    // Once is enough. With the address sanitizer it is left out, as the oracle's kernels run below anyway.
     if (is_default_backend() && !address_sanitized) expect(check_op(op_case, oracle()));
     expect(check_backend(op_case, test_backend(), oracle()));
     check_in_layouts(op_case);

@@ -8,7 +8,7 @@ namespace plexaura::testing {
 namespace {
 
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
-constexpr std::size_t cell = 64;  // bytes; everything in an arena begins at a multiple of it
+constexpr std::size_t cell = 64;  // bytes; everything in an arena begins at a multiple of this
 
 class ArenaWalk {
  public:
@@ -26,7 +26,7 @@ class ArenaWalk {
         made_by_[output->value] = index;
         own(output->place, bytes_of(*output), index);
       }
-      // An output must not lie where another one, or the scratch memory, does.
+      // An output must not overlap another one, or the scratch memory.
       for (const auto& output : instruction.outputs)
         if (output) read(*output, instruction.name);
     }
@@ -54,7 +54,8 @@ class ArenaWalk {
     each_cell(place, bytes, [&](std::size_t& owner) { owner = writer; });
   }
 
-  // Whether the instruction made the value, or what it is a view of, perhaps in the layout that a view needs.
+  // Returns true if the instruction has computed the value or one that it is a view of, perhaps in another
+  // layout that the view needs.
   bool made(Value value, std::size_t instruction) const {
     if (instruction == nobody) return false;
     while (!made_by_.contains(value)) {
@@ -82,7 +83,7 @@ class ArenaWalk {
   }
 
   const Program& program_;
-  std::vector<std::size_t> writer_;  // of each cell
+  std::vector<std::size_t> writer_;  // by cell
   std::map<Value, std::size_t> made_by_;
   std::string complaints_;
 };

@@ -6,8 +6,8 @@
 
 namespace plexaura::testing {
 
-// Follows the arena of a program from instruction to instruction: every value must still lie there, whole,
-// when it is read, and outputs at the end. Says what was overwritten by what; empty where nothing was.
+// Follows the arena of a program from instruction to instruction. Every value must still be there completely
+// when it is read, and outputs at the end. Returns what was overwritten by which instruction, or "".
 std::string check_arena(const Program& program);
 
 }  // namespace plexaura::testing

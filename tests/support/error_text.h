@@ -7,7 +7,8 @@
 
 namespace plexaura::testing {
 
-// The text of the error of kind E that `action` throws; other errors pass on. Empty where it throws nothing.
+// Returns the text of the error of type E that `action` throws, or "" if it throws none. Other errors pass
+// through.
 template <class E, class F>
 std::string error_text(F&& action) {
   try {

@@ -8,7 +8,8 @@
 
 namespace plexaura::testing {
 
-// Takes the events of the process while it lives: "3 17 " is the kind 3 with the number 17 and no text.
+// Receives the events of the process for its lifetime. "3 17 " is an event of kind 3 with the number 17 and
+// no text.
 class EventListener final : public EventSink {
  public:
   EventListener() { send_events_to(this); }

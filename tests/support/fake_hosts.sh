@@ -10,7 +10,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 
-# As mpirun's agent: starts a daemon inside a host.
+# Called as mpirun's agent: starts a daemon inside a host.
 if [ -n "${PLEXAURA_FAKE_HOSTS:-}" ]; then
   host=$1
   shift
@@ -30,7 +30,7 @@ while [ "$1" != -- ]; do
   esac
 done
 
-# Names and addresses of this process alone, so that tests may run side by side.
+# Names and addresses contain the process id, so that tests may run in parallel.
 id=$(($$ % 65000))
 bridge=plx$id
 network=10.$((id / 250 % 250 + 1)).$((id % 250))

@@ -5,8 +5,8 @@
 
 namespace plexaura::testing {
 
-// While it lives, no file of this process grows beyond `bytes`: writing fails as on a full disk, with another
-// reason ("File too large").
+// For its lifetime, no file of this process can grow beyond `bytes`. Writing then fails like on a full disk,
+// but with another reason ("File too large").
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {

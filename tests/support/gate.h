@@ -8,7 +8,7 @@
 
 namespace plexaura::testing {
 
-// What stops a kernel in the middle of a run, so that a test may do something else meanwhile.
+// Stops a kernel in the middle of a run, so that a test can do something else meanwhile.
 class Gate {
  public:
   void shut() { shut_ = true; }
@@ -16,7 +16,7 @@ class Gate {
     shut_ = false;
     shut_.notify_all();
   }
-  // Until a kernel waits at the gate.
+  // Waits until a kernel waits at the gate.
   void await_arrival() const { waiting_.wait(false); }
 
   void pass() {
@@ -37,7 +37,7 @@ inline Gate& gate_of_tests() {
   return gate;
 }
 
-// y = x, whose kernel passes the gate.
+// The op y = x, whose kernel passes through the gate.
 struct Gated final : OpOf<Gated> {
   std::string_view name() const override { return "gated_of_tests"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
@@ -50,7 +50,8 @@ struct Gated final : OpOf<Gated> {
 
 inline Node gated(Operand x) { return apply(std::make_shared<Gated>(), {x}); }
 
-// Calls `action` in another thread, and `meanwhile` in this one once a kernel of the action waits at the gate.
+// Calls `action` in another thread. Calls `meanwhile` in this thread as soon as a kernel of the action waits
+// at the gate.
 template <class Action, class Meanwhile>
 void while_running(const Action& action, const Meanwhile& meanwhile) {
   gate_of_tests().shut();

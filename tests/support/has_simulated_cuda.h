@@ -7,7 +7,7 @@
 
 namespace plexaura::testing {
 
-// Where there is none, a message says that the test is skipped.
+// Returns true if the simulated CUDA exists. Otherwise prints that the test is skipped.
 inline bool has_simulated_cuda() {
   const auto known = known_backends();
   const bool has = std::ranges::find(known, "simulated_cuda") != known.end();

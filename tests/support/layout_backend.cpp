@@ -14,7 +14,7 @@ RegionQuery in_layouts(const RegionQuery& query, LayoutOfRank layout_of) {
   return moved;
 }
 
-// Whether the kernel takes or gives something that is not row-major.
+// Returns true if an operand of the kernel is not row-major.
 bool is_moved(const Candidate& candidate) {
   const auto moved = [](const Layout& layout) { return !layout.is_row_major(); };
   return std::ranges::any_of(candidate.inputs, moved) || std::ranges::any_of(candidate.outputs, moved);

@@ -9,8 +9,8 @@ using LayoutOfRank = Layout (*)(std::int64_t rank);
 Layout in_blocks(std::int64_t rank);         // values [N, C, ...] in blocks of 16 channels, others row-major
 Layout in_channels_last(std::int64_t rank);  // values [N, C, H, W] as [N, H, W, C], others row-major
 
-// Another backend, asked as if every value came in such layouts: a kernel that takes or gives them is used with them,
-// whatever stands around it.
+// Offers the kernels of another backend as if every value came in this layout. A kernel that uses the layout
+// is therefore chosen, whatever its neighbours are.
 class LayoutBackend final : public ForwardingBackend {
  public:
   LayoutBackend(Backend& inner, LayoutOfRank layout_of) : ForwardingBackend(inner), layout_of_(layout_of) {}

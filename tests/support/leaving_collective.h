@@ -8,13 +8,14 @@
 
 namespace plexaura::testing {
 
-// What a rank throws that goes away: it is no error, and nobody but its own thread catches it.
+// Thrown by a rank that leaves. It is no error, and only the rank's own thread catches it.
 struct Gone {};
 
-// One rank's side of a collective: the rank goes away when it comes to a call of that name. Without a name it stays.
+// One rank's side of a collective. The rank leaves when it begins a call with this name. Without a name it
+// stays.
 class LeavingCollective final : public Collective {
  public:
-  // `ranks` and the name outlive it.
+  // `ranks` and the name must outlive this object.
   LeavingCollective(Collective& ranks, std::string_view call) : ranks_(ranks), call_(call) {}
 
   int rank() const override { return ranks_.rank(); }

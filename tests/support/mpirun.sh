@@ -29,14 +29,15 @@ if [ -n "$own_pids" ]; then
   set -- unshare --pid --fork "$@"
 fi
 
-# Most of these runs are to fail, and none of those has a step to finish.
+# Most of these runs fail, and then have no step to finish.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-2}
 . "$(dirname "$0")/../../tools/mpi_environment"
 export OMP_NUM_THREADS=1
-# What Open MPI keeps is told from our own leaks by whole stacks alone: it has closed the libraries by then that asked for it.
+# Whole stacks are needed to separate Open MPI's own leaks from ours, because Open MPI has already closed the
+# libraries that allocated.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0"
 
-# As many times longer as there are threads that want a core, for each core.
+# Scales the limit by the number of runnable threads for each core.
 read -r load _ _ threads _ < /proc/loadavg
 threads=${threads%/*} load=${load%.*}
 within=$((within * (1 + (threads > load ? threads : load) / $(nproc))))

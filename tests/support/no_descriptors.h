@@ -6,11 +6,11 @@
 
 namespace plexaura::testing {
 
-// The sanitizer of undefined behaviour opens a pipe to look at the type of an object. Without descriptors it
-// reports objects that are sound.
+// The sanitizer of undefined behaviour opens a pipe to check the type of an object. Without descriptors it
+// reports valid objects.
 inline constexpr bool can_lack_descriptors = !address_sanitized;
 
-// While it lives, this process can open no file: "Too many open files".
+// For its lifetime, this process cannot open a file: "Too many open files".
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::align_val_t alignment{64};
 
-// Device memory has an address that nobody may use; staging memory is real, and zero.
+// Device memory has an address that must not be accessed. Staging memory is real and filled with zeros.
 class NullMemory final : public Memory {
  public:
   NullMemory(std::size_t bytes, MemoryUse use) : bytes_(bytes), real_(use == MemoryUse::staging) {

@@ -10,16 +10,17 @@
 
 namespace plexaura::testing {
 
-// A device that computes nothing: for tests of what happens before a program runs. It offers a kernel for
-// every op, even those without one anywhere; memory has addresses but no bytes, so that plans of any size can
-// be tried.
+// A device that computes nothing, for tests of everything before a program runs. It offers a kernel for every
+// op, even for ops without any kernel. Memory has addresses but no bytes, so that plans of any size can be
+// tested.
 class NullDevice final : public Backend {
  public:
   struct Options {
     std::function<Layout(const TensorType&)> layout = {};  // of every operand; default: row-major
     std::function<std::vector<Region>(const Graph&, NodeId, const Uses&)> regions = {};  // default: none
     std::set<std::string, std::less<>> without = {};  // ops that have no kernel here
-    bool in_place = true;                             // any output in the place of any input of its type
+    bool in_place = true;                             // any output may use the memory of any input of its
+                                                      // type
     bool records = true;
     std::size_t workspace = 0;  // of every kernel
   };
@@ -35,7 +36,7 @@ class NullDevice final : public Backend {
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override;
   std::vector<Candidate> propose(const RegionQuery& query) const override;
 
-  // What was asked of it so far.
+  // Return what was allocated and made so far.
   std::size_t allocated_bytes() const { return allocated_bytes_; }
   std::size_t kernels_made() const { return counts_->kernels; }
   std::size_t launches() const { return counts_->launches; }

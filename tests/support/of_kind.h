@@ -6,7 +6,7 @@
 
 namespace plexaura::testing {
 
-// A backend on another kind of processor.
+// A backend that reports another kind of processor.
 class OfKind final : public ForwardingBackend {
  public:
   OfKind(Backend& inner, const std::string& kind) : ForwardingBackend(inner), info_(inner.info()) {

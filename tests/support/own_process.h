@@ -12,16 +12,16 @@
 
 namespace plexaura::testing {
 
-// So that a child which hangs is ended by SIGALRM.
+// SIGALRM ends a child that hangs after this time.
 constexpr unsigned most_seconds_of_a_child = 60;
 
-// Runs in the child, and ends it. The words of an error go to `to`.
+// Runs `work` in the child, and exits. Writes the text of an error to `to`.
 template <class Work>
 [[noreturn]] void run_in_child(const Work& work, int to) {
   std::signal(SIGSEGV, SIG_DFL);
   std::signal(SIGALRM, SIG_DFL);
   alarm(most_seconds_of_a_child);
-  setenv("OMP_NUM_THREADS", "1", 1);  // the threads of OpenMP that the parent has started are not here
+  setenv("OMP_NUM_THREADS", "1", 1);  // the OpenMP threads of the parent do not exist in the child
   use_cores(1);
   std::string words;
   try {
@@ -33,8 +33,8 @@ template <class Work>
   _exit(are_written ? 0 : 1);
 }
 
-// What ends the work in a process of its own: the words of an error, a signal, or an exit with another status than 0;
-// nothing where it ends well.
+// Runs the work in a separate process. Returns its error, signal or exit status, or "" if it ends with status
+// 0.
 template <class Work>
 std::string what_ends(const Work& work) {
   int ends[2];

@@ -10,11 +10,12 @@
 
 namespace plexaura::testing {
 
-// One rank's side of a collective: as a rank that has passed calls of that name in which others have lost a rank. It
-// waits there until these have heard of it, and gets nothing from the others. Without a name it is as any other.
+// One rank's side of a collective, like that of a rank which completes calls with this name although the
+// others have lost a rank there. It waits in the call until the others know of the loss, and gets no data
+// from them. Without a name it behaves normally.
 class PassingCollective final : public Collective {
  public:
-  // All of them outlive it.
+  // All arguments must outlive this object.
   PassingCollective(Collective& ranks, std::string_view call, const std::atomic<bool>& others_have_heard)
       : ranks_(ranks), call_(call), others_have_heard_(others_have_heard) {}
 

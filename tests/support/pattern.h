@@ -8,9 +8,9 @@
 
 namespace plexaura::testing {
 
-// Numbers that are exact in every float type and easy to write down for another program: element i is ((i a +
-// b) mod m - c) / d. The figures in the tests beside which this stands were made with PyTorch 2.2.2 in
-// float64 from the same numbers.
+// Returns numbers that are exact in every floating dtype and easy to write in another program: element i is
+// ((i a + b) mod m - c) / d. The expected figures in these tests were computed by PyTorch 2.2.2 in float64
+// from the same numbers.
 inline Tensor pattern(const Shape& shape, std::int64_t a = 7, std::int64_t b = 3, std::int64_t m = 11,
                       std::int64_t c = 5, std::int64_t d = 4) {
   Tensor tensor(TensorType{DType::float64, shape});

@@ -5,7 +5,7 @@
 
 namespace plexaura::testing {
 
-// An element of the tail as the last step left it.
+// Returns an element of the tail after the last step.
 inline double read_tail(const ParameterStore& store, TailSlot slot) {
   const Placement& placement = store.placement();
   const std::int64_t element = placement.tail_offset() + static_cast<std::int64_t>(slot);

@@ -9,8 +9,8 @@
 
 namespace plexaura::testing {
 
-// Compiles a graph for the tests' backend, places the store where the program wants it, and runs once, with
-// the updates of buffers. Returns the values of `outputs`.
+// Compiles a graph for the tests' backend, places the store as the program needs it, and runs once, with the
+// updates of buffers. Returns the values of `outputs`.
 inline std::vector<Tensor> run_graph(const Graph& graph, ParameterStore& store,
                                      std::initializer_list<Node> outputs, std::initializer_list<Feed> feeds,
                                      const StepBlock& block = {}) {

@@ -2,14 +2,14 @@
 
 namespace plexaura::testing {
 
-// Whether the address sanitizer watches, under which code without optimisation takes twenty times as long.
+// True with the address sanitizer, which makes code without optimisation twenty times slower.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool address_sanitized = true;
 #else
 inline constexpr bool address_sanitized = false;
 #endif
 
-// Whether any sanitizer watches that slows a program down. A few steps show it as much as whole trainings do.
+// True with any sanitizer that slows a program down. A few steps then test as much as whole trainings.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool sanitized = true;
 #else

@@ -9,7 +9,7 @@
 
 namespace plexaura::testing {
 
-// A folder of its own for a test's files, removed with the object.
+// A folder for a test's files, which is removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

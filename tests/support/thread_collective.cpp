@@ -34,7 +34,7 @@ Add adder(DType dtype) {
 
 }  // namespace
 
-// What the thread of one rank holds.
+// The side of one rank, used by its thread.
 class ThreadRanks::Member final : public Collective {
  public:
   Member(ThreadRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
@@ -98,7 +98,7 @@ void ThreadRanks::run(const std::function<void(Collective&)>& body) {
       try {
         Member member(*this, rank);
         body(member);
-      } catch (const RemoteError&) {  // reported by another rank
+      } catch (const RemoteError&) {  // another rank reports the error
       } catch (...) {
         error = std::current_exception();
       }
@@ -125,7 +125,7 @@ void ThreadRanks::meet(int rank, Part part, const std::function<void(Parts&)>& w
     changed_.notify_all();
     return;
   }
-  // The system's clock, because the thread sanitizer of g++ 12 does not know waits on the steady one.
+  // The system's clock, because the thread sanitizer of g++ 12 does not support waits on the steady one.
   const auto patience = std::chrono::microseconds(static_cast<std::int64_t>(deadline_ * 1e6));
   const auto end = std::chrono::system_clock::now() + patience;
   const std::uint64_t round = round_;

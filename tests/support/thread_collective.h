@@ -13,32 +13,32 @@
 
 namespace plexaura::testing {
 
-// Ranks that are threads of one process, for tests of what a collective does to the code around it. Sums are
-// added in the order of ranks. A rank that does not come within the deadline, has left, or makes another call
-// ends the call for all with a DeviceError; one of them speaks.
+// Ranks that are threads of one process, for tests of how a collective affects the code around it. Sums are
+// added in the order of ranks. If a rank does not come within the deadline, has left, or makes another call,
+// the call ends for all with a DeviceError, which one of them reports.
 class ThreadRanks {
  public:
   explicit ThreadRanks(int size, double deadline_seconds = 30);
 
-  // Runs the body once per rank, each on a thread of its own, and waits for all. Rethrows the error that
-  // speaks (see speaks()); of several, that of the lowest rank.
+  // Runs the body once for each rank, in its own thread, and waits for all. Rethrows the error that is
+  // reported (see speaks()); if there are several, that of the lowest rank.
   void run(const std::function<void(Collective&)>& body);
 
  private:
   class Member;
-  // One rank's side of a call.
+  // One rank's contribution to a call.
   struct Part {
-    std::string call;  // what it is, so that ranks can be compared
+    std::string call;  // the call's description, by which ranks are compared
     std::byte* data = nullptr;
     std::string text;
     std::vector<std::string>* texts = nullptr;
   };
   using Parts = std::vector<std::optional<Part>>;
 
-  // Waits until all ranks stand here; the last one does the work of all.
+  // Waits until all ranks have come. The last one does the work for all.
   void meet(int rank, Part part, const std::function<void(Parts&)>& work);
   void leave(int rank, bool in_error);
-  // These need the lock.
+  // The caller must hold the lock.
   void check_failure() const;
   void check_nobody_left(int rank);
   void check_same_call(int rank, const Part& part);
@@ -53,7 +53,7 @@ class ThreadRanks {
   std::uint64_t round_ = 0;
   std::string failure_;
   int failed_rank_ = -1;
-  std::optional<RankLost> loss_;  // what failed
+  std::optional<RankLost> loss_;  // the failure
   std::vector<bool> left_;
 };
 

@@ -10,8 +10,8 @@
 
 namespace plexaura::testing {
 
-// The backend of the tests, which offers two kernels for the ops of one name: "first", which it estimates to
-// be the faster one, and "second". Each waits before it computes.
+// The backend of the tests with two kernels for the ops of one name: "first", which has the lower estimate,
+// and "second". Each waits before it computes.
 class TwoSpeeds final : public ForwardingBackend {
  public:
   using Wait = std::chrono::microseconds;

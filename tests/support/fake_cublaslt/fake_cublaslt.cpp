@@ -65,7 +65,7 @@ void multiply(const Description& how, const T* factors, const T* a, const Layout
       }
 }
 
-// What the library refuses: operands whose extents or counts do not fit.
+// Returns false if the extents or counts of operands do not fit, which the library refuses.
 bool fits(const Description& how, const Layout& a, const Layout& b, const Layout& d) {
   const bool turned_a = how.of_a == CUBLAS_OP_T;
   const bool turned_b = how.of_b == CUBLAS_OP_T;
@@ -189,11 +189,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   results[1 - first].workspaceSize = 0;
   results[1 - first].algo.data[0] = 20;
   *count = 2;
-  if (most > 2) results[(*count)++] = results[0];  // the same algorithm once more
+  if (most > 2) results[(*count)++] = results[0];  // offers the same algorithm again
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Each setting is the number of the algorithm and that of the attribute.
+// Each setting is the number of the algorithm, or that of the attribute.
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t name, void* value,
                                                     size_t bytes, size_t* written) {

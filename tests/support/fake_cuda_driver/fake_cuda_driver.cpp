@@ -1,5 +1,5 @@
-// A library libcuda.so.1 of a machine without a GPU. It has the version and answers to cuInit() with the error of these
-// environment variables: FAKE_DRIVER_VERSION, FAKE_DRIVER_INIT.
+// A fake library libcuda.so.1 of a machine without a GPU. Environment variables set its version
+// (FAKE_DRIVER_VERSION) and the error that cuInit() returns (FAKE_DRIVER_INIT).
 
 #include <cstdlib>
 #include <string_view>

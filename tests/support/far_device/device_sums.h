@@ -8,7 +8,7 @@
 
 namespace plexaura::far_device {
 
-// A sum under way on a lane.
+// A sum that is enqueued on a lane.
 class SumJob final : public Job {
  public:
   SumJob(std::shared_ptr<SharedSums> shared, DType dtype, std::byte* place, std::int64_t count,
@@ -25,7 +25,7 @@ class SumJob final : public Job {
 
   std::shared_ptr<SharedSums> shared_;
   DType dtype_;
-  std::byte* place_;  // real
+  std::byte* place_;  // the real address
   std::int64_t count_;
   double deadline_;
 };

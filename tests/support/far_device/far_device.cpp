@@ -1,8 +1,8 @@
-// The far device: a plugin that keeps core/device/backend.h honest. It computes with the portable kernels,
-// and in everything else behaves like a device of its own, only stricter: addresses that fault, two
-// asynchronous streams that may be lazy, a layout of its own, recordings. Options, and the variables that set
-// them where they are not given:
-//   lazy     PLEXAURA_FAR_LAZY     "1": nothing starts until somebody waits for it
+// The far device: a plugin that checks if the engine follows the rules of core/device/backend.h. It computes
+// with the portable kernels, but otherwise behaves like a device with its own memory, only stricter: its
+// addresses fault on the host, it has two asynchronous streams that may be lazy, its own layout, and
+// recordings. Options, and the variables that set them if they are not given:
+//   lazy     PLEXAURA_FAR_LAZY     "1": no work starts until somebody waits for it
 //   regions  PLEXAURA_FAR_REGIONS  "1": offers regions of two nodes
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace plexaura::far_device {
 
 namespace {
 
-// What all objects of one far device share.
+// The state that all objects of one far device share.
 struct Device {
   explicit Device(bool lazy) : streams(lazy) {}
 
@@ -48,7 +48,7 @@ struct Device {
   Streams streams;
 };
 
-// Channels last, padded to 8, for what may be a batch of images or a filter.
+// Returns a layout with channels last, padded to 8, for values that may be images or filters.
 Layout preferred_layout(const TensorType& type) {
   if (type.shape.rank() == 4 && is_floating(type.dtype)) return Layout({0, 2, 3, 1}, {{1, 8}});
   return row_major_layout(type);
@@ -121,13 +121,13 @@ class FarLaunch final : public Launch {
   std::shared_ptr<Job> job_;
 };
 
-// Bytes behind each address of a binding.
+// The sizes in bytes of the operands of a binding.
 struct Sizes {
   std::vector<std::size_t> inputs;
   std::vector<std::size_t> outputs;
 };
 
-// The host kernel behind addresses of the far device.
+// A host kernel whose operands have addresses of the far device.
 class FarKernel final : public Kernel {
  public:
   FarKernel(std::shared_ptr<Device> device, std::shared_ptr<const Kernel> host, Sizes sizes)
@@ -233,7 +233,7 @@ class FarBackend final : public Backend, public SumsOnDevices {
 
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
     if (!device_->recorder.active()) return device_->copy(lane_of(stream), dst, src, bytes);
-    device_->real(dst, bytes);  // throws for memory that is not the device's
+    device_->real(dst, bytes);  // throws for memory that does not belong to the device
     device_->real(src, bytes);
     device_->recorder.copy(stream, {dst, src, bytes});
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t range_bytes = std::size_t{8} << 30;
 constexpr std::align_val_t staging_alignment{64};
-constexpr int ones = 0xff;  // every float that consists of them is NaN
+constexpr int ones = 0xff;  // a float of these bytes is NaN
 
 std::byte* reserve() {
   void* range = mmap(nullptr, range_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -54,7 +54,7 @@ Address FarMemoryMap::allocate_device(std::size_t bytes) {
   return far_ + offset;
 }
 
-// Late readers find NaN there, until the place is used again.
+// A late reader finds NaN there until the memory is used again.
 void FarMemoryMap::free_device(Address address) {
   const auto piece = live_.find(static_cast<std::size_t>(address - far_));
   std::memset(near_ + piece->first, ones, pages_of(piece->second));

@@ -13,7 +13,7 @@
 namespace plexaura::far_device {
 
 struct RecordedCopy {
-  Address dst;  // as given: whether it is still alive shows at each replay
+  Address dst;  // as given, so that each replay can check that it is still allocated
   const std::byte* src;
   std::size_t bytes;
 };
@@ -29,12 +29,13 @@ struct Recorded {
   std::variant<std::shared_ptr<Job>, RecordedCopy, RecordedEvent, RecordedHold> what;
 };
 
-// Captures what is enqueued while a segment is recorded, and keeps the rules of Backend::record(). Only the recording
-// thread is captured, and only to it are waiting, allocating and the rest forbidden: a communication thread may wait
-// for its events meanwhile.
+// Captures the work that is enqueued while a segment is recorded, and checks the rules of Backend::record().
+// Only the recording thread is captured, and only this thread must not wait, allocate and so on. Another
+// thread may wait for its events meanwhile.
 class Recorder {
  public:
-  // All that body() gives. Where the copy stream took part, the compute stream waits for it at the end.
+  // Returns everything that body() enqueues. If the copy stream was used, the compute stream waits for it at
+  // the end.
   std::vector<Recorded> capture(const std::function<void()>& body);
 
   bool active() const { return thread_.load() == std::this_thread::get_id(); }
@@ -43,16 +44,16 @@ class Recorder {
   void record(std::shared_ptr<EventState> event, Stream stream);
   void hold(std::shared_ptr<EventState> event, Stream stream);
 
-  // Throws InternalError while this thread records.
+  // Throws InternalError if this thread records.
   void forbid(std::string_view what) const;
 
  private:
   Lane take_part(Stream stream) const;
 
-  std::atomic<std::thread::id> thread_{};  // the one that records; nobody's otherwise
+  std::atomic<std::thread::id> thread_{};  // the thread that records, or none
   std::vector<Recorded> recorded_;
-  std::vector<std::shared_ptr<EventState>> events_;  // recorded in this body
-  bool has_copy_stream_ = false;                     // it takes part in this body
+  std::vector<std::shared_ptr<EventState>> events_;  // events recorded in this body
+  bool has_copy_stream_ = false;                     // true if it was used in this body
 };
 
 }  // namespace plexaura::far_device

@@ -9,24 +9,24 @@
 
 namespace plexaura::far_device {
 
-// Sums over ranks for devices that are simulated: each copies what it brings into a file that all ranks of the host map. Of one
-// sum the functions are called in the order in which they stand here, from one thread at a time.
+// Sums over ranks for simulated devices. Each rank copies its values into a file that all ranks of the host
+// map. For each sum, one thread at a time calls the functions in the order in which they are declared.
 class SharedSums {
  public:
-  static std::string make_token();  // the name of the file
-  // Throws DeviceError where another rank does not come within the deadline.
+  static std::string make_token();  // makes a name for the file
+  // Throws DeviceError if another rank does not come within the deadline.
   SharedSums(std::string token, int rank, int ranks, double deadline_seconds);
   ~SharedSums();
   SharedSums(const SharedSums&) = delete;
   SharedSums& operator=(const SharedSums&) = delete;
 
-  bool have_read() const;  // the others, what this rank has brought to the last sum
+  bool have_read() const;  // true if the others have read this rank's values of the last sum
   void bring(const std::byte* data, std::size_t bytes);
-  bool have_brought() const;  // the others, to this sum
-  // In the order of ranks.
+  bool have_brought() const;  // true if the others have copied their values for this sum
+  // Adds in the order of ranks.
   void add(DType dtype, std::byte* data, std::int64_t count);
 
-  // Nobody is waited for any more, and nothing is added. Any thread.
+  // Ends waits for other ranks, and stops adding. May be called by any thread.
   void give_up() { given_up_ = true; }
   bool has_given_up() const { return given_up_; }
 
@@ -40,7 +40,7 @@ class SharedSums {
   int rank_;
   int ranks_;
   std::byte* memory_ = nullptr;
-  std::uint64_t sums_ = 0;  // that this rank has brought something to
+  std::uint64_t sums_ = 0;  // number of sums to which this rank has contributed
   std::atomic<bool> given_up_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace plexaura::far_device {
 
 namespace {
 
-// Host kernels shall give the bits of one thread.
+// Sets one thread, so that host kernels compute the bits of one thread.
 void prepare_thread() {
 #ifdef _OPENMP
   omp_set_num_threads(1);
@@ -79,7 +79,7 @@ void Streams::record(const std::shared_ptr<EventState>& event, Lane lane) {
   const Lock lock(mutex_);
   const std::uint64_t use = event->last.use + 1;
   event->last = {use, lane, push(lane, Mark{event, use})};
-  changed_.notify_all();  // whoever waits since before knows now what for
+  changed_.notify_all();  // threads that already wait learn what they wait for
 }
 
 void Streams::hold(const std::shared_ptr<EventState>& event, Lane lane) {
@@ -128,7 +128,9 @@ void Streams::await(const EventState& event, const Ticket& ticket, Lock& lock) {
   release_up_to(ticket);
   changed_.wait(lock, [&] {
     if (stopping_ || event.passed_use >= ticket.use) return true;
-    if (!ticket.lane) release_up_to(event.last);  // it was open, and may have been recorded since
+    if (!ticket.lane)
+      release_up_to(event.last);  // the event was not recorded before, and may have been
+                                  // recorded meanwhile
     return false;
   });
 }

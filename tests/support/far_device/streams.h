@@ -16,13 +16,13 @@
 
 namespace plexaura::far_device {
 
-// The device's streams, and one beside them for the copies of recordings: what stands in the copy stream is not
-// ordered with these.
+// The streams of the device, and an additional one for the copies of recordings, which are not ordered with
+// the copy stream.
 enum class Lane : std::uint8_t { compute, copy, recorded_copy };
 
 inline Lane lane_of(Stream stream) { return stream == Stream::compute ? Lane::compute : Lane::copy; }
 
-// Something that runs on a lane's thread. What it throws is kept as a failure of the device.
+// Work that runs on a lane's thread. An exception is kept as a failure of the device.
 class Job {
  public:
   virtual ~Job() = default;
@@ -30,21 +30,21 @@ class Job {
 };
 
 struct Copy {
-  std::byte* dst;  // real places
+  std::byte* dst;  // real addresses
   const std::byte* src;
   std::size_t bytes;
   void run() const;
 };
 
-// What enters an event at one time, so that the event may be used again before it has passed: a hold or a
-// wait means the use that was the last when it was made.
+// One use of an event. An event may be used again before it has passed; a hold or wait belongs to the use
+// that was the last when it was made.
 struct Ticket {
   std::uint64_t use = 0;
-  std::optional<Lane> lane;    // where the event was recorded; none where the host will signal it
-  std::uint64_t position = 0;  // behind how many tasks of the lane
+  std::optional<Lane> lane;    // where the event was recorded; none if the host will signal it
+  std::uint64_t position = 0;  // number of the lane's tasks before it
 };
 
-// Guarded by Streams.
+// Protected by the lock of Streams.
 struct EventState {
   Ticket last{1, std::nullopt, 0};
   std::uint64_t passed_use = 0;  // all uses up to this one have passed
@@ -62,7 +62,7 @@ struct Hold {
 
 using Task = std::variant<std::shared_ptr<Job>, Copy, Mark, Hold>;
 
-// First in, first out; grows when it must and allocates nothing otherwise.
+// A FIFO queue that allocates only when it grows.
 class TaskQueue {
  public:
   bool empty() const { return count_ == 0; }
@@ -75,13 +75,13 @@ class TaskQueue {
   std::size_t count_ = 0;
 };
 
-// The lanes of the far device, a thread each, and the events between them and the host. One lock guards
-// all of it; jobs and copies run outside of it. When lazy, a lane starts nothing until somebody waits for
-// it: the host, or another lane that is waited for and is held by an event of this one.
+// The lanes of the far device, with one thread each, and the events between them and the host. One lock
+// protects everything; jobs and copies run without it. A lazy lane starts nothing until somebody waits for
+// it: the host, or another lane that is waited for itself.
 class Streams {
  public:
   explicit Streams(bool lazy);
-  ~Streams();  // drops what has not started
+  ~Streams();  // drops work that has not started
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
@@ -97,9 +97,9 @@ class Streams {
  private:
   struct Queue {
     TaskQueue tasks;
-    std::uint64_t entered = 0;  // tasks so far
+    std::uint64_t entered = 0;  // number of tasks so far
     std::uint64_t started = 0;
-    std::uint64_t released = 0;  // tasks that may start
+    std::uint64_t released = 0;  // number of tasks that may start
   };
   using Lock = std::unique_lock<std::mutex>;
 

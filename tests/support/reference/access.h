@@ -9,16 +9,16 @@
 
 #include "core/tensor/tensor.h"
 
-// How the reference functions of this folder reach the elements of a value.
+// Access to the elements of a value for the reference functions of this folder.
 
 namespace plexaura::testing::reference {
 
 using Index = std::vector<std::int64_t>;
 
-// The place of an element in row-major order. Throws InternalError for an index that is not in the shape.
+// Returns the row-major position of an element. Throws InternalError if the index is outside the shape.
 std::size_t place_of(const Shape& shape, std::span<const std::int64_t> index);
 
-// The element of a float64 value at an index: at(x, n, c, i, j).
+// Returns the element of a float64 value at an index: at(x, n, c, i, j).
 template <std::convertible_to<std::int64_t>... I>
 double& at(Tensor& value, I... index) {
   const std::array<std::int64_t, sizeof...(I)> list{index...};
@@ -35,10 +35,10 @@ double at(const Tensor& value, const Index& index);
 // Calls body for every index of a shape, the last axis fastest.
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body);
 
-// The index of an operand's element that numpy's broadcasting puts at this index of the result.
+// Returns the index of the operand's element that numpy's broadcasting uses for this index of the result.
 Index before_broadcasting(const Shape& operand, const Index& index);
 
-// A value of float64 zeros.
+// Returns a float64 value of zeros.
 Tensor zeros(Shape shape);
 
 }  // namespace plexaura::testing::reference

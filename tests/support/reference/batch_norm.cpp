@@ -7,7 +7,7 @@ namespace plexaura::testing::reference {
 
 namespace {
 
-// The indices of a channel's elements.
+// Returns the indices of a channel's elements.
 std::vector<Index> indices_of(const Shape& x, std::int64_t channel) {
   std::vector<Index> indices;
   for_each_index(x, [&](const Index& index) {
@@ -44,8 +44,8 @@ std::vector<Tensor> moments(const Tensor& x, double epsilon) {
   return {mean, variance, inverse};
 }
 
-// The derivative of the mean by each of n elements is 1 / n, of the variance 2 (x - mean) / n, and of the inverse
-// r^3 / -2 times that.
+// The derivative with respect to each of n elements is 1 / n for the mean, 2 (x - mean) / n for the variance,
+// and the latter times r^3 / -2 for the inverse.
 Tensor moments_grad(const Tensor& x, const Tensor& mean, const Tensor& inverse, const Tensor& grad_mean,
                     const Tensor& grad_inverse) {
   Tensor grad = zeros(x.shape());

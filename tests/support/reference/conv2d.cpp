@@ -39,7 +39,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weights, const Conv2dOptions& of) {
   return y;
 }
 
-// The sum over y of y[...] grad_out[...] is linear in x and in the weights; these are its coefficients.
+// The sum over y of y[...] grad_out[...] is linear in x and in the weights. The gradients are its
+// coefficients.
 Tensor conv2d_input_grad(const Tensor& weights, const Tensor& grad_out, Size2d input,
                          const Conv2dOptions& of) {
   Tensor x = zeros({grad_out.shape()[0], weights.shape()[1] * of.groups, input.h, input.w});

@@ -5,7 +5,7 @@ namespace plexaura::testing::reference {
 
 namespace {
 
-// f(elements of the operands) for each index of their common shape.
+// Returns f(elements of the operands) for each index of their common shape.
 template <class F>
 std::vector<Tensor> map(std::span<const Tensor> operands, const F& f) {
   Shape shape;

@@ -9,7 +9,7 @@ Shape batch_of(const Shape& shape) {
   return Shape(std::vector<std::int64_t>(shape.begin(), shape.end() - 2));
 }
 
-// The element (row, column) of the matrix that a batch index chooses.
+// Returns the element (row, column) of the matrix at a batch index.
 double element(const Tensor& matrices, bool transposed, const Index& batch, std::int64_t row,
                std::int64_t column) {
   Index index = before_broadcasting(batch_of(matrices.shape()), batch);

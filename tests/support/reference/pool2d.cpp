@@ -12,8 +12,8 @@ Size2d stride_of(const Options& options) {
   return options.stride.value_or(options.kernel);
 }
 
-// Calls body(a, b, h, w) for the elements of the window at a place of the output that lie in the input: (a,
-// b) in the window, (h, w) in the input.
+// Calls body(a, b, h, w) for those elements of an output's window that are within the input: (a, b) in the
+// window, (h, w) in the input.
 template <class Options, class Body>
 void for_each_seen(const Options& of, Size2d input, const Index& place, const Body& body) {
   for (std::int64_t a = 0; a < of.kernel.h; ++a)
@@ -30,7 +30,7 @@ Tensor pooled_zeros(const Shape& x, const Options& of) {
                 (x[3] + 2 * of.padding.w - of.kernel.w) / stride_of(of).w + 1});
 }
 
-// What the mean of the window at a place is divided by.
+// Returns the divisor of the mean of a window.
 double divisor(const AvgPool2dOptions& of, Size2d input, const Index& place) {
   if (of.count_include_pad) return static_cast<double>(of.kernel.h * of.kernel.w);
   double seen = 0;
@@ -38,7 +38,7 @@ double divisor(const AvgPool2dOptions& of, Size2d input, const Index& place) {
   return seen;
 }
 
-// The place in the window of the first of its largest elements.
+// Returns the position in its window of the first largest element.
 Tensor index_of_largest(const Tensor& x, const MaxPool2dOptions& of) {
   Tensor chosen = pooled_zeros(x.shape(), of);
   for_each_index(chosen.shape(), [&](const Index& place) {

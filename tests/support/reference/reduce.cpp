@@ -14,7 +14,7 @@ bool has_nan(const std::vector<double>& values) {
   return std::ranges::any_of(values, [](double value) { return std::isnan(value); });
 }
 
-// Whether the axis goes away.
+// Returns true if the axis is reduced.
 bool reduces(const ReduceOptions& options, std::int64_t axis, std::int64_t rank) {
   return options.axes.empty() ||
          std::ranges::any_of(options.axes, [&](std::int64_t of) { return of == axis || of + rank == axis; });
@@ -24,7 +24,7 @@ bool reduces(const ReduceOptions& options, std::int64_t axis, std::int64_t rank)
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, double (*of)(const std::vector<double>&)) {
   const std::int64_t rank = x.shape().rank();
-  // What is left of an index or of extents; a reduced axis that stays has the index 0 or the extent 1.
+  // Returns the remaining index or extents. A reduced axis that is kept has the index 0 or the extent 1.
   const auto kept = [&](const Index& from, std::int64_t reduced) {
     Index left;
     for (std::int64_t axis = 0; axis < rank; ++axis) {

@@ -16,7 +16,7 @@ double decay_at(const std::vector<DecaySegment>& segments, std::int64_t i) {
 
 }  // namespace
 
-// Element i of the global batch is kept where its 32 random bits, as a fraction of 2^32, are not below p.
+// Element i of the global batch is kept if its 32 random bits, as a fraction of 2^32, are at least p.
 Tensor dropout_mask(const Shape& shape, const DropoutOptions& options, const StepBlock& block,
                     std::int64_t stream) {
   Tensor mask = zeros(shape);

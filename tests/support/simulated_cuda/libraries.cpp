@@ -1,6 +1,7 @@
-// The functions of backends/cuda/vendor/vendor.h on the simulated device: the portable kernels compute, when the stream
-// comes to it. What a library needs is checked: operands and scratch memory that are alive, and their alignment.
-// Scratch memory is spoiled, so that a value which lies there too is lost. Products of 1001 columns cannot be enqueued.
+// The functions of backends/cuda/vendor/vendor.h on the simulated device. The portable kernels compute when
+// the stream reaches the call. The needs of a library are checked: operands and scratch memory must be
+// allocated and aligned. Scratch memory is overwritten, so that a value which shares it is lost. Products of
+// 1001 columns cannot be enqueued.
 
 #include <algorithm>
 #include <cstring>
@@ -27,7 +28,7 @@ struct Work {
   std::shared_ptr<const Op> op;
   std::vector<TensorType> inputs;
   TensorType output;
-  std::shared_ptr<const Op> add = {};  // of the last input to the output
+  std::shared_ptr<const Op> add = {};  // adds the last input to the output
   bool channels_last = false;
 };
 
@@ -39,7 +40,8 @@ std::byte* place(Address address, std::size_t bytes, std::size_t alignment, bool
   return place;
 }
 
-// So many channels of images, or weights, that lie channels last have something in them: the others come behind these.
+// Returns the number of channels in use of images or weights that are channels last. Other channels after
+// these are padding.
 std::int64_t channels_in_use(const HostView& images) {
   const std::int64_t channels = images.type->shape[1];
   const auto size = static_cast<std::int64_t>(size_of(images.type->dtype));
@@ -89,7 +91,7 @@ class SimulatedPlan final : public Plan {
       compute(from, to);
   }
 
-  // Without channels of zeros behind the others, which are padding: they would be added up in another order.
+  // Leaves out channels of zeros after the others. They are padding, and would change the order of sums.
   void run_row_major(std::vector<HostView> from, const HostView& to) const {
     std::vector<std::vector<std::byte>> copies;
     std::vector<TensorType> types = work_.inputs;
@@ -122,7 +124,7 @@ class SimulatedPlan final : public Plan {
   std::size_t workspace_;
 };
 
-// One that wants scratch memory, and one that does not.
+// Returns two plans: one needs scratch memory, the other does not.
 Plans plans_for(const Work& work) {
   constexpr std::size_t workspace = 1000;
   return {std::make_shared<SimulatedPlan>("simulated library 0", work, workspace),
@@ -160,7 +162,7 @@ class SimulatedLibraries final : public Libraries {
     return plans_for(work);
   }
 
-  // It refuses groups, and images that lie channels last where the window is dilated.
+  // Refuses groups, and dilated windows on images that are channels last.
   Plans plans(const Convolution& of) override {
     if (of.options.groups > 1) return {};
     if (of.channels_last && of.options.dilation.h > 1) return {};

@@ -21,7 +21,7 @@ namespace runtime {
 
 static simulation::Device& device() { return simulation::Device::get(); }
 
-// Host memory that CUDA does not know is no place for an asynchronous copy.
+// Host memory that CUDA does not know must not be used in an asynchronous copy.
 static std::byte* real(const std::byte* address, std::size_t bytes) {
   if (device().memory().is_staging(address, bytes)) return const_cast<std::byte*>(address);
   return device().memory().resolve(address, bytes);
@@ -222,7 +222,7 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
-// What a launch is given, by where it begins.
+// Returns the names of a launch's operands by their addresses.
 static std::map<const std::byte*, std::string> operands_of(const Call& call) {
   std::map<const std::byte*, std::string> operands{{call.workspace, "the scratch memory"},
                                                    {call.arrivals, "the counters"}};
@@ -234,7 +234,7 @@ static std::map<const std::byte*, std::string> operands_of(const Call& call) {
   return operands;
 }
 
-// Where a race was found: the kernel knows the bytes alone.
+// Describes where a race was found. The kernel knows only the bytes.
 static std::string text(const GlobalRace& race, const std::map<const std::byte*, std::string>& operands) {
   const std::byte* address = simulation::Device::get().memory().address_of(race.place);
   const auto behind = operands.upper_bound(address);

@@ -15,7 +15,7 @@ namespace plexaura::cuda::simulation {
 
 namespace {
 
-constexpr std::chrono::microseconds between_looks{100};  // at what other processes do
+constexpr std::chrono::microseconds between_looks{100};  // interval of checks for what other processes do
 
 thread_local bool is_used_in_this_thread = false;
 
@@ -123,7 +123,7 @@ void Device::hold(runtime::Stream* stream, const EventHandle& event) {
       forbid_in_capture("cudaStreamWaitEvent for an event from outside the capture");
     return;
   }
-  if (event->stream == nullptr) return;  // never recorded: CUDA does not wait
+  if (event->stream == nullptr) return;  // CUDA does not wait for an event that was never recorded
   stream->tasks.emplace_back(HoldByEvent{event, event->recorded, event->stream, event->position});
   ++stream->entered;
 }
@@ -247,14 +247,14 @@ void Device::run_up_to(runtime::Stream& stream, std::uint64_t position, std::uni
   }
 }
 
-// The first that lets a stream go on which the flag holds.
+// Returns the first raise of a flag that lets the held stream continue.
 const Raise* Device::raise_to(const HoldByFlag& hold) const {
   const auto found = std::ranges::find_if(
       raises_, [&](const Raise& raise) { return raise.flag == hold.flag && raise.value >= hold.value; });
   return found == raises_.end() ? nullptr : &*found;
 }
 
-// False where another thread may have gone on meanwhile.
+// Starts the next work. Returns false if another thread may have continued meanwhile.
 bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) {
   const std::uint64_t number = stream.done;
   const Task task = stream.tasks.front();

@@ -18,9 +18,10 @@
 #include "tests/support/far_device/far_memory.h"
 #include "tests/support/simulated_cuda/captured_graph.h"
 
-// CUDA's runtime without a GPU. Nothing that was enqueued starts before somebody waits for it; then the waiting thread
-// computes it. Memory of the device faults on the host. What CUDA forbids while a stream is captured throws. A failure
-// shows at the next wait, and at all calls of CUDA that follow, but for those that give something back: the device is lost.
+// CUDA's runtime without a GPU. Enqueued work starts only when somebody waits for it; the waiting thread then
+// computes it. Memory of the device faults on the host. Calls that CUDA forbids during a capture throw. A
+// failure is reported by the next wait and by all later calls of CUDA except those that free something: the
+// device is lost.
 
 namespace plexaura::cuda::simulation {
 
@@ -41,7 +42,7 @@ struct HoldByFlag {
   const runtime::Flag* flag;
   runtime::Flag value;
 };
-// By what another process does.
+// Holds a stream until other processes have acted.
 struct HoldByOthers {
   std::function<bool()> have_come;
 };
@@ -55,21 +56,24 @@ struct Raise {
   std::uint64_t position;
 };
 
-// What goes wrong. Variables of the environment say it; without them nothing does.
+// Faults to simulate. Environment variables set them; by default there are none.
 struct Faults {
   static Faults of_environment();
   bool operator==(const Faults&) const = default;
 
-  // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
+  // PLEXAURA_SIMULATED_CUDA_MEMORY: bytes of memory of the device
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
-  std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in it; from 1
+  std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch, counted from 1, fails at
+                                     // once
+  std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in this work,
+                                     // counted from 1
   std::uint64_t forgotten_hold =
-      0;  // PLEXAURA_SIMULATED_CUDA_FORGETS: this one of captures holds nothing; from 1
-  std::uint64_t patience = 20000;  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds that are for ever
+      0;  // PLEXAURA_SIMULATED_CUDA_FORGETS: this event wait in captures, counted from 1, has no effect
+  std::uint64_t patience = 20000;  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds after which a wait counts
+                                   // as endless
 };
 
-// The one device of the process. Its lock guards all of it; work runs under it.
+// The only device of the process. One lock protects all of it; work runs under the lock.
 class Device {
  public:
   static Device& get();
@@ -78,22 +82,24 @@ class Device {
   far_device::FarMemoryMap& memory() { return memory_; }
   std::uint64_t times_freed = 0;
 
-  // Each backend that is opened brings what the environment says. Launches and work are counted from the first one that
-  // brought this.
+  // Called by each backend that is opened, with the faults of the environment. Launches and work are counted
+  // from the first backend with these faults.
   void set_faults(const Faults& faults);
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* address);
-  // Without that a thread has another current device, whose kernels this device's streams refuse.
+  // Makes the device current in this thread. Otherwise its kernels belong to another device, and this
+  // device's streams refuse them.
   static void use_in_this_thread();
-  // Comes before each launch of a kernel.
+  // Called before each launch of a kernel.
   void begin_launch(const std::string& name);
-  // What each call of CUDA's answers once a failure has shown: the failure.
+  // Throws the failure, once it has been reported. Called by each call of CUDA.
   void throw_failure() const;
-  // In which the blocks of the next launch run: another one each time, and the same ones in each process.
+  // Returns the order in which the blocks of the next launch run. It differs between launches, but not
+  // between processes.
   std::vector<std::int64_t> order_of_blocks(std::int64_t blocks);
 
   void enqueue(runtime::Stream* stream, const std::string& name, std::function<void()> run);
-  // Of work that runs: that it uses these bytes. Kept where somebody looks for races in a graph.
+  // Records that running work uses these bytes, if a check for races in a graph needs it.
   bool notes_uses() const { return used_ != nullptr; }
   void note_use(const std::byte* place, std::size_t bytes, bool writes);
   void record(const EventHandle& event, runtime::Stream* stream);
@@ -107,18 +113,18 @@ class Device {
   void flag_changed() { changed_.notify_all(); }
   void add(runtime::Stream* stream) { streams_.push_back(stream); }
   void drop(runtime::Stream* stream);
-  // CUDA may wait for all that stands in streams when memory comes or goes. Where a stream waits for a flag that nobody
-  // raises meanwhile, this would take for ever: then the device is lost.
+  // CUDA may wait for all work in streams when memory is allocated or freed. If a stream waits for a flag
+  // that no other thread raises, this wait would be endless, so the device is lost.
   void wait_for_flags(const char* call, std::unique_lock<std::mutex>& lock);
 
   void begin_capture(runtime::Stream* stream);
   CapturedGraph end_capture();
   void drop_capture() { capturing_.erase(std::this_thread::get_id()); }
-  // Throws what CUDA answers to a call that it forbids in a thread that captures.
+  // Throws the error of CUDA for a call that a capturing thread must not make.
   void forbid_in_capture(const char* call);
 
  private:
-  Capturing* capturing();  // of this thread; null: it captures nothing
+  Capturing* capturing();  // the capture of this thread; null if there is none
   void capture(runtime::Stream* stream, GraphNode node);
   void run_up_to(runtime::Stream& stream, std::uint64_t position, std::unique_lock<std::mutex>& lock);
   const Raise* raise_to(const HoldByFlag& hold) const;
@@ -135,12 +141,12 @@ class Device {
   std::vector<Raise> raises_;  // not done yet
   std::string failure_;
   Faults faults_;
-  std::map<std::byte*, std::size_t> pieces_;  // of the device's memory
+  std::map<std::byte*, std::size_t> pieces_;  // pieces of the device's memory
   std::size_t bytes_used_ = 0;
   std::uint64_t launches_ = 0;
   std::uint64_t works_run_ = 0;
-  std::uint64_t holds_ = 0;  // of captures
-  double time_ = 0;          // in seconds: each kernel takes one
+  std::uint64_t holds_ = 0;  // number of event waits in captures
+  double time_ = 0;          // in seconds; each kernel takes one
   UsedBytes* used_ = nullptr;
   std::mt19937_64 random_;
 };
@@ -157,13 +163,13 @@ struct Stream {
 
 struct Event {
   bool timed = false;
-  bool awaited = false;  // the host may wait for it
+  bool awaited = false;  // true: the host may wait for it
   simulation::EventHandle state = std::make_shared<simulation::EventState>();
 };
 
 struct Graph {
   std::shared_ptr<const simulation::CapturedGraph> captured;
-  bool checked = false;  // for races
+  bool checked = false;  // true if races were checked
 };
 
 }  // namespace plexaura::cuda::runtime

@@ -1,5 +1,5 @@
-// The functions of backends/cuda/vendor/sums.h on the simulated device: its stream stands still until all ranks have brought what
-// they sum.
+// The functions of backends/cuda/vendor/sums.h on the simulated device. Its stream is held until all ranks
+// have contributed to the sum.
 
 #include "backends/cuda/vendor/sums.h"
 

@@ -1,5 +1,5 @@
-// A plugin that says it was built for another Plexaura. Includes nothing of ours: only the stamp may be
-// looked at.
+// A plugin that claims to be built for another version of Plexaura. It includes no header of this project,
+// because only the stamp may be read.
 
 namespace {
 
