@@ -8,7 +8,7 @@ namespace plexaura::testing::dtype_test {
 
 namespace {
 
-// The 16-bit numbers around `value`, by search over all of them: the slow and certain way to round.
+// Returns the 16-bit number nearest to `value` by a search over all of them, which is slow but certain.
 template <class T>
 float nearest(float value) {
   float best = 0;

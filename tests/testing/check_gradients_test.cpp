@@ -18,13 +18,13 @@ namespace {
 
 using Vjp = std::function<std::vector<Node>(const VjpRequest& request)>;
 
-// What an op of this test computes.
+// The name and the kernel of an op of this test.
 struct Function {
   std::string_view name;
   void (*compute)(const HostCall& call);
 };
 
-// An op with outputs like its first input, and a vjp that is under suspicion.
+// An op whose outputs have the type of its first input, with a vjp that the test chooses.
 class Suspect final : public OpOf<Suspect> {
  public:
   Suspect(Function function, Vjp vjp, std::size_t outputs = 1)
@@ -42,7 +42,7 @@ class Suspect final : public OpOf<Suspect> {
   std::size_t outputs_;
 };
 
-// x -> x^2, x -> 0, x -> |x|^1.5, and x -> x^2, x^3.
+// Kernels of x -> x^2, x -> 0, x -> |x|^1.5, and x -> x^2, x^3.
 void run_square(const HostCall& call) {
   for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
     const double x = call.inputs[0].as<double>()[i];
@@ -64,7 +64,7 @@ void run_powers(const HostCall& call) {
   }
 }
 
-// The product of all operands, and the first of them.
+// The kernels of the product of all operands, and of the first operand.
 void run_product(const HostCall& call) {
   for (std::int64_t i = 0; i < call.outputs[0].elements(); ++i) {
     double product = 1;
@@ -88,7 +88,7 @@ BuildFunction built(Function function, const Vjp& vjp, double factor = 1) {
   };
 }
 
-// Of x^2, whose gradient has this factor in place of 2.
+// Returns a vjp of x^2 with this factor in place of 2.
 Vjp of_square(double factor) {
   return [=](const VjpRequest& request) {
     return std::vector{request.grad_outputs[0] * request.inputs[0] * factor};
@@ -135,7 +135,7 @@ TEST_CASE("the gradient checker finds a second derivative that is missing") {
 }
 
 TEST_CASE("the gradient checker finds second derivatives that are not symmetric") {
-  // The gradient of a b by a is b, of which this one hides a part.
+  // The gradient of a b with respect to a is b; this vjp leaves a part of it out.
   const GradientReport report =
       checked(built(product_of_this_test,
                     [](const VjpRequest& request) {
@@ -240,7 +240,7 @@ TEST_CASE("as many random cotangents are drawn as are asked for") {
     options.second_order = false;
     return check_gradients(built(square_of_this_test, of_square(2)), {some}, oracle(), options).compared;
   };
-  CHECK(compared(2) - compared(1) == some.elements() + 1);  // and all inputs together
+  CHECK(compared(2) - compared(1) == some.elements() + 1);  // one more for all inputs together
   CHECK(compared(3) - compared(2) == compared(2) - compared(1));
 }
 
@@ -288,7 +288,7 @@ TEST_CASE("a kink is distinguished from a wrong gradient") {
 }
 
 TEST_CASE("a slope that changes fast is no kink") {
-  // |x|^1.5 has the slope 0 at 0: those of both sides, with a step h, are h^0.5 and -h^0.5.
+  // |x|^1.5 has the slope 0 at 0. One-sided differences with step h are h^0.5 and -h^0.5.
   const auto wrong = [](const VjpRequest& request) { return std::vector{request.grad_outputs[0]}; };
   const GradientReport report = checked(built(steep_of_this_test, wrong), {Tensor::of<double>({2}, {0, 0})});
   CHECK(!report.passed);

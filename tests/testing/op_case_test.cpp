@@ -16,7 +16,7 @@ OpCase negated(Expected expected) {
   return {"an op", "neg", [](Graph&, auto x) { return std::vector{-x[0]}; }, {{{3}}}, std::move(expected)};
 }
 
-// x -> x^2, whose gradient in float32 is off by this fraction: a backend that computes it wrongly.
+// The op x -> x^2, whose gradient in float32 has this relative error, like that of a faulty backend.
 class SquareOff final : public OpOf<SquareOff> {
  public:
   explicit SquareOff(double off) : off_(off) {}
@@ -39,7 +39,7 @@ class SquareOff final : public OpOf<SquareOff> {
   double off_;
 };
 
-// Two outputs, of which the gradient of the second is off.
+// Returns a case with two outputs; the gradient of the second has this error.
 OpCase off_by(double off) {
   const auto build = [off](Graph&, auto x) {
     return std::vector{neg(x[0]), apply(std::make_shared<SquareOff>(off), {x[0]})};
@@ -86,7 +86,7 @@ TEST_CASE("a case says what a backend got wrong, and where") {
 }
 
 TEST_CASE("an op that is not what it says of itself does not pass") {
-  // x -> -x, which says that it changes no element.
+  // The op x -> -x with a view trait, which claims that no element changes.
   class ChangesNothing final : public OpOf<ChangesNothing> {
    public:
     std::string_view name() const override { return "neg_of_this_test"; }

@@ -19,7 +19,7 @@ TEST_CASE("something in the padding is seen, whatever the elements are") {
     return padding_is_zero(test_backend(), memory->address(), layout, value.type());
   };
   CHECK(is_zero());
-  for (const std::size_t element : {3, 7, 11, 15}) {  // rows of eight, of which three are elements
+  for (const std::size_t element : {3, 7, 11, 15}) {  // positions in rows of eight with three elements each
     bytes[element * sizeof(float)] = std::byte{1};
     CHECK(!is_zero());
     bytes[element * sizeof(float)] = std::byte{0};

@@ -10,7 +10,7 @@ namespace plexaura::testing::traits_test {
 
 namespace {
 
-// y is a with its elements in reverse order; says of itself what it is told.
+// The op that reverses the elements of a. It declares the given traits.
 class Reverse final : public OpOf<Reverse> {
  public:
   explicit Reverse(OpTraits traits) : traits_(std::move(traits)) {}
@@ -47,7 +47,7 @@ TEST_CASE("an op that is not what it says of itself is found out") {
   CHECK(says(elementwise, "test_reverse says that it is elementwise"));
   CHECK(says(elementwise, "with output 0 in the place of input 0"));
   for (const char* element :
-       {"element 0", "element 2", "element 3"})  // the first, the middle and the last of 4
+       {"element 0", "element 2", "element 3"})  // the first, the middle and the last of 4 elements
     CHECK(says(elementwise, fmt::format("{} of input 0 changes other elements of output 0", element)));
   CHECK(says(check_claim({.view = true}), "says that it is a view"));
   CHECK(says(check_claim({.unread_inputs = {0}}), "says that no kernel reads input 0"));
@@ -60,7 +60,8 @@ TEST_CASE("an op that is what it says of itself passes") {
       "a sum", "add", [](Graph&, auto x) { return std::vector{x[0] + x[1]}; }, {{{3, 4}}, {{4}}}, {}};
   const CaseReport report = check_traits(sum, DType::float32);
   CHECK(report.passed());
-  CHECK(report.comparisons == 4);  // in the place of input 0, and its first, middle and last element
+  CHECK(report.comparisons == 4);  // computed in the memory of input 0, and its first, middle and last
+                                   // element changed
 }
 
 }  // namespace plexaura::testing::traits_test

@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/pattern.h"
 
-// Mistakes of other frameworks that sit between ops, passes and memory.
+// Mistakes known from other frameworks, at the boundaries between ops, passes and memory.
 
 namespace plexaura::testing::traps_test {
 

@@ -1,4 +1,5 @@
-# The stamp of plugins changes with every header that they are compiled against: cmake -DSOURCE=... -DSCRATCH=... -P this
+# Checks that the stamp of plugins changes with every header that they are compiled with: cmake -DSOURCE=...
+# -DSCRATCH=... -P this
 include(${SOURCE}/cmake/PlexauraContract.cmake)
 
 file(REMOVE_RECURSE ${SCRATCH})

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What tools/run knows of ranks on other machines when mpirun has ended, from event files that were written by hand.
+"""Tests what tools/run knows about ranks on other machines when mpirun has ended, from event files that the
+test writes.
 
 usage: elsewhere_test.py ROOT
 """
@@ -33,7 +34,7 @@ class ElsewhereTest(unittest.TestCase):
         (self.output / "events").mkdir(parents=True)
 
     def write(self, number, status=None, job=JOB, age=0):
-        """`status`: with which it has come to its end."""
+        """Writes the file of a rank. `status` is the status with which it has ended, or None."""
         path = self.output / f"events/rank-{number:04}"
         header = events.HEADER.pack(b"PLXEVENT", 1, events.SLOTS, number, 4, 9, 9, self.begun - age, 0, 0, 0, 7, 0, 1, b"node2", b"another boot", job.encode(), 0, 0, 0)
         end = b"" if status is None else events.SLOT.pack(1, 0, status, events.Kind.END, 9, b"")
@@ -44,7 +45,7 @@ class ElsewhereTest(unittest.TestCase):
         return [rank.rank for rank in read_others(self.links, program, list(seen), MPIRUN, self.begun)]
 
     def see(self, number, job=JOB):
-        """A rank on this machine, which has left a link in the folder of tools/run."""
+        """Makes the rank one of this machine, with a link in the folder of tools/run."""
         link = self.folder / f"rank-{number:04}"
         link.symlink_to(self.write(number, job=job))
         self.links.append(link)
@@ -67,7 +68,7 @@ class ElsewhereTest(unittest.TestCase):
     def test_where_the_program_is_told_to_keep_them(self):
         self.write(0)
         self.write(1, job=OTHER_JOB)
-        self.write(2, age=HOUR)  # of an older run of the same name
+        self.write(2, age=HOUR)  # belongs to an older run with the same name
         for number, text in enumerate((f"output:\n  every: 10\n  dir: {self.output}  # of this run\n", f"output: {{every: 10, dir: '{self.output}'}}\n")):
             file = self.folder / f"{number}.yaml"
             file.write_text(text)
@@ -82,7 +83,7 @@ class ElsewhereTest(unittest.TestCase):
         self.assertEqual(rank.process_state(), "")
 
     def status(self, started, has_hosts=True):
-        """Where mpirun has returned 0. Also what is said."""
+        """Returns the exit status if mpirun has returned 0, and what was printed."""
         job = Job.__new__(Job)
         job.ranks = read_others([], ["mlp", "--set", f"output.dir={self.output}"], [], MPIRUN, self.begun)
         job.started, job.has_hosts, job.options = started, has_hosts, types.SimpleNamespace(survive=True)
@@ -92,7 +93,7 @@ class ElsewhereTest(unittest.TestCase):
 
     def test_the_status(self):
         told = "mpirun returned 0, as it also does where a signal has killed all ranks; {} of 3 are seen from here, and none that has come to its end"
-        self.assertEqual(self.status(3, has_hosts=False), (0, ""))  # a program that keeps no events
+        self.assertEqual(self.status(3, has_hosts=False), (0, ""))  # the program keeps no events
         self.assertEqual(self.status(3), (0, told.format(0)))
         self.write(0)
         self.assertEqual(self.status(3), (0, told.format(1)))

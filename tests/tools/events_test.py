@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What tools/run_parts/events.py reads of files that no rank has written so, and tools/why then says.
+"""Tests how tools/run_parts/events.py reads files that no rank writes like this, and what tools/why then
+says.
 
 usage: events_test.py ROOT
 """
@@ -8,7 +9,7 @@ import os
 import struct
 import subprocess
 
-import written_ranks  # finds what follows
+import written_ranks  # adds the folders of the modules below
 from events import Kind
 from written_ranks import ROOT, WrittenRanks
 
@@ -17,7 +18,7 @@ STEP = (0.1, Kind.STEP, 12, "")
 
 class EventsTest(WrittenRanks):
     def check(self, says):
-        """Of the file of rank 0: if there are no others, and if there are."""
+        """Checks what tools/why says about rank 0's file, without and with files of other ranks."""
         done = self.ask()
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, rf"\Awhy: '.*/rank-0000' {says}; no other file there tells of a run\n\Z")
@@ -53,7 +54,7 @@ class EventsTest(WrittenRanks):
             self.check("is damaged: it has gone on without others at a time at which it did not run")
 
     def test_texts_that_are_commands_of_a_terminal(self):
-        """In the name of a host, in the words of a rank, and in the name of the folder."""
+        """In the name of a host, in the texts of a rank, and in the name of the folder."""
         told = (1, Kind.ERROR, 1, "it said \x1b]0;title\x07 and\nmore \x9b31m")
         for number in range(3):
             self.rank(number, told, host="h0\x1b[31m")
@@ -74,7 +75,7 @@ class EventsTest(WrittenRanks):
             self.assertRegex(done.stderr, f"\\Awhy: {says}.*\n\\Z")
 
     def test_what_is_no_file(self):
-        """A pipe would be waited for."""
+        """Reading from a pipe would block."""
         for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
             make(self.path(0))
             self.check("is no regular file")

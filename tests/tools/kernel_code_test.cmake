@@ -1,4 +1,5 @@
-# Times that were measured are forgotten when the kernels change, or their compiler: cmake -DSOURCE=... -DSCRATCH=... -P this
+# Checks that measured times are dropped when the kernels or their compiler change: cmake -DSOURCE=...
+# -DSCRATCH=... -P this
 file(REMOVE_RECURSE ${SCRATCH})
 file(COPY ${SOURCE}/core ${SOURCE}/backends DESTINATION ${SCRATCH} FILES_MATCHING PATTERN *.h PATTERN *.def PATTERN *.cpp PATTERN *.cu)
 

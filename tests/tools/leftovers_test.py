@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How long the processes of a job live on when tools/run is killed, by a clock that the tests turn, and what ends the watcher.
+"""Tests, with a fake clock, how long the processes of a job live when tools/run is killed, and what ends the
+watcher.
 
 usage: leftovers_test.py ROOT
 """
@@ -23,12 +24,13 @@ from leftovers import Leftovers  # noqa: E402
 
 class LeftoversTest(unittest.TestCase):
     def seconds_until_killed(self, timeout, needed):
-        """Where the only process of the job needs so many seconds to end by itself; None where it did."""
+        """Returns after how many seconds the job's only process is killed, which needs `needed` seconds to
+        end by itself. Returns None if it ends before."""
         clock, killed = [1000.0], []
 
         def kill(process, number):
             killed.append(clock[0] - 1000)
-            clock[0] += needed  # it is gone
+            clock[0] += needed  # it has ended
 
         def sleep(seconds):
             clock[0] += seconds
@@ -44,7 +46,7 @@ class LeftoversTest(unittest.TestCase):
         return killed[0] if killed else None
 
     def test_mpirun_has_the_time_that_was_set_for_it(self):
-        """Twice, and 20 seconds at least."""
+        """mpirun gets twice the time that was set, and at least 20 seconds."""
         self.assertIsNone(self.seconds_until_killed("60", 115))
         self.assertAlmostEqual(self.seconds_until_killed("60", 500), 122, delta=1)
         for timeout in (None, "3", "soon"):
@@ -52,7 +54,8 @@ class LeftoversTest(unittest.TestCase):
             self.assertAlmostEqual(self.seconds_until_killed(timeout, 500), 20, delta=1)
 
     def test_the_folder_for_shared_memory(self):
-        """Whoever knows the name of the run's folder does not know it. Where there is no room there is none."""
+        """The name cannot be derived from that of the run's folder. If there is no space, there is no folder.
+        """
         with tempfile.TemporaryDirectory() as run, tempfile.TemporaryDirectory() as shared, mock.patch.object(leftovers, "SHARED_MEMORY", shared):
             left = Leftovers(pathlib.Path(run))
             taken = pathlib.Path(shared) / pathlib.Path(run).name
@@ -64,12 +67,12 @@ class LeftoversTest(unittest.TestCase):
             with mock.patch.object(Leftovers, "processes", lambda self: []):
                 left.clean_up([], [])
             self.assertEqual(list(pathlib.Path(shared).iterdir()), [taken])
-        with mock.patch.object(leftovers, "SHARED_MEMORY", shared):  # which is gone
+        with mock.patch.object(leftovers, "SHARED_MEMORY", shared):  # a folder that does not exist
             self.assertEqual(left.make_shared_folder(), "")
 
 
 class WatcherTest(unittest.TestCase):
-    """The process that tools/run starts to clean up after it."""
+    """Tests the process that tools/run starts to clean up after it."""
 
     def setUp(self):
         outer = tempfile.TemporaryDirectory()
@@ -85,7 +88,7 @@ class WatcherTest(unittest.TestCase):
 
     def send_all_signals(self):
         end = time.monotonic() + 60
-        while self.ignored() != set(NUMBERS):  # until it has begun
+        while self.ignored() != set(NUMBERS):  # waits until it has started
             self.assertIsNone(self.watcher.poll())
             self.assertLess(time.monotonic(), end, f"it ignores {self.ignored()} alone")
             time.sleep(0.01)
@@ -94,7 +97,7 @@ class WatcherTest(unittest.TestCase):
 
     def test_signals_to_the_launcher_do_not_end_it(self):
         self.send_all_signals()
-        self.watcher.communicate()  # without a word, as when the launcher is killed
+        self.watcher.communicate()  # without a word, as if the launcher was killed
         self.assertEqual((self.watcher.returncode, self.folder.exists()), (0, False))
 
     def test_it_leaves_the_folder_to_a_launcher_that_ends_by_itself(self):

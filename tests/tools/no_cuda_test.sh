@@ -1,5 +1,5 @@
 #!/bin/bash
-# What runs on the CPU needs no library of CUDA, also in a build that has the plugin for GPUs.
+# Checks that files which run on the CPU need no library of CUDA, also in a build with the plugin for GPUs.
 #   no_cuda_test.sh FILE...     programs and shared libraries
 set -eu
 if ! command -v ldd > /dev/null; then

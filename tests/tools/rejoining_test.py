@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""When tools/run --rejoin starts all ranks again, by a clock that the tests turn.
+"""Tests, with a fake clock, when tools/run --rejoin restarts all ranks.
 
 usage: rejoining_test.py ROOT
 """
@@ -37,18 +37,19 @@ class RejoiningTest(unittest.TestCase):
         return self.places
 
     def is_due(self, rejoining, after=0.0, left=None, can_save=True):
-        """So many seconds later. `left`: what ranks that went on tell then, and still tell afterwards; 0: nothing."""
+        """Asks after this many seconds. `left` is the number that surviving ranks report from then on; 0
+        means none."""
         self.now += after
         self.left = self.left if left is None else left
         return rejoining.is_due([types.SimpleNamespace(left=left, step=self.step) for left in (0, self.left)], can_save)
 
     def begin(self, rejoining, ranks):
-        """The next start, with the look at its first step."""
+        """Begins the next start, and reports its first step."""
         rejoining.begin(ranks, 0)
         self.assertFalse(self.is_due(rejoining, left=0))
 
     def let_die(self, rejoining, ranks, after, starts):
-        """One of the ranks, so many seconds behind the first step of each start. It comes back each time."""
+        """In each start one rank dies this many seconds after the first step, and comes back."""
         for _ in range(starts):
             self.begin(rejoining, ranks)
             self.assertFalse(self.is_due(rejoining, after, left=ranks - 1))
@@ -101,7 +102,7 @@ class RejoiningTest(unittest.TestCase):
         self.assertEqual(self.asked, 2)
 
     def test_a_start_with_too_few(self):
-        """Nobody has died since."""
+        """No rank has died since."""
         rejoining = self.make(4, started=3)
         self.assertFalse(self.is_due(rejoining, CALM - 1))
         self.assertTrue(self.is_due(rejoining, 1))
@@ -127,7 +128,7 @@ class RejoiningTest(unittest.TestCase):
         self.assertFalse(asking.is_alive())
 
     def test_nobody_comes_back_where_nothing_is_saved(self):
-        """Not before the first checkpoint. It is said once."""
+        """Ranks do not come back before the first checkpoint. The reason is printed once."""
         rejoining = self.make(4)
         for left in (0, 3, 3):
             self.assertFalse(self.is_due(rejoining, 2 * CALM, left, can_save=False))
@@ -177,7 +178,7 @@ class RejoiningTest(unittest.TestCase):
         self.assertEqual(self.said, [])
 
     def test_the_count_begins_with_the_first_step(self):
-        """However long it takes to start."""
+        """However long the start takes."""
         rejoining = self.make(4)
         for _ in range(LIMIT + 1):
             rejoining.begin(4, 0)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# cmake/Revision.cmake tells two states of the sources apart, and does without git.
+# Checks that cmake/Revision.cmake distinguishes two states of the sources, and works without git.
 #   revision_test.sh Revision.cmake
 set -eu
 script=$1

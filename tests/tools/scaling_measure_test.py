@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/scaling makes of traces and of runs that are made up, and its plots.
+"""Tests how tools/scaling evaluates traces and runs that the test makes up, and its plots.
 
 usage: scaling_measure_test.py ROOT
 """
@@ -34,7 +34,8 @@ def span(rank, name, start, duration, detail="", category="communication"):
 
 
 def trace(rank=0, slower=1):
-    """Four steps: 10 us forward, 20 backward with two buckets and the tail, then each bucket's exchange and update."""
+    """Yields four steps: 10 us forward, 20 us backward with two buckets and the tail, then exchange and
+    update of each bucket."""
     for begin in (0, 1000, 2000, 3000):
         def at(name, start, duration, *more):
             return span(rank, name, begin + start * slower, duration * slower, *more)
@@ -45,7 +46,8 @@ def trace(rank=0, slower=1):
         yield from (at("before_update", start, 3, str(i)) for i, start in enumerate((30, 35, 40)))
         yield at("sgd_step %3 of x", 33, 2, "", "instruction")
         yield at("step", 0, 50, "8", "step")
-    yield span(rank, "matmul %2 of gradient of x", 5000, 9, "", "instruction")  # of something else
+    # a span that is no part of a step
+    yield span(rank, "matmul %2 of gradient of x", 5000, 9, "", "instruction")
 
 
 class Recording(unittest.TestCase):
@@ -57,7 +59,7 @@ class Recording(unittest.TestCase):
 
     def test_ranks_that_differ_are_the_spread(self):
         spread = recording.profile_of([*trace(0), *trace(1, slower=3)])["spread"]
-        self.assertEqual(spread, [0.5] * 3 + [1.5] * 3)  # the first step of each does not count
+        self.assertEqual(spread, [0.5] * 3 + [1.5] * 3)  # the first step of each rank is left out
 
     def test_many_ratios_are_thinned(self):
         self.assertEqual(recording.thinned(range(1000, -1, -1)), list(range(0, 1001, 10)))
@@ -77,7 +79,8 @@ class Recording(unittest.TestCase):
     def test_what_is_exchanged(self):
         self.assertEqual(recording.exchange_share(list(trace())), (9 / 50, 0))
         early = [dict(event, ts=event["ts"] - 13) if event["name"] == "before_update" else event for event in trace()]
-        self.assertEqual(recording.exchange_share(early), (9 / 50, 8 / 9))  # from 17, 22 and 27 us on; computed at 29
+        # exchanges begin at 17, 22 and 27 us; computation ends at 29
+        self.assertEqual(recording.exchange_share(early), (9 / 50, 8 / 9))
         server = [event for event in trace() if event["name"] != "gradients_ready"]
         self.assertEqual(recording.exchange_share(server), (9 / 50, None))
 
@@ -95,9 +98,9 @@ class Recording(unittest.TestCase):
 
 
 class Measuring(unittest.TestCase):
-    """With runs that are made up: twice as many ranks take 0.75 times as long."""
+    """Tests with fake runs, in which twice as many ranks take 0.75 times as long."""
 
-    exchange = {}  # what the log says of it
+    exchange = {}  # what the log says about the exchange
 
     def measure(self, *arguments, program=("mlp", "iris.yaml")):
         self.commands = []
@@ -140,7 +143,7 @@ class Measuring(unittest.TestCase):
         self.assertAlmostEqual(float(rows[2]["efficiency"]), 16 / 9 / 4)
         self.assertAlmostEqual(float(rows[1]["exchange"]), 9 / 50)
         self.assertEqual((rows[0]["exchange"], rows[1]["overlap"], rows[1]["accuracy"]), ("", "0.0", "0.9"))
-        self.assertEqual(len(self.commands), 3 * (1 + 4 * 2))  # a run for the trace, too
+        self.assertEqual(len(self.commands), 3 * (1 + 4 * 2))  # includes a run for the trace
         self.assertIn("-n 4 mlp iris.yaml --set output.dir= --set distributed.strategy=local --set distributed.algorithm=ring --log", self.commands[7])
         self.assertIn("-n 2 mlp iris.yaml --set output.dir= --set distributed.strategy=allreduce --set distributed.algorithm=auto --log", self.commands[1])
         self.assertIn("-n 1 mlp iris.yaml --set output.dir= --log", self.commands[0])
@@ -159,12 +162,13 @@ class Measuring(unittest.TestCase):
         self.measure("--ranks", "1,4", "--strategies", "allreduce,send-recv", "--batch", "8", "--samples", "100", "--trace-steps", "0")
         self.assertIn("training.batch_size=8 --set data.limit=100 ", self.commands[0])
         self.assertIn("training.batch_size=32 --set data.limit=400 ", self.commands[1])
-        self.assertIn("training.batch_size=24 --set data.limit=300 ", self.commands[2])  # the server does not train
+        # the server does not train
+        self.assertIn("training.batch_size=24 --set data.limit=300 ", self.commands[2])
         self.measure("--ranks", "4", "--global-batch", "64", "--strategies", "async-server", "--every", "4", "--trace-steps", "0")
         self.assertIn("distributed.push_every=4 --set training.batch_size=64 ", self.commands[0])
 
     def test_several_batch_sizes(self):
-        """Each is compared with one rank of the same."""
+        """Each case is compared with one rank at the same batch size."""
         rows = self.measure("--ranks", "1,2", "--global-batch", "64,16", "--trace-steps", "0")
         self.assertEqual([(row["strategy"], row["batch"]) for row in rows], [("one rank", "64"), ("allreduce", "64"), ("one rank", "16"), ("allreduce", "16")])
         self.assertEqual([word for command in self.commands for word in command.split() if "batch_size" in word],
@@ -182,7 +186,8 @@ class Measuring(unittest.TestCase):
         self.assertEqual(rows[0]["ranks"], "6")
         self.assertIn("distributed.servers=2 --set training.batch_size=32 ", self.commands[0])
         self.measure("--trainers", "4", "--strategies", "downpour", "--trace-steps", "0")
-        self.assertIn("--set distributed.strategy=downpour --set distributed.servers=1 ", self.commands[0])  # whatever the file says
+        # these override the file
+        self.assertIn("--set distributed.strategy=downpour --set distributed.servers=1 ", self.commands[0])
         with self.assertRaisesRegex(Mistake, "--ranks and --trainers exclude each other"):
             self.measure("--trainers", "4", "--ranks", "4")
         with self.assertRaisesRegex(Mistake, "two with 2 ranks: 2 of them serve, so that none trains; name more in --ranks"):
@@ -283,7 +288,8 @@ class Timelines(unittest.TestCase):
         self.assertEqual(spans, [("forward", 0, 10), ("backward", 10, 29), ("update", 33, 35), ("exchange", 30, 33), ("exchange", 35, 38), ("exchange", 40, 43)])
         own = [span(1, "exchange", begin + 20, 8) for begin in (0, 1000, 2000, 3000)]
         spans = [(part, round(begin * 1e6), round(end * 1e6)) for part, begin, end in timeline.of_step([*trace(1), *own])["spans"]]
-        self.assertEqual([found for found in spans if found[0] == "exchange"], [("exchange", 20, 28)])  # not the waits for it
+        # waits for an exchange do not count
+        self.assertEqual([found for found in spans if found[0] == "exchange"], [("exchange", 20, 28)])
         self.assertIsNone(timeline.of_step([]))
 
     def test_they_are_drawn_on_one_scale(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/scaling predicts, against sums that can be done by hand.
+"""Compares predictions of tools/scaling with sums that can be done by hand.
 
 usage: scaling_predict_test.py ROOT
 """
@@ -51,7 +51,8 @@ class Exchange(unittest.TestCase):
 
     def test_a_tree_from_rank_0(self):
         alone = Group(16, Links(1, LINKS.inside, Link(1, 100 * MB)))
-        self.assertAlmostEqual(broadcast(alone, 100 * MB), 2 + 4 + 4 + 6 * 60 * 1024 / (100 * MB))  # what three levels wait for their first piece
+        # the time in which three levels wait for their first piece
+        self.assertAlmostEqual(broadcast(alone, 100 * MB), 2 + 4 + 4 + 6 * 60 * 1024 / (100 * MB))
         self.assertAlmostEqual(gather_at_root(alone, 100 * MB, 16), 2 + 15 * 1 + 15 * 96 + 1.6)  # in 96 pieces
 
     def test_small_arrays_are_read_as_a_whole(self):
@@ -89,10 +90,11 @@ class StepOfManyRanks(unittest.TestCase):
         self.assertAlmostEqual(seconds("allreduce/hierarchical", 8), 3.5 + 1, places=2)
 
     def test_exchange_during_the_backward_pass(self):
-        """60 MB go from 1.5 to 2.1 s, 40 MB from 3 to 3.4 s; the update of the first waits for the device."""
+        """60 MB are sent from 1.5 to 2.1 s, 40 MB from 3 to 3.4 s. The update of the first bucket waits for
+        the device."""
         found = predict(Step([PROFILE]), "allreduce/hierarchical", 8, LINKS, Setting(1, overlap=True), 10, 10)
         self.assertAlmostEqual(found.seconds, 3 + 0.4 + 0.2, places=2)
-        self.assertAlmostEqual(found.overlap, 0.9, places=2)  # 0.1 s is all that the step takes longer
+        self.assertAlmostEqual(found.overlap, 0.9, places=2)  # the step takes only 0.1 s longer
         self.assertAlmostEqual(found.efficiency, 3.5 / 3.6, places=2)
 
     def test_updates_follow_each_other(self):
@@ -100,7 +102,8 @@ class StepOfManyRanks(unittest.TestCase):
         self.assertAlmostEqual(seconds("allreduce/hierarchical", 8, profile), 3 + 5, places=2)
 
     def test_one_rank_has_another_batch(self):
-        """With half of the samples, each of two ranks computes 1.5 s and updates as long as before."""
+        """With half of the samples, each of two ranks computes for 1.5 s. The update takes as long as before.
+        """
         found = predict(Step([PROFILE]), "allreduce/window", 2, Links(2, Link(0, 1e30), Link(0, 1e30)), Setting(), 5, 10)
         self.assertAlmostEqual(found.seconds, 1.5 + 0.5)
         self.assertAlmostEqual(found.efficiency, 3.5 / 2 / 2)
@@ -115,7 +118,7 @@ class StepOfManyRanks(unittest.TestCase):
 
     def test_a_server_takes_in_everything(self):
         eight = [seconds(choice, 8) for choice in ("reduce-broadcast", "send-recv", "scatter-gather")]
-        gather = 3 * 0.1 + 4 * 1  # three ranks of its own host, four of the other
+        gather = 3 * 0.1 + 4 * 1  # three ranks of the root's host, four of the other
         added = 0.8
         down = 1
         self.assertAlmostEqual(eight[0], 3.5 + gather + added + down, places=2)
@@ -133,7 +136,8 @@ class StepOfManyRanks(unittest.TestCase):
 
     def test_the_samples_that_rank_0_deals_out(self):
         profile = replace(PROFILE, sample_bytes=100 * MB)
-        self.assertGreater(seconds("scatter-gather", 8, profile), 40)  # 4 ranks elsewhere, 10 samples of a second
+        # 4 ranks on other hosts, 10 samples of a second each
+        self.assertGreater(seconds("scatter-gather", 8, profile), 40)
 
     def test_slow_ranks_hold_up_those_that_wait(self):
         profile = replace(PROFILE, slow=(3,), weight_bytes=1)
@@ -143,7 +147,7 @@ class StepOfManyRanks(unittest.TestCase):
             self.assertAlmostEqual(found.efficiency * 5, speed, places=3, msg=choice)
 
     def test_the_link_of_the_server_bounds_all(self):
-        """A push of 100 MB in each of 8 steps takes a second, and 0.2 s to mix it in."""
+        """In 8 steps, each push of 100 MB takes a second, and mixing it in takes 0.2 s."""
         rate = predict(Step([PROFILE]), "async-server", 101, Links(1, LINKS.inside, LINKS.between), Setting(every=8), 10, 10).samples_per_second
         self.assertAlmostEqual(rate, 8 * 10 / 1.2, places=3)
 
@@ -197,7 +201,7 @@ class Inputs(unittest.TestCase):
         share, interval = goodput(100, 100, 5, 60)
         self.assertAlmostEqual(interval, math.sqrt(2 * 5 * 3600) - 5)
         source, mean, elapsed, done = random.Random(3), 3600, 0.0, 0
-        while done < 50_000:  # pieces of work, each ended by its checkpoint
+        while done < 50_000:  # pieces of work, each followed by its checkpoint
             failure = source.expovariate(1 / mean)
             if failure > interval + 5:
                 done, elapsed = done + 1, elapsed + interval + 5
@@ -211,10 +215,10 @@ class Inputs(unittest.TestCase):
 
 
 class Lecture(unittest.TestCase):
-    """The figures of examples/scaling: ResNet-50 on up to 2,048 GPUs."""
+    """Tests the figures of examples/scaling: ResNet-50 on up to 2,048 GPUs."""
 
     def layers(self):
-        """Parameters and multiplications of each tensor, from the first layer on."""
+        """Returns the parameters and multiplications of each tensor, from the first layer on."""
         yield 64 * 3 * 49, 64 * 3 * 49 * 112**2
         yield 128, 0
         size, into = 56, 64
@@ -271,7 +275,7 @@ class Command(unittest.TestCase):
             self.assertEqual((out / "scaling.md").read_text(), said)
             with (out / "scaling.csv").open() as file:
                 rows = list(csv.DictReader(file))
-            self.assertEqual(len(rows), 1 + 3 * 5)  # window on 2 ranks alone
+            self.assertEqual(len(rows), 1 + 3 * 5)  # window runs on 2 ranks only
             self.assertEqual({row["ranks"] for row in rows}, {"2", "16", "1024"})
             for name in ("efficiency.svg", "rate.svg"):
                 drawing = xml.dom.minidom.parse(str(out / name))
@@ -287,7 +291,7 @@ class Command(unittest.TestCase):
     def test_strong_scaling(self):
         said = self.predict("--global-batch", 65536, "--ranks", "1024,2048", "--strategies", "allreduce/hierarchical")
         weak = self.predict("--ranks", "1024", "--strategies", "allreduce/hierarchical")
-        self.assertIn(weak.splitlines()[2].split("|")[4], said)  # samples a second of 64 samples a rank
+        self.assertIn(weak.splitlines()[2].split("|")[4], said)  # samples a second with 64 samples of a rank
         self.assertIn("160.4 ms", said)
 
     def test_options_of_a_prediction(self):
@@ -300,7 +304,7 @@ class Command(unittest.TestCase):
         self.assertEqual(self.predict(*choices), self.scaling(f"--predict={EXAMPLES / 'resnet50_gpu.json'}", f"--links={EXAMPLES / 'hosts_of_8_gpus.json'}", *choices))
 
     def test_strong_scaling_is_compared_with_one_rank_that_has_all(self):
-        """Half of a step does not shrink with the samples."""
+        """Half of a step does not depend on the number of samples."""
         with tempfile.TemporaryDirectory() as folder:
             profile, links = Path(folder, "profile.json"), Path(folder, "links.json")
             profile.write_text(json.dumps({"batch": 4, "forward": 0.25, "backward": 0.25, "update": 1, "gradients": [[4, 0.25]]}))

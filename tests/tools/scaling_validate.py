@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Compares what tools/scaling predicts with steps that build/dev/replay_step replays over fake hosts: compute is slept, buckets are
-sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others: some that are written below, and
-some that are drawn. Then it counts the steps of ranks whose compute varies that lie within the predicted bounds of 90 %. Needs root, and
-takes 30 minutes; the second part alone, with --bounds, takes 8.
+"""Compares predictions of tools/scaling with steps that build/dev/replay_step replays over fake hosts: it
+sleeps instead of computing, and sends buckets over links of known speed. The links' parameters are fitted
+on two hosts at one rate. The compared cases are different: some are listed below, others are random. The
+second part counts the steps of ranks with varying compute times that are within the predicted bounds of 90
+%. Needs root, and takes 30 minutes; the second part alone, with --bounds, takes 8.
 
 usage: scaling_validate.py BUILD [--bounds]
 """
@@ -27,7 +28,8 @@ MB = 1_000_000
 
 
 class Scenario:
-    """Ranks on hosts with links of this rate, that compute for 0.3 s and have so many buckets of one size."""
+    """Ranks on hosts with links of this rate. They compute for 0.3 s and have a number of buckets of equal
+    size."""
 
     def __init__(self, hosts, on_host, mbit, count, size, overlap=False, slow=None, spread=0, steps=5):
         self.hosts, self.on_host, self.mbit, self.overlap, self.slow, self.spread, self.steps = hosts, on_host, mbit, overlap, slow, spread, steps
@@ -44,7 +46,7 @@ class Scenario:
 
 
 def measure(scenario, choice):
-    """The seconds of each step."""
+    """Returns the seconds of each step."""
     strategy, _, algorithm = choice.partition("/")
     profile = scenario.profile
     words = ["--forward", profile.forward, "--backward", profile.backward, "--update", profile.update, "--steps", scenario.steps,
@@ -76,27 +78,30 @@ def predicted_seconds(scenario, choice, links):
 
 
 def fit_inside():
-    """Latency and bandwidth of two ranks on one host."""
+    """Returns latency and bandwidth between two ranks on one host."""
     small, large = (Scenario(1, 2, FITTED_MBIT, count, size) for count, size in ((20, 4000), (1, 8 * MB)))
-    calls = 21 * 2  # latencies of the call check
+    calls = 21 * 2  # latencies of the check that begins each call
     latency = max((median_seconds(small, CHOICES[0]) - small.profile.compute) / calls, 0)
     return Link(latency, 8 * MB / max(median_seconds(large, CHOICES[0]) - large.profile.compute - 4 * latency, 0.001))
 
 
 def fit_between(inside):
-    """Latency from small buckets on two hosts, and the share of the line that each exchange reaches from large ones."""
+    """Returns the latency, from small buckets on two hosts, and the share of the bandwidth that each exchange
+    reaches, from large ones."""
     tiny = Scenario(2, 1, FITTED_MBIT, 20, 4000)
-    latency = max((median_seconds(tiny, CHOICES[0]) - tiny.profile.compute) / (21 * 4), 0)  # of the call check, and of the exchange
+    # latencies of the call's check and of the exchange
+    latency = max((median_seconds(tiny, CHOICES[0]) - tiny.profile.compute) / (21 * 4), 0)
     links, reached = Links(1, inside, Link(latency, FITTED_MBIT * MB / 8)), {}
     for choice in CHOICES:
         fitted = [Scenario(2, 1, FITTED_MBIT, count, 8 * MB / count) for count in (4, 2, 1)]
         shares = [(predicted_seconds(each, choice, links) - each.profile.compute) / (median_seconds(each, choice) - each.profile.compute) for each in fitted]
-        reached[choice.partition("/")[2] or "root"] = statistics.median(shares)  # one that was disturbed does not count
+        # the median, so that a disturbed run does not count
+        reached[choice.partition("/")[2] or "root"] = statistics.median(shares)
     return latency, reached
 
 
 def drawn(source):
-    """Two cores carry all lines at once."""
+    """Draws a random case that two cores can carry, all links together."""
     hosts = source.choice((3, 4, 5, 6, 8, 12, 16))
     on_host = source.choice((1, 1, 2)) if hosts <= 4 else 1
     mbit = source.choice([rate for rate in (20, 40, 80, 160, 240) if rate * hosts <= 800])

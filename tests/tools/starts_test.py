@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which starts of mpirun follow each other under tools/run.
+"""Tests which starts of mpirun follow each other under tools/run.
 
 usage: starts_test.py ROOT
 """
@@ -22,7 +22,7 @@ class StartsTest(unittest.TestCase):
         return Starts(list(program), 4, 1, hosts_of_list(hosts) if hosts else [], limit, rejoins)
 
     def end(self, starts, status, saved=(0, 0), has_made_room=False, are_unseen=False, has_seen_ranks=True):
-        """A start ends so. Returns whether another one follows, and prepares it."""
+        """Ends a start. Returns true if another one follows, and prepares that."""
         ranks = [types.SimpleNamespace(saved=step) for step in saved]
         self.job = types.SimpleNamespace(ranks=ranks, started=starts.ranks, cause="cause", has_made_room=has_made_room, has_seen_ranks=has_seen_ranks,
                                          may_have_saved=lambda: are_unseen)
@@ -65,7 +65,7 @@ class StartsTest(unittest.TestCase):
         self.assertTrue(self.end(self.make(hosts="a:5"), 1, saved=()))
 
     def test_ranks_that_were_found_when_all_was_over_are_not_waited_for(self):
-        """In the next start, of which nothing may be seen either."""
+        """In the next start, nothing may be seen of them either."""
         starts = self.make(hosts="a:5")
         for sees in (False, True):
             self.assertTrue(self.end(starts, KILLED, has_seen_ranks=sees))
@@ -81,7 +81,8 @@ class StartsTest(unittest.TestCase):
     def test_slots_that_were_free_take_ranks_of_hosts_that_are_gone(self):
         for text, ranks, gone, left in (("a:4,b:4", 4, "b", 4), ("a:4,b:4", 4, "a", 4), ("a:4,b:4", 6, "a", 4), ("a:4,b:4", 8, "b", 4), ("a:3,b:1", 4, "a", 1),
                                         ("a:4,b:4", 4, "", 4), ("a:4,b:4", 4, "ab", 0),
-                                        ("a:2,b:2", 8, "b", 4), ("a:3,b:1", 8, "b", 6), ("a:2,b:1", 4, "b", 3)):  # more ranks than slots
+                                        # more ranks than slots
+                                        ("a:2,b:2", 8, "b", 4), ("a:3,b:1", 8, "b", 6), ("a:2,b:1", 4, "b", 3)):
             hosts = hosts_of_list(text)
             self.assertEqual(ranks_without([host for host in hosts if host.name in gone], hosts, ranks), left, f"{ranks} on {text} without '{gone}'")
 

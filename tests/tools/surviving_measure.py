@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Measures what it costs that ranks outlive others (docs/guide/surviving.md), with Open MPI 5, and prints two tables. Nothing else should run
-on the machine meanwhile, for some 15 minutes. No time is right or wrong here: they depend on the machine.
+"""Measures the cost of letting ranks outlive others (docs/guide/surviving.md) with Open MPI 5, and prints two
+tables. Takes some 15 minutes, during which nothing else should run on the machine. The times depend on the
+machine, so none is right or wrong.
 
 usage: [PLEXAURA_DATA=FOLDER] surviving_measure.py BUILD [--kills 20] [--rounds 5] [--steps 200]
 
-FOLDER has the folder mnist; without it there is Iris alone, and no second table. Every rank has one thread.
-1. Of 4 ranks one is killed at random, each time in a run of its own. The time from the signal until all others have finished the step
-   that they repeat, less a usual step: the median of the last ones before. The ranks tell when a step begins, to the nanosecond.
-   Iris is slowed down, so that their files still hold these steps when they are looked at.
+FOLDER has the folder mnist; without it only Iris is measured, and there is no second table. Every rank has
+one thread.
+1. One of 4 ranks is killed at a random time, in a new run each time. The result is the time from the signal
+until all others have finished the step that they repeat, minus a usual step: the median of the last steps
+before. The ranks record when a step begins, in nanoseconds. Iris is slowed down, so that the files still
+contain these steps when they are read.
 2. The median step of the MNIST CNN with --survive and without, in turns.
 """
 
@@ -31,7 +34,7 @@ import report  # noqa: E402
 from events import Kind, read_ranks  # noqa: E402
 
 RANKS = 4
-WARM_UP = 20  # steps
+WARM_UP = 20  # number of steps
 MNIST = Path(os.environ.get("PLEXAURA_DATA", "")) / "mnist"
 MODELS = {"Iris MLP, paced": ("mlp", "iris.yaml", f"data.path={ROOT / 'models/iris.csv'}", "--backend", "paced:times=3000")}
 if MNIST.is_dir():
@@ -39,7 +42,8 @@ if MNIST.is_dir():
 
 
 def start(build, folder, model, ranks, on_loss, *words):
-    """With --survive unless on_loss is `end`. What tools/run and its ranks say and leave goes to the folder."""
+    """Starts a run, with --survive unless on_loss is `end`. The output of tools/run and its ranks goes to the
+    folder."""
     program, config, data, *backend = MODELS[model]
     settings = (data, f"distributed.on_loss={on_loss}", "training.tuning=off", "training.epochs=1000000", "data.validation_limit=0", "output.dir=")
     launcher = [ROOT / "tests/support/open_mpi_5.sh", build / "open_mpi_5", ROOT / "tools/run", "-n", ranks, *([] if on_loss == "end" else ["--survive"])]
@@ -64,7 +68,8 @@ def step_times(rank, since=0):
 
 
 def measure_kill(build, model, on_loss, source):
-    """Nanoseconds: of a usual step; from the kill until all go on; until they have finished a step."""
+    """Returns nanoseconds: of a usual step; from the kill until all ranks continue; until they have finished
+    a step."""
     with tempfile.TemporaryDirectory() as folder:
         run = start(build, folder, model, RANKS, on_loss)
         try:
@@ -101,7 +106,7 @@ def print_kills(build, kills):
 
 
 def measure_step(build, ranks, on_loss, steps):
-    """Nanoseconds, the median."""
+    """Returns the median time of a step in nanoseconds."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         if start(build, folder, "MNIST CNN", ranks, on_loss, "--steps", WARM_UP + steps, "--log", log, "--set", "training.batch_size=64").wait():

@@ -1,5 +1,7 @@
 #!/bin/bash
-# test_test.sh TOOLS_TEST: what tools/test builds and tests, and in which order. Scripts stand in for cmake, ctest and the other tools.
+# Tests what tools/test builds and tests, and in which order. Scripts replace cmake, ctest and the other
+# tools.
+#   test_test.sh TOOLS_TEST
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -30,7 +32,7 @@ done
 echo "100% tests passed, 0 tests failed out of 3"'
 
 fail() { echo "$1"; cat said log; exit 1; }
-# check STATUS ARGUMENTS...: what it says is in the file `said`
+# check STATUS ARGUMENTS...: runs tools/test, and writes its output to the file `said`
 check() {
   local expected=$1 status=0
   shift
@@ -38,50 +40,51 @@ check() {
   tools/test "$@" > said 2>&1 || status=$?
   [ "$status" = "$expected" ] || fail "tools/test $* ended with status $status instead of $expected"
 }
-# What was done, in its order, without what others did meanwhile.
+# done_of PATTERN: prints the matching actions in order
 done_of() { grep -E "$1" log | paste -sd ' '; }
 expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
 
-# The first tests end when all is built: so the others are built meanwhile, one after the other.
+# The first tests end only when everything is built, so the other presets must be built meanwhile, one after
+# another.
 AWAITED="end avx2" check 0 --ci
 expect "$(head -3 log | paste -sd ' ')" "install build checks cuda checks begin release"
 expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
 expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
 
-# A build ahead that fails is told, and has no tests; the others go on.
+# A failed build ahead is reported, and its preset is not tested. The others continue.
 FAILS=asan check 1 --ci
 expect "$(done_of test)" "test release test tsan test cuda test avx2"
 grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in the table"
 
-# So does one that is not built ahead.
+# The same for a preset that is not built ahead.
 FAILS=release check 1 --preset release --preset asan --preset tsan
 expect "$(done_of 'begin|test')" "begin release begin asan test asan begin tsan test tsan"
 
-# The faults that tests bring about are listed, and counted, of one run alone.
+# The faults that tests make happen are listed and counted, for one run only.
 for _ in 1 2; do check 0 --faults --preset release; done
 grep -q "^release-faults 2 of 3 faults ended as promised$" said || fail "the faults are not counted"
 grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 
-# What is run now and then leaves when that was, and how it ended.
+# --extended writes its date and its result to a file.
 check 0 --extended
 expect "$(done_of 'begin|test|fuzz ')" "begin baseline test baseline fuzz build-baseline 600"
 expect "$(tail -1 build/test-logs/extended.log)" "5 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
-# The plugin for CUDA is wanted as a whole.
+# The plugin for CUDA must be complete.
 LACKING="-- The plugin for GPUs is built without NCCL, so that it is found missing" check 1 --preset cuda
 expect "$(done_of 'begin|test')" ""
 grep -q "^test: the preset cuda lacks what CMake has named above$" said || fail "nobody says why"
 
-# What cannot be installed ends all at once.
+# If something cannot be installed, everything ends at once.
 UNREACHABLE=1 check 1 --ci
 expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks cuda"
 
 check 2 --preset none_such
 expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 avx2 baseline cuda"
 
-# Whoever ends it ends what it builds.
+# A signal to tools/test also ends its builds.
 : > log
 HANGS=asan AWAITED="end tsan" tools/test --ci > said 2>&1 &
 for i in {1..600}; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tools say of arguments that they do not know: one sentence and exit status 2, before they do anything.
+"""Tests how the tools report unknown arguments: one sentence and exit status 2, before they do anything.
 
 usage: usage_test.py ROOT
 """
@@ -12,7 +12,8 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 TOOLS = {path.name: path for folder in ("tools", "dev") for path in (ROOT / folder).iterdir() if path.is_file() and path.read_bytes()[:2] == b"#!"}
-TAKES_OTHER_ARGUMENTS = {"compare_ddp": ["--data", "."], "run": ["-n", "2"], "tcp_streams": ["127.0.0.1"]}  # which it asks for first
+# arguments that the tool checks first
+TAKES_OTHER_ARGUMENTS = {"compare_ddp": ["--data", "."], "run": ["-n", "2"], "tcp_streams": ["127.0.0.1"]}
 EMPTY_WORDS = {"run": ["-n", "2", ""], "quickstart": [""]}
 SCALED = ["--predict", "examples/scaling/resnet50_gpu.json", "--links", "examples/scaling/hosts_of_8_gpus.json", "--ranks", "2"]
 
@@ -29,11 +30,11 @@ class UsageTest(unittest.TestCase):
             self.assertRegex(done.stderr, rf"\A{tool}: [^\n]*{says}[^\n]*\n\Z")
 
     def test_an_unknown_option(self):
-        for tool in sorted(TOOLS.keys() - {"quickstart"}):  # which hands options on
+        for tool in sorted(TOOLS.keys() - {"quickstart"}):  # quickstart passes options on
             self.check("", tool, *TAKES_OTHER_ARGUMENTS.get(tool, ()), "--nope")
 
     def test_an_empty_word(self):
-        """As an unset variable in a shell gives it."""
+        """An unset variable in a shell becomes an empty word."""
         for tool in sorted(TOOLS):
             self.check("", tool, *EMPTY_WORDS.get(tool, [""]))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What tools/run_parts/verdict.py says of events that are hard to bring about, and were written by hand.
+"""Tests what tools/run_parts/verdict.py says about events that are hard to cause. The test writes them
+itself.
 
 usage: verdict_test.py ROOT
 """
@@ -7,7 +8,7 @@ usage: verdict_test.py ROOT
 import os
 import signal
 
-import written_ranks  # finds what follows
+import written_ranks  # adds the folders of the modules below
 from events import Kind
 from verdict import judge
 from written_ranks import WrittenRanks
@@ -69,11 +70,12 @@ class VerdictTest(WrittenRanks):
         self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone)
         self.rank(2, (0.1, Kind.STEP, 40, ""), started=1000, survived=400)
         self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
-        self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
+        # a second rank that dies, later
+        self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})
         self.assertEqual(self.judged()[:2], ("killed", 2))
 
     def test_a_rank_that_dies_as_it_goes_on(self):
-        """Before it counts the next second."""
+        """The rank dies before it has counted another second."""
         gone = dict(place="another boot", started=1000)
         self.rank(0, **gone, beat=500, survived=470)
         self.rank(1, **gone, beat=600)
@@ -86,7 +88,8 @@ class VerdictTest(WrittenRanks):
         self.why("killed", "rank 0 on h0 was killed, or crashed, as a server, in 'the letters' with the other ranks$")
 
     def test_a_rank_that_is_stopped_at_the_start(self):
-        """The others wait for it, and do not know for whom. Where mpirun lets it go on before it ends it, it says the same as they do."""
+        """The others wait for it, and do not know for which rank. If mpirun lets it continue before it ends
+        it, it reports the same as they do."""
         wait = "MPI_Init, where all ranks come together"
         said = f"process 7 has waited 60.0 s in {wait}: another rank has died, is stopped or is stuck; look for its output"
         for number in range(3):
@@ -97,7 +100,8 @@ class VerdictTest(WrittenRanks):
             self.why("stopped", f"rank 1 on h0 was stopped in start-up, in '{wait}' with the other ranks, until the other ranks gave it up")
 
     def test_ranks_that_are_cut_off(self):
-        """Rank 1 dies, and then rank 2, which had gone on. That it did says nothing of whether anybody goes on without ranks 0 and 3."""
+        """Rank 1 dies, and then rank 2, which had continued. This does not show that anybody continues
+        without ranks 0 and 3."""
         here = dict(started=1000, ranks=4)
         gone = dict(here, place="another boot")
         cut_off = [(60, Kind.ERROR, 1, "ranks 0 and 3 were cut off from the others, and from mpirun, which decides who goes on"), (60, Kind.END, 1, "")]
@@ -131,13 +135,14 @@ class VerdictTest(WrittenRanks):
         self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
 
     def test_a_run_that_made_no_step(self):
-        """As one that was resumed after its last epoch."""
+        """For example, a run that was resumed after its last epoch."""
         for number in range(3):
             self.rank(number, (1, Kind.END, 0, ""), step=0)
         self.why("finished", "ranks 0, 1 and 2 ended with exit status 0 without a step$")
 
     def test_a_spare_that_dies_late(self):
-        """All that train end well: whether the spare dies before or while they do is of no account."""
+        """All training ranks end with status 0. It does not matter if the spare dies before or while they
+        end."""
         spare = (900, Kind.SPARE, 1, "")
         for number in range(2):
             self.rank(number, (1, Kind.END, 0, ""), started=1000)
@@ -151,13 +156,14 @@ class VerdictTest(WrittenRanks):
         self.why("killed", "rank 2 on h0 was killed, or crashed, as a spare")
 
     def test_ranks_that_ended_as_others_did_not_start(self):
-        """mpirun, or tools/run, has killed those that waited."""
+        """mpirun or tools/run has killed the ranks that waited."""
         gone = dict(place="another boot", started=1000, beat=500, step=0)
         waits = (900, Kind.WAIT, 0, "MPI_Init")
         self.rank(0, waits, count=1, **gone)
         self.rank(2, waits, count=1, **gone)
         self.why("start-up", "rank 1 did not start, .*; rank 0 on h0 was killed, or crashed, in start-up, in 'MPI_Init' with the other ranks")
-        self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)  # all had started, and rank 1 keeps its events elsewhere
+        # all had started, and rank 1 keeps its events elsewhere
+        self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)
         self.assertEqual(self.judged()[:2], ("killed", 0))
         self.rank(2, waits, count=1, **gone)
         self.rank(1, waits, count=1, **gone)
@@ -167,7 +173,8 @@ class VerdictTest(WrittenRanks):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
         self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1)
         self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
-        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1, place="another machine")  # of whose memory nothing is known here
+        # nothing is known about its memory here
+        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1, place="another machine")
         self.assertEqual(self.judged()[:3], ("killed", 1, 12))
 
     def test_out_of_memory(self):
@@ -184,7 +191,7 @@ class VerdictTest(WrittenRanks):
         self.rank(1, (2.9, Kind.ECHO, 1, "rank 2 " + did_not_come.format("h1", "h1")))
         self.rank(2, (2.8, Kind.LOST, 0, "ranks 0 and 1 " + did_not_come.format("h0", "h0")), host="h1")
         self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
-        os.remove(self.path(2))  # the other host has a disk of its own
+        os.remove(self.path(2))  # the other host has its own disk
         self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
 
     def test_given_up_ranks(self):

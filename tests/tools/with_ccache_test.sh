@@ -1,6 +1,6 @@
 #!/bin/bash
-# with_ccache_test.sh WITH_CCACHE COMPILER: a precompiled header is made of what its headers say now, also beside one that was there
-# before, as after a change back and forth.
+# with_ccache_test.sh WITH_CCACHE COMPILER: checks that a precompiled header is made from the present contents
+# of its headers, also if one was there before, as after a change that was undone.
 set -euo pipefail
 with_ccache=$1 compiler=$2
 command -v ccache > /dev/null || { echo "skipped: no ccache"; exit 77; }
@@ -12,7 +12,7 @@ echo '#include "value.h"' > all.hxx
 touch all.cxx
 printf '#include "value.h"\nint main() { return value; }\n' > program.cpp
 
-# check VALUE
+# check VALUE: builds, and checks that the program prints VALUE
 check() {
   local value=$1 found=0
   printf '#pragma once\nconstexpr int value = %d;\n' "$value" > value.h
@@ -28,7 +28,8 @@ check 2
 cp first.gch all.hxx.gch
 check 3
 
-# Two builds of one project by Ninja share what they compile, with their precompiled headers, and errors name sources from its root.
+# Two builds of one project by Ninja share their compiled files and precompiled headers. Errors name sources
+# relative to the project's root.
 project=$folder/project
 mkdir -p "$project/cmake" "$project/core"
 cp "$with_ccache" "$project/cmake/with_ccache"

@@ -1,4 +1,5 @@
-"""Ranks of a run whose events were written by hand, for tests of what is said of them. Each test is called with ROOT as first argument."""
+"""Ranks of a run whose events the test writes, for tests of verdicts. Each test is called with ROOT as first
+argument."""
 
 import os
 import pathlib
@@ -19,7 +20,7 @@ sentence_of = runpy.run_path(str(ROOT / "tools/why"))["sentence"]
 
 
 class WrittenRanks(unittest.TestCase):
-    """All ranks are this process, which lives."""
+    """Files in which all ranks are this process, which is alive."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -30,7 +31,7 @@ class WrittenRanks(unittest.TestCase):
         return self.folder / f"run/events/rank-{number:04}"
 
     def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, serves=0, count=1000, ranks=3):
-        """told: (seconds ago, kind, number, text)"""
+        """Writes a rank's file. `told` has tuples (seconds ago, kind, number, text)."""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         begin = int(started * 1e9)
@@ -51,11 +52,12 @@ class WrittenRanks(unittest.TestCase):
         return events.read_ranks(self.folder / "run").ranks
 
     def ask(self):
-        """tools/why."""
+        """Runs tools/why."""
         return subprocess.run([ROOT / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
 
     def why(self, kind, pattern):
-        """Asked within this process: while another one starts, what was written grows old."""
+        """Checks the verdict within this process. While another process starts, the written events would
+        become older."""
         self.assertRegex(sentence_of(self.folder / "run"), rf"\A{kind}: {pattern}.*\Z")
 
 

@@ -9,20 +9,20 @@
 
 namespace plexaura::testing {
 
-// Samples in memory: points around three centres, with a label each, the same for every seed of the run.
+// Returns samples in memory: points around three centres with labels, the same for every seed of the run.
 std::shared_ptr<const SampleSource> points(std::int64_t count, std::int64_t first = 0);
 
-// A classifier of points: linear, dropout, linear. In float64.
+// Return a classifier of points: linear, dropout, linear. In float64.
 ParameterStore small_store(std::uint64_t seed = 1);
 LossOutputs small_model(const ModelInputs& inputs);
 
-// Three epochs in batches of 8, with momentum and weight decay.
+// Returns options: three epochs in batches of 8, with momentum and weight decay.
 TrainerOptions momentum();
 
-// All that a small_store() holds.
+// Returns all values of a small_store().
 std::vector<double> weights(const ParameterStore& store);
 
-// Keeps everything that a trainer reports.
+// Records everything that a trainer reports.
 class Recorder final : public TrainingObserver {
  public:
   void step(const StepRecord& record, std::int64_t) override {
@@ -40,7 +40,7 @@ class Recorder final : public TrainingObserver {
   std::function<void(const EpochRecord&)> after_epoch;
 };
 
-// A run from beginning to end on one rank, or on one of several.
+// A whole run on one rank, or on one of several.
 struct SmallRun {
   ParameterStore store = small_store();
   Recorder seen;

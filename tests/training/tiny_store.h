@@ -7,7 +7,7 @@
 
 namespace plexaura::testing {
 
-// A matrix in a blocked layout, tied under a second name, and a buffer; with one state arena.
+// A store with a matrix in a blocked layout that has a second name, a buffer, and one arena of state.
 class TinyStore {
  public:
   explicit TinyStore(double first, DType dtype = DType::float32, std::int64_t states = 1,

@@ -20,7 +20,7 @@ namespace plexaura::testing::checkpoint_test {
 
 namespace {
 
-// Counts what is copied between host and device, as on a device of its own.
+// Counts the copies between host and device, and acts like a device with its own memory.
 class CountingCopies final : public ForwardingBackend {
  public:
   explicit CountingCopies(Backend& inner) : ForwardingBackend(inner), info_(inner.info()) {
@@ -48,7 +48,7 @@ std::string names(const fs::path& folder) {
   return text;
 }
 
-// Notes what appears in a folder under a name, and what goes, in order.
+// Records, in order, the files that appear in a folder under a given name and that disappear.
 class Watch {
  public:
   explicit Watch(const fs::path& folder) : descriptor_(::inotify_init1(IN_NONBLOCK)) {
@@ -210,7 +210,7 @@ TEST_CASE("a checkpoint of an older version, which names neither settings nor we
   write_safetensors(file, older);
   save_weights(folder / "checkpoint-000001/weights.safetensors", TinyStore(1).store);
   TinyStore model(0);
-  // Is refused where there are settings to compare, and read where there are none.
+  // The checkpoint is refused if there are settings to compare, and read if there are none.
   CHECK(user_error([&] {
           load_checkpoint(folder.path(), model.store, "", {{"model.name", "convnet"}});
         }) ==

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// A tuner that has measured one kernel, for values of so many elements.
+// Returns a tuner that has measured one kernel, for values with this number of elements.
 Tuner with_times(std::int64_t elements) {
   TwoSpeeds backend(test_backend(), "relu", 200us, 0us);
   Graph graph;
@@ -34,7 +34,7 @@ Tuner with_times(std::int64_t elements) {
   return tuner;
 }
 
-// A variable of the environment has another value, or none, as long as it lives.
+// Sets or unsets an environment variable for the lifetime of the object.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -83,7 +83,7 @@ TEST_CASE("times that were kept are read again, those of two runs together") {
   both.add(one.to_text());
   both.add(two.to_text());
   CHECK(read.to_text() == both.to_text());
-  CHECK(std::distance(fs::directory_iterator(file.parent_path()), {}) == 2);  // and its lock
+  CHECK(std::distance(fs::directory_iterator(file.parent_path()), {}) == 2);  // includes its lock
 }
 
 TEST_CASE("only what was measured now is written over what others have written since") {

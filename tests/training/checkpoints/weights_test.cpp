@@ -82,7 +82,7 @@ TEST_CASE("weights that are saved are loaded again, and those that are skipped k
   load_weights(path, tuned.store, {"fc.*"});
   CHECK(tuned.store.read("fc.weight") == TinyStore(0).store.read("fc.weight"));
   CHECK(tuned.store.read("bn.mean").to_doubles() == std::vector<double>{7, 8});
-  // What is skipped may be missing in the file, and of another shape.
+  // A skipped tensor may be missing in the file, or have another shape.
   const Tensor mean = TinyStore::counting({DType::float32, Shape{2}}, 3);
   for (const SafeTensors& contents :
        {SafeTensors{{{"bn.mean", mean}}, {}}, SafeTensors{{{"bn.mean", mean}, {"fc.weight", mean}}, {}}}) {

@@ -16,7 +16,7 @@
 
 namespace plexaura::testing {
 
-// A new empty folder that is removed with everything in it.
+// A new empty folder that is removed with its contents.
 class TempFolder {
  public:
   TempFolder();
@@ -24,17 +24,17 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
   ~TempFolder();
 
-  // Writes a file below the folder, with the folders above it.
+  // Writes a file below the folder, and makes the folders above it.
   std::filesystem::path write(const std::string& name, std::string_view text) const;
   std::filesystem::path write(const std::string& name, std::span<const std::uint8_t> bytes) const;
 
   std::filesystem::path path;
 };
 
-// The folder of real data sets, $PLEXAURA_DATA; says that the case is skipped where it is not set.
+// Returns the folder of real data sets, $PLEXAURA_DATA. If it is not set, prints that the case is skipped.
 std::optional<std::filesystem::path> real_data();
 
-// The text of the UserError that `f` throws; fails the case when it throws none.
+// Returns the text of the UserError that `f` throws. Fails the case if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {
@@ -46,7 +46,7 @@ std::string error_of(F&& f) {
   return {};
 }
 
-// An image whose left half is of one colour and right half of another.
+// Returns an image with a left half of one colour and a right half of another.
 Image two_colours(std::int64_t width, std::int64_t height, std::array<std::uint8_t, 3> left,
                   std::array<std::uint8_t, 3> right);
 

@@ -152,7 +152,7 @@ TEST_CASE("a damaged gzip stream is refused") {
   const auto labels = folder.write("labels", label_text());
   write_gzip(folder.path / "images", image_text());
   auto bytes = InputFile(folder.path / "images").read_all();
-  bytes[bytes.size() - 6] ^= 1;  // of its checksum
+  bytes[bytes.size() - 6] ^= 1;  // a byte of its checksum
   CHECK(contains(testing::error_of([&] { const IdxDataset dataset(folder.write("images", bytes), labels); }),
                  "images: the gzip stream is damaged: incorrect data check; fetch the file again"));
 }

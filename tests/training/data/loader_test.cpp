@@ -16,7 +16,7 @@ namespace plexaura::testing::loader_test {
 
 namespace {
 
-// What tells one step from another.
+// The values by which steps differ.
 struct StepContent {
   std::int64_t epoch, step, global_samples;
   std::vector<std::int64_t> firsts;
@@ -49,7 +49,7 @@ std::vector<StepContent> read_steps(std::shared_ptr<const Dataset> dataset, cons
   return steps;
 }
 
-// Sleeps over every sample, and counts how many are open at most.
+// Sleeps for each sample, and counts the largest number that are read at the same time.
 class SlowDataset final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 1000; }
@@ -69,7 +69,7 @@ class SlowDataset final : public DatasetOf<float> {
   std::vector<std::string> names_{"only"};
 };
 
-// Notes whether another thread than the one that made it has read a sample.
+// Records if another thread than the one that made it has read a sample.
 class OneThreaded final : public SampleSource {
  public:
   explicit OneThreaded(std::int64_t elements) : elements_(elements) {}
@@ -260,14 +260,14 @@ TEST_CASE("a skipped sample is replaced by the next of the same rank, counted an
   const auto dataset = std::make_shared<testing::CountingDataset>(8, std::vector<std::int64_t>{1, 2, 7});
   LoaderOptions options{
       .batch_size = 4, .ranks = 2, .shuffle = false, .workers = 2, .on_error = OnError::skip};
-  Loader first(dataset, options);  // has 0 1 | 4 5
+  Loader first(dataset, options);  // this rank has 0 1 | 4 5
   for (int epoch = 0; epoch < 2; ++epoch) {
     CHECK(content_of(first.next()).samples == std::vector<float>{0, 1.0F * epoch, 4, 1.0F * epoch});
     CHECK(content_of(first.next()).samples == std::vector<float>{4, 1.0F * epoch, 5, 1.0F * epoch});
   }
   CHECK(first.skipped() == std::map<std::int64_t, std::string>{{1, "sample 1 is broken"}});
 
-  options.rank = 1;  // has 2 3 | 6 7
+  options.rank = 1;  // this rank has 2 3 | 6 7
   Loader second(dataset, options);
   CHECK(content_of(second.next()).samples == std::vector<float>{3, 0, 3, 0});
   CHECK(content_of(second.next()).samples == std::vector<float>{6, 0, 3, 0});
@@ -313,7 +313,7 @@ TEST_CASE("no more is read ahead than prefetch says") {
 TEST_CASE("destruction does not wait for the steps ahead") {
   const auto dataset = std::make_shared<SlowDataset>();
   { const Loader loader(dataset, {.batch_size = 1000, .workers = 2}); }
-  CHECK(dataset->reads < 1000);  // a whole step takes a second
+  CHECK(dataset->reads < 1000);  // one whole step would take a second
 }
 
 TEST_CASE("small samples in memory are read by the calling thread, large ones ahead of it") {

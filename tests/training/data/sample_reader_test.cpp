@@ -11,7 +11,7 @@ namespace plexaura::testing::sample_reader_test {
 
 namespace {
 
-// Each sample is its index, and the seed and the epoch that it was read with.
+// A sample has its index, and the seed and the epoch with which it was read.
 class ContextSource final : public SampleSource {
  public:
   std::int64_t size() const override { return 4; }

@@ -9,7 +9,7 @@ namespace plexaura::testing::sampler_test {
 
 namespace {
 
-// How often each position of an epoch is given to some rank.
+// Returns how often each position of an epoch is assigned to some rank.
 std::vector<int> count_visits(const BatchPlan& plan) {
   std::vector<int> visits(static_cast<std::size_t>(plan.samples));
   for (std::int64_t step = 0; step < plan.steps_per_epoch(); ++step)

@@ -16,7 +16,7 @@ namespace {
 
 using Parcel = std::vector<std::byte>;
 
-// Whatever rank 0 has sent and closed, for ranks that are asked one after the other.
+// The parcels that rank 0 has sent, for ranks that run one after another.
 struct Post {
   std::map<std::pair<Courier::Stream, int>, std::deque<Parcel>> parcels;
   std::set<Courier::Stream> closed;
@@ -49,7 +49,7 @@ class FakeCourier final : public Courier {
   int rank_;
 };
 
-// The steps of so many ranks, of which the first reads.
+// The step sources of several ranks, of which the first reads.
 class Ranks {
  public:
   Ranks(const std::shared_ptr<const Dataset>& dataset, LoaderOptions options) {
@@ -98,7 +98,8 @@ std::multiset<std::int64_t> indices_in(const Step& step) {
 
 }  // namespace
 
-// Steps of six samples in twelve micro-batches; in the last of an epoch five are left. Three samples are broken.
+// Steps have six samples in twelve micro-batches; the last step of an epoch has five. Three samples are
+// broken.
 TEST_CASE("sent steps: each rank gets what it would read itself") {
   const auto dataset = std::make_shared<CountingDataset>(23, std::vector<std::int64_t>{3, 4, 17});
   LoaderOptions options{.batch_size = 6, .ranks = 4, .micro_batches = 3, .seed = 1};
@@ -146,7 +147,7 @@ TEST_CASE("sent steps: those of the next step are on their way before this one i
   }
 }
 
-// Sample 17 is the third of rank 1 in the third step.
+// Sample 17 is the third one of rank 1 in the third step.
 TEST_CASE("sent steps: a sample that cannot be read ends all ranks in its step, and rank 0 knows why") {
   const auto broken = std::make_shared<CountingDataset>(23, std::vector<std::int64_t>{17});
   Ranks sent(broken, {.batch_size = 6, .ranks = 2, .shuffle = false});

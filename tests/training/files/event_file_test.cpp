@@ -30,7 +30,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// What a reader finds in the file, in the order in which it was told.
+// The contents of the file as a reader sees them, events in order.
 struct Contents {
   explicit Contents(const std::filesystem::path& path) : bytes(read_text(path)) {
     REQUIRE(bytes.size() == EventFile::file_bytes);
@@ -52,10 +52,10 @@ struct Contents {
   std::vector<Event> events;
 };
 
-// Runs `work` in a process of its own, and gives its status.
+// Runs `work` in a separate process, and returns its exit status.
 template <class Work>
 int run_child(Work&& work) {
-  std::fflush(nullptr);  // a child that calls exit() would print it again
+  std::fflush(nullptr);  // otherwise a child that calls exit() would print it again
   const pid_t child = ::fork();
   if (child == 0) {
     work();
@@ -249,7 +249,7 @@ TEST_CASE("a process is told from a later one of the same number by when it star
     ::prctl(PR_SET_NAME, "a) 1 (b 2");
     const EventFile file(folder / "events", 0, 1, "");
   });
-  // The child is younger, by less than it takes to run these tests.
+  // The child is younger, but by less time than these tests take.
   const std::int64_t started_child = Contents(folder / "events" / "rank-0000").header().process_start;
   CHECK(started_child >= started);
   CHECK(started_child < started + 1000 * ::sysconf(_SC_CLK_TCK));

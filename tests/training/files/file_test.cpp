@@ -20,7 +20,7 @@ namespace plexaura::testing::file_test {
 
 namespace {
 
-// What this thread has the system do to files; null: nobody wants to know.
+// Records the calls of this thread that change files; null records nothing.
 thread_local std::vector<std::string>* calls = nullptr;
 
 void note(const std::string& call) {
@@ -31,7 +31,7 @@ void note(const std::string& call) {
 
 }  // namespace plexaura::testing::file_test
 
-// In the place of those of the C library.
+// These functions replace those of the C library.
 extern "C" int fsync(int file) {
   struct stat status {};
   plexaura::testing::file_test::note(::fstat(file, &status) == 0 && S_ISDIR(status.st_mode) ? "fsync(folder)"

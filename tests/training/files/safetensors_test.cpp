@@ -38,8 +38,7 @@ std::string file_of(const std::string& header, const std::string& data) {
   return length + header + data;
 }
 
-// The error that reading such a file gives, without the file's name in front and the part that is always
-// there.
+// Returns the error of reading such a file, without the file's name and the part that is always the same.
 std::string error_of(const std::string& header, const std::string& data) {
   const TemporaryFolder folder;
   const std::string path = (folder / "f").string();
@@ -316,7 +315,7 @@ TEST_CASE("a file with a byte changed is refused or read, and nothing worse") {
       try {
         read_safetensors(folder / "changed");
       } catch (const UserError&) {
-        // Refused; any other kind of error fails the test.
+        // The file was refused. Any other error fails the test.
       }
     }
   }

@@ -16,13 +16,13 @@
 namespace plexaura::testing::shortage_test {
 namespace {
 
-// For this process alone. Only root can do that.
+// Mounts a file system that only this process sees. Returns false without root.
 bool mount_own(const std::filesystem::path& folder, const char* options) {
   return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("none", folder.c_str(), "tmpfs", 0, options) == 0;
 }
 
-// What a process says that creates files in a file system of its own, until it cannot.
+// Returns the error of a process that creates files in its own file system until that fails.
 std::string what_ends_files(const std::filesystem::path& folder, const char* options) {
   return what_ends([&] {
     if (!mount_own(folder, options)) throw UserError("no file system of its own");
@@ -54,7 +54,7 @@ TEST_CASE("shortage: of space, and of nothing") {
   CHECK_FALSE(shortage_at("a", ENOENT).has_value());
 }
 
-// The sanitizer itself needs a descriptor when it meets a class for the first time.
+// The sanitizer itself needs a descriptor when it sees a class for the first time.
 TEST_CASE("shortage: of open files, which another place would not mend" * doctest::skip(address_sanitized)) {
   const TemporaryFolder folder;
   const std::string file = "'" + (folder / "a").string() + "'";

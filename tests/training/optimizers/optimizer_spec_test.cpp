@@ -22,7 +22,7 @@ constexpr Three start{1, -2, 0.5};
 constexpr std::array<Three, 3> gradients{{{0.1, -0.2, 0.3}, {-0.4, 0.1, 0.2}, {0.05, 0.6, -0.7}}};
 constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 
-// A matrix of two elements and a vector of one, in buckets of their own, and a buffer, in one store with an update
+// A store with a matrix of two elements and a vector of one, in separate buckets, a buffer, and an update
 // program.
 class Updates {
  public:
@@ -99,7 +99,7 @@ using Kind = OptimizerSpec::Kind;
 
 }  // namespace
 
-// The figures are those of torch.optim with the same options, in float64.
+// Expected values are those of torch.optim with the same options, in float64.
 
 TEST_CASE("three steps of SGD") { check_three_steps({}, {1, -2.105, 0.6}); }
 
@@ -135,7 +135,8 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
-// Every one of the three gradients but the first is longer than 0.4; torch.optim was given them scaled down to that.
+// All of the three gradients but the first are longer than 0.4. torch.optim got them scaled down to this
+// length.
 TEST_CASE("three steps with gradients of limited length") {
   check_three_steps({.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
                     {0.9723607920938766, -1.8654516734087097, 0.3935903829490411});
@@ -143,7 +144,7 @@ TEST_CASE("three steps with gradients of limited length") {
                     {1.0008848953791958, -1.9506514143071068, 0.3254639563274155});
 }
 
-// Figures of optax.lamb in float64 for the matrix, and of optax.adam for the vector.
+// Expected values are those of optax.lamb in float64 for the matrix, and of optax.adam for the vector.
 TEST_CASE("three steps of LAMB, which scales the step of a matrix to its length") {
   check_three_steps({.kind = Kind::lamb, .epsilon = 1e-6, .weight_decay = 0.1},
                     {1.1598443987170586, -2.0854363811099508, 0.3964364836607053});
@@ -153,7 +154,7 @@ TEST_CASE("three steps of LAMB, which scales the step of a matrix to its length"
                     {1.0872533163169114, -2.211177663084129, 0.4937618306229272});
 }
 
-// Figures of the formula, computed with NumPy.
+// Expected values were computed from the formula with NumPy.
 TEST_CASE("three steps of LARS, which scales the gradient of a matrix to its length") {
   check_three_steps({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1, .trust_coefficient = 0.02},
                     {0.9970898806975778, -1.9904417823248317, 0.5018999999999999});
@@ -204,7 +205,7 @@ TEST_CASE("the scale of the loss is divided out of the gradients, for update rul
     Updates updates({.scaled_loss = scaled});
     updates.step({8, -16, 4}, 0.125, 4);
     CHECK(updates.value() == (scaled ? Three{0.75, -1.5, 0.375} : Three{0, 0, 0}));
-    CHECK(updates.instructions() == 3);  // a step for each of two buckets, and the buffers
+    CHECK(updates.instructions() == 3);  // one step for each of two buckets, and the buffers
   }
 }
 

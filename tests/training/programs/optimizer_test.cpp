@@ -26,7 +26,7 @@ namespace {
 const TensorType scalar{DType::float64, {}};
 const TensorType points{DType::float64, {5}};
 
-// y = a x + b, and how far it is from the points.
+// The model y = a x + b, and its distance from the points.
 struct Line {
   Graph graph;
   Node x = graph.input("x", points);
@@ -49,7 +49,7 @@ const Tensor ys = Tensor::of<double>({5}, {-5, -3, -1, 1, 3});
 TEST_CASE("a step follows the gradient and gives the loss before it, with its metrics") {
   Line line;
   Optimizer optimizer(line.outputs, line.store, test_backend(), {.learning_rate = 0.1});
-  // Distances are 1 - x from 3 to -1: the loss is 3, its gradient -4 for a and 2 for b.
+  // The distances are 1 - x, from 3 to -1. The loss is 3, and its gradient is -4 for a and 2 for b.
   CHECK(optimizer.step({{"x", xs}, {"y", ys}}) == doctest::Approx(3));
   CHECK(optimizer.metric("largest") == doctest::Approx(3));
   CHECK(optimizer.metric("above") == 3);
@@ -199,7 +199,7 @@ TEST_CASE("a step that fails leaves the parameters and the optimizer's state as 
 
 TEST_CASE("a loss or a gradient that is not finite is refused before anything changes") {
   const TensorType two{DType::float64, {2}};
-  // The root has no finite derivative at 0, and 0 times it is NaN.
+  // The square root has no finite derivative at 0, and 0 times that is NaN.
   for (const OptimizerSpec& rule :
        {OptimizerSpec{.momentum = 0.9}, OptimizerSpec{.kind = OptimizerSpec::adam}}) {
     ParameterStore store({{"w", two, ParameterRole::trainable, Initialiser::ones()},
@@ -248,7 +248,7 @@ TEST_CASE("a buffer holds its next value behind a step, whatever it held before"
       Optimizer optimizer({.loss = graph.parameter("w", type) * 1}, store, test_backend());
       for (const double value : {1e8, 0.1, 3e38, 1.0, infinite, 2.0}) {
         const Tensor next = Tensor::scalar(value).cast(dtype);
-        if (is_larger && store.read("last").to_doubles()[0] == infinite) break;  // 0 times that is NaN
+        if (is_larger && store.read("last").to_doubles()[0] == infinite) break;  // 0 times infinity is NaN
         optimizer.step({{"x", next}});
         CHECK(store.read("last") == next);
       }

@@ -51,7 +51,7 @@ Tensor labels(std::int64_t count) {
   return tensor;
 }
 
-// Provides memory in a call of all ranks.
+// A strategy that provides memory in a call of all ranks.
 class Providing final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
@@ -61,7 +61,7 @@ class Providing final : public SummingStrategy {
   }
 };
 
-// A backend that gets no more memory.
+// A backend whose allocations fail.
 class Full final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -70,7 +70,7 @@ class Full final : public ForwardingBackend {
   }
 };
 
-// A backend that gets memory so many times, and then no more.
+// A backend whose allocations fail after a given number of them.
 class Scarce final : public ForwardingBackend {
  public:
   Scarce(Backend& backend, int times) : ForwardingBackend(backend), times_(times) {}
@@ -83,7 +83,7 @@ class Scarce final : public ForwardingBackend {
   int times_;
 };
 
-// The sizes of parts of a step are those of `plan`.
+// Returns the error for batch norm if the parts of a step have the sizes of `plan`.
 std::string refusal_of_batch_norm(const BatchPlan& plan, const Shape& features, int on_ranks = 1) {
   const ModelBuilder model = [&](const ModelInputs& inputs) {
     LossOutputs outputs = small_model(inputs);
@@ -238,8 +238,9 @@ TEST_CASE("wherever memory ends, the error says what it was for instead of gener
     CHECK(is_of_parameters != has(text, " bytes of intermediate values are planned for "));
     of_parameters += is_of_parameters ? 1 : 0;
   }
-  CHECK(of_parameters >= 2);          // values and gradients
-  CHECK(times - of_parameters >= 2);  // intermediate values, and gradients of further micro-batches
+  CHECK(of_parameters >= 2);          // memory of values and gradients
+  CHECK(times - of_parameters >= 2);  // memory of intermediate values, and of gradients of further
+                                      // micro-batches
 }
 
 TEST_CASE("a rank that measures for others keeps no programs of their sizes") {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int count = 3;
 
-// With arenas of unlike dtypes.
+// Makes a store whose arenas have different dtypes.
 ParameterStore make_store(Backend& backend, double value) {
   const TensorType type{DType::float32, {3}};
   ParameterStore store({{"weight", type, ParameterRole::trainable, Initialiser::zeros()},
@@ -35,13 +35,13 @@ ParameterStore make_store(Backend& backend, double value) {
   return store;
 }
 
-// What each rank ends with, and the place of all.
+// The result of each rank, and the place that all agree on.
 struct End {
   RunPlace place;
   std::array<double, count> weights{};
 };
 
-// All values of a rank are its number.
+// Runs the meeting of ranks. All values of a rank are its number.
 End meet(const std::array<RunPlace, count>& places, bool unlike = false) {
   End end;
   ThreadRanks(count).run([&](Collective& ranks) {

@@ -14,7 +14,7 @@ namespace plexaura::testing::on_rank_0_test {
 
 namespace {
 
-// Tells of each sum, as ranks that are processes do.
+// Sends an event for each sum, like ranks that are processes do.
 class Telling final : public Collective {
  public:
   explicit Telling(Collective& ranks) : ranks_(ranks) {}
@@ -35,7 +35,7 @@ class Telling final : public Collective {
   Collective& ranks_;
 };
 
-// Of all threads, while it lives.
+// Counts the waits of all threads for its lifetime.
 class CountedWaits final : public EventSink {
  public:
   CountedWaits() { send_events_to(this); }
@@ -124,7 +124,7 @@ TEST_CASE("those at work and those who wait for them tell few events") {
     Telling ranks(collective);
     on_rank_0(ranks, "a save", [] { std::this_thread::sleep_for(std::chrono::milliseconds(1200)); });
   });
-  CHECK(waits.count == 2);  // of each rank one, when it has nothing more to do
+  CHECK(waits.count == 2);  // one for each rank, when its own work is done
 }
 
 TEST_CASE("what fails on one of several ranks at work ends all") {

@@ -8,14 +8,14 @@ namespace plexaura::testing::rank_waits_test {
 
 namespace {
 
-// Ranks 1, 2, ... of an epoch of 10 s.
+// Returns the waits of ranks 1, 2, ... in an epoch of 10 s.
 RankWaits waits(const std::vector<double>& seconds, double epoch_seconds = 10) {
   RankWaits made{.epoch_seconds = epoch_seconds};
   for (const double own : seconds) made.ranks.push_back({static_cast<int>(made.ranks.size()) + 1, own});
   return made;
 }
 
-// Rank 0 of two: the other one has waited longer.
+// Rank 0 of two ranks, of which the other one has waited longer.
 class Pair final : public Collective {
  public:
   int rank() const override { return 0; }
@@ -40,14 +40,14 @@ TEST_CASE("rank waits: the straggler is who waits least, if the others wait much
   CHECK(found.number == 3);
   CHECK(found.seconds == doctest::Approx(5));
   CHECK(waits({6, 1}).straggler().value().number == 2);
-  CHECK_FALSE(waits({1.4, 1, 1.4}).straggler());         // by less than 5 %
-  CHECK_FALSE(waits({0.09, 0, 0.09}, 0.2).straggler());  // by less than 0.1 s
-  CHECK_FALSE(waits({1, 1.01, 1.02, 9}).straggler());    // one that is fast is none
+  CHECK_FALSE(waits({1.4, 1, 1.4}).straggler());         // the difference is below 5 %
+  CHECK_FALSE(waits({0.09, 0, 0.09}, 0.2).straggler());  // the difference is below 0.1 s
+  CHECK_FALSE(waits({1, 1.01, 1.02, 9}).straggler());    // a fast rank is no straggler
   CHECK_FALSE(waits({5}).straggler());
 }
 
 TEST_CASE("rank waits: nobody is the straggler of ranks that make steps without each other") {
-  RankWaits apart = waits({6, 1});  // for a server
+  RankWaits apart = waits({6, 1});  // waits for a server
   apart.meet_in_steps = false;
   CHECK_FALSE(apart.straggler());
   CHECK(apart.share() == doctest::Approx(0.35));

@@ -9,7 +9,7 @@ namespace plexaura::testing::store_hash_test {
 
 namespace {
 
-// Two weights, two buffers and a frozen weight, with two arenas of state.
+// Returns a store with two weights, two buffers and a frozen weight, and two arenas of state.
 ParameterStore several() {
   const TensorType type{DType::float32, {2, 3}};
   ParameterStore store({{"first", type, ParameterRole::trainable, Initialiser::ones()},
@@ -25,7 +25,7 @@ ParameterStore several() {
   return store;
 }
 
-// Whether the hash tells each element of the tensor from what it was, and knows it again.
+// Checks that the hash changes with each element of the tensor, and returns when the element does.
 void check_each_element(const Tensor& was, const std::function<void(const Tensor&)>& write,
                         const std::function<std::uint64_t()>& hash) {
   const std::uint64_t before = hash();

@@ -38,7 +38,7 @@ TEST_CASE("each rank gets back what it kept itself, and what rank 0 kept for all
     REQUIRE(state.size() == 2);
     CHECK(state[0].value.to_doubles()[0] == 10);
     CHECK(state[1].value.to_doubles()[0] == 10 + rank);
-    TinyStore store(10);  // of rank 0, as the checkpoint has it
+    TinyStore store(10);  // rank 0, as the checkpoint has it
     take_own_store(saved, rank, store.store);
     CHECK(store.weight() == 10 + rank);
     CHECK(store.state(0) == 10.5 + rank);

@@ -9,7 +9,7 @@ namespace plexaura::testing::tail_sums_test {
 
 namespace {
 
-// Two ranks alike, each of which says that its steps have taken so long.
+// Two equal ranks, each of which reports this duration for its steps.
 class Twins final : public Collective {
  public:
   explicit Twins(double seconds, double deadline = 60) : seconds_(seconds), deadline_(deadline) {}
@@ -34,7 +34,7 @@ class Twins final : public Collective {
   double deadline_;
 };
 
-// After how many steps a sum is due, where those before it took so long.
+// Returns the number of steps until a sum is due, if steps before it took that long.
 int due_after(TailSums& sums, bool is_busy = false) {
   int steps = 0;
   while (!sums.is_due(is_busy)) {

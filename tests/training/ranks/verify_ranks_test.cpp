@@ -46,7 +46,8 @@ bool holds(const ParameterStore& store, const ParameterStore& other) {
   return true;
 }
 
-// Trains on so many ranks, and after step 4 changes a bit of what rank 1 holds. Whether all end with the same.
+// Trains on this number of ranks, and flips a bit of rank 1 after step 4. Returns true if all ranks end with
+// equal values.
 template <class S = SummingStrategy>
 bool ends_equal(int count, std::int64_t verify_every, std::int64_t steps = 9) {
   std::map<int, std::vector<double>> ends;
@@ -70,7 +71,7 @@ bool ends_equal(int count, std::int64_t verify_every, std::int64_t steps = 9) {
   return std::ranges::all_of(ends, [&](const auto& end) { return end.second == ends[0]; });
 }
 
-// Ranks that may differ: each trains for itself, or has weights of its own until it is given others.
+// Ranks that may differ: each trains for itself, or keeps its own weights until it gets others.
 class Apart final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
@@ -149,8 +150,8 @@ TEST_CASE("where no majority agrees the run ends, and nothing is changed") {
   const std::string text = error_text<DeviceError>([&] {
     ThreadRanks(4).run([&](Collective& ranks) {
       ParameterStore store = placed_store();
-      if (ranks.rank() == 1) flip(store, "first");      // three agree
-      if (ranks.rank() >= 2) flip(store, "second", 0);  // two and two
+      if (ranks.rank() == 1) flip(store, "first");      // three ranks agree
+      if (ranks.rank() >= 2) flip(store, "second", 0);  // two ranks against two
       ParameterStore before = placed_store();
       if (ranks.rank() == 1) flip(before, "first");
       if (ranks.rank() >= 2) flip(before, "second", 0);

@@ -30,8 +30,8 @@ TEST_CASE("the centre is scaled and placed as torchvision's Resize(256) and Cent
     ImageSize size, scaled;
     std::int64_t left, top;
   };
-  // By torchvision 0.29.2. A margin of 117 begins at 58, one of 115 at 58, one of 161 at 80: halves go to the
-  // even number.
+  // Expected values are those of torchvision 0.29.2. A margin of 117 begins at 58, one of 115 at 58, one of
+  // 161 at 80: halves are rounded to the even number.
   for (const Case& expected : {Case{{500, 375}, {341, 256}, 58, 16}, Case{{375, 500}, {256, 341}, 16, 58},
                                Case{{333, 500}, {256, 384}, 16, 80}, Case{{499, 331}, {385, 256}, 80, 16},
                                Case{{256, 256}, {256, 256}, 16, 16}, Case{{640, 481}, {340, 256}, 58, 16},
@@ -74,15 +74,16 @@ TEST_CASE("random crops lie within the image, in every place, and become the who
   }
 }
 
-// On a square image a shape and its inverse are equally likely, log-uniform or not at all; the logarithm is
-// spread evenly between log(3/4) and log(4/3).
+// On a square image a shape and its inverse are equally likely, whatever the distribution. This checks that
+// the logarithm is uniform between log(3/4) and log(4/3).
 TEST_CASE("the shape of random crops is log-uniform from 3/4 to 4/3") {
   const auto crops = random_crops({4000, 4000}, 0.05);
   for (const Crop& crop : crops) {
     REQUIRE(ratio_of(crop.source) > 0.748);
     REQUIRE(ratio_of(crop.source) < 1.336);
   }
-  // Small parts fit in every shape, so that none is drawn again: quarters of the logarithm's range.
+  // Small areas fit with every shape, so that no draw is repeated. Counts in quarters of the logarithm's
+  // range.
   std::vector<double> places;
   for (const Crop& crop : crops)
     if (area_of(crop.source) < 0.5 * 4000 * 4000)
@@ -100,7 +101,7 @@ TEST_CASE("the area of random crops is uniform from the smallest to the whole") 
   for (const Crop& crop : crops) smallest = std::min(smallest, area_of(crop.source) / (4000.0 * 4000));
   CHECK(smallest > 0.1995);  // width and height are rounded
   CHECK(smallest < 0.21);
-  // Up to 3/4 every shape fits into a square, so that none is drawn again.
+  // Up to an area of 3/4 every shape fits into a square, so that no draw is repeated.
   const double lower =
       share(crops, [](const Crop& crop) { return area_of(crop.source) < 0.4 * 4000 * 4000; });
   const double middle = share(crops, [](const Crop& crop) {

@@ -68,7 +68,7 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
 }
 
-// torchvision's order: sorted(os.walk(folder)), and the names of each folder sorted.
+// The order is torchvision's: sorted(os.walk(folder)), and the names of each folder sorted.
 TEST_CASE("images in folders within a class are read, by the path of their folder") {
   const testing::TempFolder folder;
   write_pets(folder);
@@ -149,11 +149,12 @@ TEST_CASE("without augmentation the centre is seen, upright, in every epoch") {
   const auto sample = sample_of(dataset, 1);
   CHECK(std::abs(sample[8 * 16 + 2] - 230) < 12);             // red on the left
   CHECK(std::abs(sample[8 * 16 + 13] - 20) < 12);             // and not on the right
-  CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - 230) < 12);  // where blue is
+  CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - 230) < 12);  // blue is on the right
   CHECK(sample == sample_of(dataset, 1, {7, 9}));
 }
 
-// Also where far fewer pixels are needed, which JPEG would allow to decode at a half, a quarter or an eighth.
+// Also if far fewer pixels are needed, for which JPEG could be decoded at a half, a quarter or an eighth of
+// its size.
 TEST_CASE("a large JPEG is decoded at its full size and then resized") {
   const testing::TempFolder folder;
   Image drawn{600, 400, {}};

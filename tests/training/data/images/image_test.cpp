@@ -36,7 +36,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A JPEG of one colour in any of libjpeg's colour spaces.
+// Returns a JPEG of one colour in any of libjpeg's colour spaces.
 Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false,
                  bool of_adobe = true) {
   constexpr int side = 16;
@@ -112,7 +112,7 @@ TEST_CASE("JPEG in grey, progressive, CMYK and YCCK becomes RGB") {
   CHECK(near(decoded(plain_jpeg(JCS_GRAYSCALE, JCS_GRAYSCALE, {77})), {77, 77, 77}, 3));
   CHECK(near(decoded(plain_jpeg(JCS_RGB, JCS_YCbCr, {200, 100, 50}, true)), {200, 100, 50}, 4));
   CHECK(near(decoded(plain_jpeg(JCS_RGB, JCS_RGB, {200, 100, 50})), {200, 100, 50}, 4));
-  // Pillow takes 255 for no ink in all of them. libjpeg marks the first two as Adobe's.
+  // As in Pillow, 255 means no ink in all of these. libjpeg marks the first two as Adobe's.
   CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_CMYK, {255, 128, 0, 255})), {255, 128, 0}, 4));
   CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_YCCK, {255, 128, 0, 128})), {128, 64, 0}, 6));
   const auto without_marker = [&](const Bytes& inks) {
@@ -127,7 +127,7 @@ TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
   for (const bool progressive : {false, true}) {
     const Bytes whole =
         progressive ? plain_jpeg(JCS_RGB, JCS_YCbCr, {200, 100, 50}, true) : encode_jpeg(gradient(40, 40));
-    for (std::size_t size = 0; size < whole.size() - 2; ++size) {  // without the end marker nothing is lost
+    for (std::size_t size = 0; size < whole.size() - 2; ++size) {  // a missing end marker loses nothing
       CAPTURE(size);
       const auto cut = std::span(whole).first(size);
       CHECK(contains(testing::error_of([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
@@ -135,7 +135,7 @@ TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
   }
 }
 
-// A progressive file that was decoded first would be told to be cut off.
+// If the file was decoded first, the error would be that it is cut off.
 TEST_CASE("a JPEG of too many pixels is refused by its header") {
   constexpr std::uint8_t side = 0x30;  // the upper byte of 12,288 pixels
   for (const bool progressive : {false, true}) {
@@ -143,7 +143,7 @@ TEST_CASE("a JPEG of too many pixels is refused by its header") {
     const Bytes frame{0xff, static_cast<std::uint8_t>(progressive ? 0xc2 : 0xc0)};
     const auto found = std::ranges::search(bytes, frame).begin();
     REQUIRE(found != bytes.end());
-    found[5] = side;  // behind the marker, the length and the depth: height and width
+    found[5] = side;  // height and width follow the marker, the length and the depth
     found[7] = side;
     CHECK(
         testing::error_of([&] { decode_image(bytes, "b.jpg"); }) ==

@@ -20,8 +20,8 @@ void append(png_structp png, png_bytep data, std::size_t count) {
   all.insert(all.end(), data, data + count);
 }
 
-// A PNG of two equal rows by libpng's own writer. `type` and `depth` are PNG's; the row is as the file holds
-// it; `set` may add chunks.
+// Makes a PNG of two equal rows with libpng's writer. `type` and `depth` are PNG's; `row` has the bytes of
+// the file; `set` may add chunks.
 Bytes make_png(int type, int depth, const Bytes& row, int width, const Settings& set = {},
                int interlace = PNG_INTERLACE_NONE) {
   Bytes bytes;
@@ -41,7 +41,7 @@ Bytes make_png(int type, int depth, const Bytes& row, int width, const Settings&
   return bytes;
 }
 
-// The first row as R, G, B, R, G, B, ….
+// Returns the first row as R, G, B, R, G, B, ….
 Bytes first_row(const Bytes& png) {
   const Image image = decode_image(png, "x.png");
   CHECK(image.height == height);
@@ -55,7 +55,7 @@ void two_colours(png_structp png, png_infop info) {
 
 }  // namespace
 
-// The figures of the next four cases are those of Pillow 13.0, Image.open(...).convert("RGB").
+// The expected values of the next four cases are those of Pillow 13.0, Image.open(...).convert("RGB").
 TEST_CASE("every kind of PNG becomes RGB") {
   CHECK(first_row(make_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 200, 100, 50}, 2)) ==
         Bytes{1, 2, 3, 200, 100, 50});
@@ -73,7 +73,7 @@ TEST_CASE("of 16 bits the upper 8 are taken") {
                            2)) == Bytes{1, 2, 3, 200, 100, 50});
   CHECK(first_row(make_png(PNG_COLOR_TYPE_GRAY_ALPHA, 16, {10, 255, 0, 0, 200, 255, 128, 0}, 2)) ==
         Bytes{10, 10, 10, 200, 200, 200});
-  // Pillow clips these values to 255 instead, so that such an image would be white.
+  // Pillow clips these values to 255 instead, so that the image would be white.
   CHECK(first_row(make_png(PNG_COLOR_TYPE_GRAY, 16, {77, 255, 200, 0}, 2)) ==
         Bytes{77, 77, 77, 200, 200, 200});
 }

@@ -33,7 +33,7 @@ Bytes resized(const Image& image, ImageSize size) {
 
 }  // namespace
 
-// The figures of the next three cases were computed by torchvision 0.29.2 with Pillow 13.0 and
+// The expected values of the next three cases were computed by torchvision 0.29.2 with Pillow 13.0 and
 // InterpolationMode.BILINEAR from pattern() of the same size.
 TEST_CASE("resize gives the values of torchvision's to the bit, shrinking and growing") {
   CHECK(resized(pattern(9, 7), {4, 3}) == Bytes{25, 79,  145, 142, 92,  141, 151, 117, 182, 142, 129, 118,  //

@@ -138,7 +138,7 @@ TEST_CASE("a table that is separated by something else is told so") {
   const testing::TempFolder folder;
   CHECK(CsvDataset(folder.write("blanks.csv", "a b k\n1 2 x\n"), {.delimiter = ' '}).sample_shape() ==
         Shape{2});
-  const CsvDataset two(folder.write("two.csv", "a;b,k\n1,x\n"));  // a column may have such a name
+  const CsvDataset two(folder.write("two.csv", "a;b,k\n1,x\n"));  // such a name of a column is allowed
   CHECK(two.feature_names() == std::vector<std::string>{"a;b"});
   const CsvDataset tabs(folder.write("t.csv", "a\tb\tk\n1\t 2\tx y\n"), {.delimiter = '\t'});
   CHECK(tabs.class_names() == std::vector<std::string>{"x y"});
@@ -294,7 +294,7 @@ TEST_CASE("a label that programs write where one is missing is no class unless t
 
 TEST_CASE("a column whose numbers differ by the rounding of float64 holds one number") {
   const testing::TempFolder folder;
-  const double between = 1 + std::ldexp(1.0, -24);  // float32 rounds its neighbours to two numbers
+  const double between = 1 + std::ldexp(1.0, -24);  // the two neighbours of this number differ in float32
   for (const double number : {0.3, -0.3, 1e300 * 1e-290, between}) {
     const double other = std::nextafter(number, 1e9);
     const CsvDataset table(folder.write(
