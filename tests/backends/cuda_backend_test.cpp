@@ -66,7 +66,7 @@ struct Layer {
     return Runner(graph, results, backend, {.optimise = optimise})(values);
   }
 
-  // Returns, for each kernel that computes several nodes or batch norm, how many nodes it computes.
+  // Returns how many nodes each kernel of the batch norm computes.
   std::vector<std::size_t> regions(Backend& backend) const {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});

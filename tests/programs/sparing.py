@@ -55,7 +55,7 @@ class SpareTest(SurvivalTest):
 
 class Sparing(SpareTest):
     EPOCHS = 250
-    EPOCHS_OF_TWO = 2000  # two ranks with cores of their own need as long for this many
+    EPOCHS_OF_TWO = 2000  # two ranks, which share their cores with no others, take as long for this many
 
     @again_if_ended
     def check(self, spares, deaths, *settings, ranks=RANKS, epochs=EPOCHS):

@@ -199,7 +199,7 @@ class Run(VerdictTest):
         self.assertRegex(done.stderr, r"\Awhy: there is no folder '.*/run'; name the folder output.dir of a run\n\Z")
 
     def test_folders_that_may_not_be_read(self):
-        """As another user than root, who may read everything."""
+        """Runs as a user other than root, because root may read everything."""
         nobody = 65534 if os.geteuid() == 0 else None
         why = SOURCE / "tools/why"
         if nobody and subprocess.run([why, "--help"], user=nobody, capture_output=True).returncode != 0:

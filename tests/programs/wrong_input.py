@@ -170,7 +170,7 @@ class WrongInput(MistakeTest):
         self.check("^cannot read 'digits/train-images-idx3-ubyte': Too many levels of symbolic links; ", "convnet", *self.cnn())
 
     def test_folders_that_may_not_be_read(self):
-        """As another user than root, who may read everything."""
+        """Runs as a user other than root, because root may read everything."""
         cnn = self.cnn()
         self.folder.chmod(0o755)
         (self.folder / "run").mkdir()

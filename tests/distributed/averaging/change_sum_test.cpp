@@ -10,7 +10,7 @@ namespace plexaura::testing::change_sum_test {
 
 namespace {
 
-// Two ranks bring the same values, and half of the owed change is sent.
+// Sums like two ranks that bring the same values, and sends half of what is owed.
 class Half final : public Compression {
  public:
   void exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view) override {
@@ -73,7 +73,8 @@ TEST_CASE("change sum: its state holds what is owed, and what a sum has left tha
   }
 }
 
-// The state of one form is owed gradients; that of another has a unit that does not fit a mean.
+// A state with the name `owed.` has owed gradients and is ignored, because its unit does not fit a mean of
+// changes. A state with the name `owed_change.` is used.
 TEST_CASE("change sum: what a checkpoint holds in another form is not brought") {
   SingleProcess alone;
   ChangeSum change_sum(alone, std::make_unique<Half>());

@@ -310,8 +310,8 @@ TEST_CASE("local: those that are left average when the rank that is ahead would"
   CHECK(values_without_last(make, ends_epoch)[1] == std::vector<Numbers>{{12, 12, 16}, {16, 16, 16}});
 }
 
-// The first average of three ranks moves from 0 to 8 and leaves a velocity of 16. With m = 0.5 the next
-// average moves by 16 + 8 = 24; the one after it, of two ranks, by 12 - 24 = -12, with a velocity of -12 + 8.
+// The first average, of three ranks, is 16, so the velocity becomes 16. With m = 0.5 the weight moves from 0 by
+// 16 + 8 = 24. The next average, of two ranks, differs by 12 - 24 = -12, and the velocity becomes -12 + 8.
 TEST_CASE("local: those that are left keep the anchor and the velocity of the outer optimizer") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 1, .outer_momentum = 0.5}, true);

@@ -40,7 +40,7 @@ struct Told {
 };
 Told told;
 
-// If set, this note is added to every engine of cuDNN.
+// If set, every engine of cuDNN has this numerical note alone.
 std::optional<cudnnBackendNumericalNote_t> forged_note;
 // The next plans to fail in cuDNN, so many in number, although they are valid.
 int forged_failures = 0;

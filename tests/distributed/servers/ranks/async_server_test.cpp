@@ -70,8 +70,7 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   return account;
 }
 
-// Returns true if the account has this text. Compares rows of clients, without their idle share, and the
-// histogram.
+// Returns true if the account contains the text: rows of clients without their idle share, or the histogram.
 bool tells(const std::string& account, const std::string& text) {
   CAPTURE(account);
   return account.find(text) != std::string::npos;
