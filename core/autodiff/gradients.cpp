@@ -1,5 +1,6 @@
 #include "core/autodiff/gradients.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <stdexcept>
@@ -31,15 +32,17 @@ bool is_saved(const Graph& graph, Value value) {
 // One reverse walk over the arena.
 class Walk {
  public:
-  Walk(Node loss, std::span<const Node> wrt) : graph_(loss.graph()), loss_(loss), end_(loss.id() + 1) {
+  Walk(std::span<const Node> outputs, std::span<const Node> wrt)
+      : graph_(outputs[0].graph()), end_(std::ranges::max(outputs, {}, &Node::id).id() + 1) {
     mark_dependents(wrt);
   }
 
-  // Whether the loss is a function of an entry of wrt.
-  bool loss_depends() const { return depends_[loss_.id()]; }
+  // Whether a value is a function of an entry of wrt.
+  bool depends(const Node& value) const { return depends_[value.id()]; }
 
-  void run(Node seed) {
-    cotangents_[loss_.value()] = seed;
+  void run(std::span<const Node> outputs, std::span<const Node> cotangents) {
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (cotangents[i]) add(outputs[i], cotangents[i]);
     for (NodeId id = end_; id-- > 0;)
       if (depends_[id]) visit(id);
   }
@@ -115,30 +118,53 @@ class Walk {
       throw InternalError(
           fmt::format("the vjp of {} returned {} for an input of {}, which does not broadcast to it",
                       name_of(graph_, from), to_string(grad.type()), to_string(input.type())));
-    const Node fitting = sum_to(grad, input.shape());
-    Node& slot = cotangents_[input.value()];
-    slot = slot ? slot + fitting : fitting;
+    add(input, sum_to(grad, input.shape()));
+  }
+
+  void add(const Node& value, const Node& cotangent) {
+    Node& slot = cotangents_[value.value()];
+    slot = slot ? slot + cotangent : cotangent;
   }
 
   Graph& graph_;
-  Node loss_;
   NodeId end_;
   std::vector<bool> depends_;
   std::map<Value, Node> cotangents_;
 };
 
-void check_arguments(const Node& loss, std::span<const Node> wrt, const Node& seed) {
-  const auto fail = [&](const Node& node, const char* rule) {
-    throw UserError(fmt::format("gradients({}): {}", name_of(node.graph(), node.id()), rule));
+std::string named(const Node& node) { return name_of(node.graph(), node.id()); }
+
+void check_wrt(std::string_view function, const Graph& graph, const Node& node) {
+  const auto fail = [&](const char* rule) {
+    throw UserError(fmt::format("{}({}): {}", function, named(node), rule));
   };
-  if (loss.shape().rank() != 0) fail(loss, "the loss must be a scalar; sum() or mean() it first");
-  if (!is_floating(loss.dtype())) fail(loss, "the loss must be floating; cast() it");
+  if (&node.graph() != &graph) fail("it belongs to another graph than what is differentiated");
+  if (!is_floating(node.dtype())) fail("integers and bools take no gradient; leave it out");
+}
+
+void check_output(const Node& output, const Node& cotangent, const Graph& graph) {
+  const auto fail = [&](const std::string& rule) {
+    throw UserError(fmt::format("vjp({}): {}", named(output), rule));
+  };
+  if (&output.graph() != &graph) fail("it belongs to another graph than the first output");
+  if (!is_floating(output.dtype())) fail("an output must be floating; cast() it");
+  if (is_saved(graph, output.value()))
+    fail("the op saved this output for its own gradient, so it has none; leave it out");
+  if (!cotangent) return;
+  if (&cotangent.graph() != &graph) fail("its cotangent belongs to another graph; make it in this one");
+  if (cotangent.type() != output.type())
+    fail(fmt::format("its cotangent is {}; it must be {} as the output is", to_string(cotangent.type()),
+                     to_string(output.type())));
+}
+
+void check_loss(const Node& loss, const Node& seed) {
+  const auto fail = [&](const char* rule) {
+    throw UserError(fmt::format("gradients({}): {}", named(loss), rule));
+  };
+  if (loss.shape().rank() != 0) fail("the loss must be a scalar; sum() or mean() it first");
+  if (!is_floating(loss.dtype())) fail("the loss must be floating; cast() it");
   if (seed && (&seed.graph() != &loss.graph() || seed.type() != loss.type()))
-    fail(loss, "the seed must be a scalar of the loss' dtype in the same graph; cast() it");
-  for (const Node& node : wrt) {
-    if (&node.graph() != &loss.graph()) fail(node, "it belongs to another graph than the loss");
-    if (!is_floating(node.dtype())) fail(node, "integers and bools take no gradient; leave it out");
-  }
+    fail("the seed must be a scalar of the loss' dtype in the same graph; cast() it");
 }
 
 // The nodes on the ways from a node to the loss, itself excluded.
@@ -165,14 +191,14 @@ UserError not_differentiable(const Node& loss, const Node& node, NodeId barrier)
   return UserError(
       fmt::format("gradients({}): no gradient passes {} on the way to {}; leave that out, or use an "
                   "op that has a gradient",
-                  name_of(graph, loss.id()), name_of(graph, barrier), name_of(graph, node.id())));
+                  named(loss), name_of(graph, barrier), named(node)));
 }
 
 UserError does_not_depend(const Node& loss, const Node& node) {
   for (const NodeId id : ways(node, loss))
     if (!is_floating(loss.graph().record(id).types[0].dtype)) return not_differentiable(loss, node, id);
-  return UserError(fmt::format("gradients({}): the loss does not depend on {}; leave it out",
-                               name_of(loss.graph(), loss.id()), name_of(loss.graph(), node.id())));
+  return UserError(
+      fmt::format("gradients({}): the loss does not depend on {}; leave it out", named(loss), named(node)));
 }
 
 // The barrier is the last node whose own gradient is known, for those before it got none; or one of these,
@@ -186,26 +212,47 @@ UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk)
   return not_differentiable(loss, node, barrier);
 }
 
+Node one_like(const Node& loss) { return loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype())); }
+
+std::vector<Node> cotangents_of(const Walk& walk, std::span<const Node> values) {
+  std::vector<Node> result;
+  for (const Node& value : values) result.push_back(walk.cotangent(value.value()));
+  return result;
+}
+
 }  // namespace
 
+std::vector<Node> vjp(std::span<const Node> outputs, std::span<const Node> cotangents,
+                      std::span<const Node> wrt) {
+  if (outputs.empty()) throw UserError("vjp(): there is no output; pass one at least");
+  if (cotangents.size() != outputs.size())
+    throw UserError(
+        fmt::format("vjp({}): {} cotangents for {} outputs; pass one for each, an empty Node for zero",
+                    named(outputs[0]), cotangents.size(), outputs.size()));
+  const Graph& graph = outputs[0].graph();
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_output(outputs[i], cotangents[i], graph);
+  for (const Node& node : wrt) check_wrt("vjp", graph, node);
+  Walk walk(outputs, wrt);
+  walk.run(outputs, cotangents);
+  return cotangents_of(walk, wrt);
+}
+
 std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed) {
-  check_arguments(loss, wrt, seed);
-  Walk walk(loss, wrt);
-  if (!walk.loss_depends()) return std::vector<Node>(wrt.size());
-  if (!seed) seed = loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype()));
-  walk.run(seed);
-  std::vector<Node> result;
-  for (const Node& node : wrt) result.push_back(walk.cotangent(node.value()));
-  return result;
+  check_loss(loss, seed);
+  for (const Node& node : wrt) check_wrt("gradients", loss.graph(), node);
+  if (!Walk({&loss, 1}, wrt).depends(loss)) return std::vector<Node>(wrt.size());
+  if (!seed) seed = one_like(loss);
+  return vjp({&loss, 1}, {&seed, 1}, wrt);
 }
 
 std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
   std::vector<Node> result = gradients_or_empty(loss, wrt, seed);
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (result[i]) continue;
-    Walk walk(loss, wrt.subspan(i, 1));
-    if (!walk.loss_depends()) throw does_not_depend(loss, wrt[i]);
-    walk.run(loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype())));
+    Walk walk({&loss, 1}, wrt.subspan(i, 1));
+    if (!walk.depends(loss)) throw does_not_depend(loss, wrt[i]);
+    const Node one = one_like(loss);
+    walk.run({&loss, 1}, {&one, 1});
     throw gets_no_gradient(loss, wrt[i], walk);
   }
   return result;

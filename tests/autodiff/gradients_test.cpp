@@ -237,4 +237,88 @@ TEST_CASE("the loss must be floating") {
   CHECK_THROWS_WITH_AS(gradients(count, {x}), doctest::Contains("the loss must be floating"), UserError);
 }
 
+namespace {
+
+std::vector<Node> vjp_of(const std::vector<Node>& outputs, const std::vector<Node>& cotangents,
+                         const std::vector<Node>& wrt) {
+  return vjp(outputs, cotangents, wrt);
+}
+
+}  // namespace
+
+TEST_CASE("vjp sums over outputs of any shape, each with its cotangent") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node c = vector_input(graph, "c");
+  const Node d = graph.input("d", {DType::float64, {}});
+  const Node grad = vjp_of({square(x), sum(x * square(x))}, {c, d}, {x})[0];
+  const Node second = vjp_of({grad}, {c}, {x})[0];
+  const auto results = Runner(graph, {grad, second}, test_backend())(
+      {Tensor::of<double>({3}, {1, 2, -1}), Tensor::of<double>({3}, {1, 10, 100}), Tensor::scalar(0.5)});
+  check_close(results[0], {2 + 1.5, 40 + 6, -200 + 1.5});
+  check_close(results[1], {2 + 3, 200 + 60, 20000 - 300});
+}
+
+TEST_CASE("vjp of an output that leads to another, and of one that is given twice") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node c = vector_input(graph, "c");
+  const Node inner = 3 * x;
+  const auto results = Runner(
+      graph, {vjp_of({inner, square(inner)}, {c, c}, {x})[0], vjp_of({inner, inner}, {c, c}, {inner})[0]},
+      test_backend())({Tensor::of<double>({3}, {1, 2, -1}), Tensor::of<double>({3}, {1, 10, 100})});
+  check_close(results[0], {3 + 18, 30 + 360, 300 - 1800});
+  check_close(results[1], {2, 20, 200});
+}
+
+TEST_CASE("vjp takes an empty cotangent for zero, and gives an empty node for it") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node other = vector_input(graph, "other");
+  const Node c = vector_input(graph, "c");
+  const std::vector<Node> grads = vjp_of({2 * x, other}, {c, Node()}, {x, other});
+  CHECK(grads[0].type() == x.type());
+  CHECK(!grads[1]);
+  CHECK(!vjp_of({stop_gradient(x)}, {c}, {x})[0]);
+}
+
+TEST_CASE("gradients() appends the nodes that vjp appends") {
+  const auto text = [](bool by_vjp) {
+    Graph graph;
+    const Node x = vector_input(graph, "x");
+    const Node loss = sum(square(x) * exp(x));
+    const Node seed = graph.constant(Tensor::scalar(2.0));
+    if (by_vjp)
+      vjp_of({loss}, {seed}, {x});
+    else
+      gradients(loss, {x}, seed);
+    return to_text(graph);
+  };
+  CHECK(text(true) == text(false));
+}
+
+TEST_CASE("what vjp() refuses, with the nodes' names") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node c = vector_input(graph, "c");
+  const Node labels = graph.input("labels", {DType::int64, {3}});
+  Graph another;
+  const Node stranger = vector_input(another, "stranger");
+  const auto refused = [](const std::vector<Node>& outputs, const std::vector<Node>& cotangents,
+                          const std::vector<Node>& wrt) {
+    return user_error([&] { vjp_of(outputs, cotangents, wrt); });
+  };
+  CHECK(says(refused({}, {}, {x}), {"vjp()", "no output"}));
+  CHECK(says(refused({x, c}, {c}, {x}), {"1 cotangents for 2 outputs"}));
+  CHECK(says(refused({sum(x)}, {c}, {x}), {"sum", "its cotangent is float64[3]", "must be float64[]"}));
+  CHECK(says(refused({labels}, {labels}, {x}), {"vjp(input", "must be floating"}));
+  CHECK(says(refused({square(x)}, {c}, {labels}), {"vjp(input", "no gradient"}));
+  CHECK(says(refused({square(x)}, {c}, {stranger}), {"another graph"}));
+  CHECK(says(refused({square(x)}, {stranger}, {x}), {"cotangent belongs to another graph"}));
+  CHECK(says(refused({square(x), stranger}, {c, stranger}, {x}), {"another graph than the first output"}));
+  const Node logits = graph.input("logits", {DType::float64, {2, 3}});
+  const Node loss = softmax_cross_entropy(logits, graph.constant(Tensor::of<std::int64_t>({2}, {0, 2})));
+  CHECK(says(refused({Node(graph, {loss.id(), 1})}, {Node()}, {logits}), {"saved this output"}));
+}
+
 }  // namespace plexaura::testing::gradients_test
