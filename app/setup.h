@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/choices/told_choice.h"
+#include "app/choices/rank_choice.h"
 #include "app/data/run_data.h"
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
@@ -23,8 +23,8 @@ struct Setup {
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
-  std::vector<ToldChoice> choices;
-  std::unique_ptr<Visit> visit;  // null: this job is no client of another job's server
+  std::vector<ChoiceReport> choices;
+  std::unique_ptr<Visit> visit;  // null: this job has its weights to itself, or from its own ranks
 };
 
 // Collective. Reads the configuration, opens the data and makes the model. `kind`: the model.name that the

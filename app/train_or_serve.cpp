@@ -56,7 +56,7 @@ void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
 }
 
-void tell(RunReport& report, const ToldChoice& choice) {
+void say_choice(RunReport& report, const ChoiceReport& choice) {
   if (choice.sentence.empty()) return;
   report.say(choice.sentence);
   report.log(choice.fields);
@@ -173,7 +173,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
   say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
-  for (const ToldChoice& choice : setup.choices) tell(*report, choice);
+  for (const ChoiceReport& choice : setup.choices) say_choice(*report, choice);
   Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
@@ -249,29 +249,13 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-// If devices sum: the strategy, for which the devices of all ranks were joined, and the backend. Otherwise
-// both are null.
-struct OnDevices {
-  std::unique_ptr<Backend> backend = {};
-  std::unique_ptr<Strategy> strategy = {};
-};
-
-OnDevices settle_devices(Communicator& exchange, const CommandLine& line, Setup& setup) {
-  if (!may_sum_on_devices(exchange, setup.options)) return {};
-  auto backend = together(exchange, "opening the backend", [&] { return open_device(line, setup.options); });
-  DeviceExchange settled = settle_device_exchange(exchange, *backend, setup.options);
-  setup.choices.push_back(std::move(settled.told));
-  return {std::move(backend), std::move(settled.strategy)};
-}
-
-// Makes the choices about the exchange of gradients that are still open. With spares the bucket size is not
-// chosen, because spares would not get it.
-void settle_choices(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
+// Makes the choices that are left: how gradients are compressed, and how they cross. Spares do not learn the size of buckets.
+void decide_on_hosts(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
   const bool compresses = setup.options.strategy.compression.name == automatic_compression;
   if ((exchange.size() == 1 && !compresses) || setup.options.algorithm == device_algorithm) return;
   const auto parameters = together(exchange, "making the parameters", [&] { return parameters_of(setup); });
-  if (compresses) setup.choices.push_back(settle_compression(exchange, line, parameters, setup.options));
-  if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
+  if (compresses) setup.choices.push_back(decide_compression(exchange, line, parameters, setup.options));
+  if (!has_spares) setup.choices.push_back(decide_exchange(exchange, parameters, setup.options));
 }
 
 // Sets the options of a run that depend on the ranks and not on the file.
@@ -291,11 +275,15 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
   exchange->choose_algorithm(algorithm_of_hosts(setup.options));
-  OnDevices devices = is_spare ? OnDevices{} : settle_devices(*exchange, line, setup);
-  // A spare may write a checkpoint too, and does not take part in the choices below.
+  DeviceExchange devices;
+  if (!is_spare)
+    devices = decide_device_exchange(
+        *exchange, [&] { return open_device(line, setup.options); }, setup.options);
+  // A spare may write a checkpoint, too, and takes no part in the choices below.
   fit_to_ranks(ranks, *exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
-  settle_choices(*exchange, line, spares > 0, setup);
+  setup.choices.push_back(std::move(devices.report));
+  decide_on_hosts(*exchange, line, spares > 0, setup);
   const auto strategy = devices.strategy ? std::move(devices.strategy)
                         : setup.visit    ? setup.visit->strategy(setup.options)
                                          : make_strategy(setup.options.strategy, *exchange);

@@ -43,44 +43,62 @@ std::string reason_of(const CompressionChoice& choice) {
   return text + fmt::format("with {}/s between hosts", bytes_text(choice.bytes_per_second));
 }
 
-std::string sentence_of(const CompressionChoice& choice, const std::string& stored) {
-  if (stored.empty())
-    return fmt::format("distributed.compression is auto and takes {}; {}", choice.name, reason_of(choice));
-  if (stored == choice.name)
-    return fmt::format("distributed.compression is auto and goes on with {}, as the checkpoint has it; {}",
-                       stored, reason_of(choice));
-  return fmt::format(
-      "distributed.compression is auto and goes on with {}, as the checkpoint has it, although by what was "
-      "measured now a new run would take {}; {}",
-      stored, choice.name, reason_of(choice));
-}
+// A checkpoint keeps the choice. A run that continues from it measures, too, to report if it would choose otherwise now.
+class AutomaticCompression final : public RankChoice<std::string> {
+ public:
+  AutomaticCompression(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
+                       std::string stored, RunOptions& options)
+      : exchange_(exchange),
+        gradients_(exchanged_gradients(parameters, options.types)),
+        stored_(std::move(stored)),
+        options_(options) {}
 
-std::vector<JsonField> fields_of(const CompressionChoice& choice, const std::string& taken) {
-  std::vector<JsonField> fields{{"event", "compression"}, {"compression", taken}};
-  for (const ExpectedSeconds& method : choice.expected) {
-    fields.push_back({method.name + "_seconds_least", method.least});
-    fields.push_back({method.name + "_seconds_most", method.most});
+ private:
+  std::vector<std::string> candidates() override { return compression_names(); }
+  std::string name_of(const std::string& method) const override { return method; }
+  std::string kept_name() override { return stored_; }
+  bool judges_again() const override { return true; }
+
+  std::string judge() override {
+    choice_ = choose_compression(options_.strategy.compression, gradients_, options_.trainer.bucket_bytes,
+                                 options_.strategy.overlap != Overlap::off, exchange_);
+    return choice_.name;
   }
-  return fields;
-}
+
+  void take(const std::string& method) override {
+    options_.strategy.compression.name = method;
+    options_.trainer.compression = method;  // the checkpoints of this run keep it
+  }
+
+  ChoiceReport report(const std::string& taken) override {
+    std::vector<JsonField> fields{{"event", "compression"}, {"compression", taken}};
+    for (const ExpectedSeconds& method : choice_.expected) {
+      fields.push_back({method.name + "_seconds_least", method.least});
+      fields.push_back({method.name + "_seconds_most", method.most});
+    }
+    std::string text =
+        stored_.empty() ? "takes " + taken : fmt::format("goes on with {}, as the checkpoint has it", taken);
+    if (taken != choice_.name)
+      text += ", although by what was measured now a new run would take " + choice_.name;
+    return {fmt::format("distributed.compression is auto and {}; {}", text, reason_of(choice_)), fields};
+  }
+
+  Communicator& exchange_;
+  Placement gradients_;
+  std::string stored_;
+  RunOptions& options_;
+  CompressionChoice choice_;
+};
 
 }  // namespace
 
-ToldChoice settle_compression(Communicator& exchange, const CommandLine& line,
-                              const std::vector<ParameterSpec>& parameters, RunOptions& options) {
-  CompressionOptions& compression = options.strategy.compression;
+ChoiceReport decide_compression(Communicator& exchange, const CommandLine& line,
+                                const std::vector<ParameterSpec>& parameters, RunOptions& options) {
   const std::string stored = stored_compression(exchange, line, options);
-  if (exchange.size() == 1) {  // nothing is exchanged, but a run of more ranks may go on from here
-    compression.name = "none";
-    options.trainer.compression = stored;
-    return {};
-  }
-  const CompressionChoice choice =
-      choose_compression(compression, exchanged_gradients(parameters, options.types),
-                         options.trainer.bucket_bytes, options.strategy.overlap != Overlap::off, exchange);
-  compression.name = stored.empty() ? choice.name : stored;
-  options.trainer.compression = compression.name;
-  return {sentence_of(choice, stored), fields_of(choice, compression.name)};
+  if (exchange.size() > 1) return AutomaticCompression(exchange, parameters, stored, options).make();
+  options.strategy.compression.name = "none";  // nothing is exchanged, but more ranks may resume this run
+  options.trainer.compression = stored;
+  return {};
 }
 
 }  // namespace plexaura

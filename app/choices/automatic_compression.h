@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "app/choices/told_choice.h"
+#include "app/choices/rank_choice.h"
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
 #include "core/params/parameter_store.h"
@@ -10,10 +10,10 @@
 
 namespace plexaura {
 
-// Puts a compression in the place of `distributed.compression: auto`: that of the checkpoint which the run goes on from, or
-// one that is chosen by measurements now. A run that goes on measures, too, to tell whether it would choose another one. `exchange`: of the
-// ranks that exchange gradients. All of them together; their options are the same afterwards.
-ToldChoice settle_compression(Communicator& exchange, const CommandLine& line,
-                              const std::vector<ParameterSpec>& parameters, RunOptions& options);
+// Replaces `distributed.compression: auto` in the options by the compression of the checkpoint that the run resumes from, or by one
+// that is chosen by measurements now. `exchange`: of the ranks that exchange gradients. The options are the same on all of them
+// afterwards. Throws UserError on all ranks if this build does not know the compression of the checkpoint. Collective.
+ChoiceReport decide_compression(Communicator& exchange, const CommandLine& line,
+                                const std::vector<ParameterSpec>& parameters, RunOptions& options);
 
 }  // namespace plexaura

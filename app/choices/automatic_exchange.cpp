@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "app/choices/device_exchange.h"
 #include "app/choices/exchanged_gradients.h"
+#include "app/choices/kernel_choice.h"
 #include "app/report/report.h"
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
@@ -24,8 +24,9 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view choosing = "the choice of buckets for gradients";
-constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // which cross as fast one way or another
+constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // fewer cross as fast in any way
 
+// Returns what may be measured. Nothing is left open if other buckets or another algorithm would change the bits of the weights.
 ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& options) {
   ExchangeQuestion question{.algorithms = {options.algorithm},
                             .bucket_bytes = {options.trainer.bucket_bytes},
@@ -33,10 +34,10 @@ ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& opt
                             .threads = threads_in_use()};
   const bool may_sum = options.strategy.name == "allreduce" && options.strategy.compression.name == "none";
   if (exchange.size() == 1 || !may_sum || !exchange.keeps_order()) return question;
-  // Where nothing overlaps, smaller ones only cost more calls.
+  // Without overlap, smaller buckets only cost more calls.
   if (options.finds_buckets && question.overlaps && !buckets_change_bits(exchange, options))
     question.bucket_bytes = bucket_sizes_from(options.trainer.bucket_bytes);
-  // A tree adds no parts of lost ranks.
+  // The algorithm `tree` cannot add the parts of lost ranks.
   if (options.algorithm == "auto" && !options.trainer.parts_may_move)
     question.algorithms.emplace_back("tree");
   return question;
@@ -44,75 +45,92 @@ ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& opt
 
 bool shares_memory(Communicator& exchange) { return exchange.allocate_shared(1, choosing).shared(); }
 
-// What a person calls it: `auto` stands for one of two.
+// Returns the algorithm for which `auto` stands, for the report. Collective for `auto`.
 std::string algorithm_of(Communicator& exchange, const std::string& name) {
   if (name != "auto") return name;
   return shares_memory(exchange) && exchange.place().count == 1 ? "window" : "hierarchical";
 }
 
-// Of all that a measurement depends on and that is known.
-std::uint64_t key_of(Communicator& exchange, const ExchangeQuestion& question, const Placement& gradients) {
-  const std::string mine = fmt::format("{} {}", exchange.place().index, open_backend("cpu")->info().kind);
-  std::uint64_t key = fnv(fmt::format("{}", fmt::join(exchange.gather_all(mine, choosing), "\n")));
-  key =
-      fnv(fmt::format("{}\n{}\n{}\n", message_passing_library(), shares_memory(exchange), question.overlaps),
-          key);
-  key =
-      fnv(fmt::format("{}\n{}\n", fmt::join(question.algorithms, " "), fmt::join(question.bucket_bytes, " ")),
-          key);
-  return fnv(to_text(gradients), key);
-}
+// The algorithm and the least size of buckets, for the gradients of `allreduce`.
+class AutomaticExchange final : public RankChoice<ExchangeWay> {
+ public:
+  AutomaticExchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters, RunOptions& options)
+      : exchange_(exchange),
+        options_(options),
+        question_(question_of(exchange, options)),
+        gradients_(exchanged_gradients(parameters, options.types)) {}
 
-std::string way_text(const ExchangeWay& way) { return fmt::format("{} {}", way.bucket_bytes, way.algorithm); }
+ private:
+  std::vector<ExchangeWay> candidates() override {
+    const std::int64_t bytes =
+        gradients_.bytes_before(ArenaKind::gradient, gradients_.count(ParameterRole::trainable));
+    if (question_.ways().size() < 2 || bytes < few_bytes) return {};
+    tuning_ = tuning_of_rank_0(exchange_, options_.tuning, choosing);
+    return tuning_ == Tuning::off ? std::vector<ExchangeWay>() : question_.ways();
+  }
 
-// Nothing where it is none of those to choose from.
-std::optional<ExchangeWay> parse_way(const std::string& text, const ExchangeQuestion& question) {
-  for (const std::string& algorithm : question.algorithms)
-    for (const std::int64_t bytes : question.bucket_bytes)
-      if (const ExchangeWay way{algorithm, bytes}; text == way_text(way)) return way;
-  return std::nullopt;
-}
+  std::string name_of(const ExchangeWay& way) const override {
+    return fmt::format("{} {}", way.bucket_bytes, way.algorithm);
+  }
 
-// What all ranks have kept.
-std::optional<ExchangeWay> kept_way(Communicator& exchange, const ExchangeQuestion& question,
-                                    std::uint64_t key) {
-  const std::string mine = kept_choice(cache_file("exchanges"), key);
-  const std::vector<std::string> all = exchange.gather_all(mine, choosing);
-  const bool agree = std::ranges::count(all, all.front()) == exchange.size();
-  return agree ? parse_way(all.front(), question) : std::nullopt;
-}
+  // Ranks whose caches differ have kept nothing together.
+  std::string kept_name() override {
+    key_ = key();
+    if (tuning_ != Tuning::cached) return {};
+    const std::string mine = kept_choice(cache_file("exchanges"), key_);
+    const std::vector<std::string> all = exchange_.gather_all(mine, choosing);
+    return std::ranges::count(all, all.front()) == exchange_.size() ? all.front() : "";
+  }
 
-// One rank of each host, for that. Returns a sentence where it cannot be kept.
-std::string keep_way(const Communicator& exchange, const ExchangeWay& way, std::uint64_t key) {
-  return exchange.place().rank == 0 ? keep_choice(cache_file("exchanges"), key, way_text(way)) : "";
-}
+  // Hashes everything known that a measurement depends on.
+  std::uint64_t key() {
+    const std::string mine = fmt::format("{} {}", exchange_.place().index, open_backend("cpu")->info().kind);
+    const std::vector<std::string> processors = exchange_.gather_all(mine, choosing);
+    return fnv(fmt::format("{}{}\n{}\n{}\n{}\n{}\n{}", fmt::join(processors, "\n"), message_passing_library(),
+                           shares_memory(exchange_), question_.overlaps, fmt::join(question_.algorithms, " "),
+                           fmt::join(question_.bucket_bytes, " "), to_text(gradients_)));
+  }
 
-struct Found {
-  ExchangeWay way;
-  bool measured;
-  std::string how;  // it was found
+  ExchangeWay judge() override {
+    const double begin = seconds_now();
+    ExchangeWay way = choose_exchange(question_, gradients_, exchange_);
+    seconds_ = seconds_now() - begin;
+    return way;
+  }
+
+  void take(const ExchangeWay& way) override {
+    exchange_.choose_algorithm(way.algorithm);
+    options_.algorithm = way.algorithm;
+    options_.trainer.bucket_bytes = way.bucket_bytes;
+  }
+
+  // One rank of each host writes.
+  void keep(const std::string& name) override {
+    const std::filesystem::path file = cache_file("exchanges");
+    const std::string failure = exchange_.place().rank == 0 ? keep_choice(file, key_, name) : "";
+    how_ = fmt::format("as measured in {:.1f} s; {}", seconds_,
+                       failure.empty() ? fmt::format("this is kept in '{}'", file.string()) : failure);
+  }
+
+  ChoiceReport report(const ExchangeWay& taken) override {
+    const std::string algorithm = algorithm_of(exchange_, taken.algorithm);
+    return {fmt::format("gradients cross in buckets of {} by {}, {}",
+                        bytes_text(static_cast<double>(taken.bucket_bytes)), algorithm, how_),
+            {{"event", "exchange"},
+             {"algorithm", algorithm},
+             {"bucket_bytes", taken.bucket_bytes},
+             {"measured", seconds_ > 0}}};
+  }
+
+  Communicator& exchange_;
+  RunOptions& options_;
+  ExchangeQuestion question_;
+  Placement gradients_;
+  Tuning tuning_ = Tuning::off;
+  std::uint64_t key_ = 0;
+  double seconds_ = 0;  // that judge() took; 0 if it was not called
+  std::string how_ = "as measured before";
 };
-
-Found find_way(Communicator& exchange, const ExchangeQuestion& question, const Placement& gradients,
-               Tuning tuning) {
-  const std::uint64_t key = key_of(exchange, question, gradients);
-  if (tuning == Tuning::cached)
-    if (const auto kept = kept_way(exchange, question, key)) return {*kept, false, "as measured before"};
-  const double begin = seconds_now();
-  const ExchangeWay way = choose_exchange(question, gradients, exchange);
-  const double seconds = seconds_now() - begin;
-  const std::string failure = keep_way(exchange, way, key);
-  return {way, true,
-          fmt::format("as measured in {:.1f} s; {}", seconds,
-                      failure.empty() ? fmt::format("this is kept in '{}'", cache_file("exchanges").string())
-                                      : failure)};
-}
-
-// That of rank 0 counts.
-Tuning exchange_tuning(Communicator& exchange, const RunOptions& options) {
-  const std::string mine = std::to_string(static_cast<int>(options.tuning));
-  return static_cast<Tuning>(std::stoi(exchange.gather_all(mine, choosing).front()));
-}
 
 }  // namespace
 
@@ -125,26 +143,9 @@ bool buckets_change_bits(const Communicator& exchange, const RunOptions& options
          options.strategy.compression.name != "none" || !keeps_order(exchange, options);
 }
 
-ToldChoice settle_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
-                           RunOptions& options) {
-  const ExchangeQuestion question = question_of(exchange, options);
-  const Placement gradients = exchanged_gradients(parameters, options.types);
-  const std::int64_t bytes =
-      gradients.bytes_before(ArenaKind::gradient, gradients.count(ParameterRole::trainable));
-  if (!question.is_open() || bytes < few_bytes) return {};
-  const Tuning tuning = exchange_tuning(exchange, options);
-  if (tuning == Tuning::off) return {};
-  const Found found = find_way(exchange, question, gradients, tuning);
-  exchange.choose_algorithm(found.way.algorithm);
-  options.algorithm = found.way.algorithm;
-  options.trainer.bucket_bytes = found.way.bucket_bytes;
-  const std::string algorithm = algorithm_of(exchange, found.way.algorithm);
-  return {fmt::format("gradients cross in buckets of {} by {}, {}",
-                      bytes_text(static_cast<double>(found.way.bucket_bytes)), algorithm, found.how),
-          {{"event", "exchange"},
-           {"algorithm", algorithm},
-           {"bucket_bytes", found.way.bucket_bytes},
-           {"measured", found.measured}}};
+ChoiceReport decide_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
+                             RunOptions& options) {
+  return AutomaticExchange(exchange, parameters, options).make();
 }
 
 }  // namespace plexaura

@@ -16,13 +16,16 @@ Tuning tuning_of(const RunOptions& options, const std::string& resumed_times) {
 
 }  // namespace
 
+Tuning tuning_of_rank_0(Collective& ranks, Tuning mine, std::string_view what) {
+  return static_cast<Tuning>(
+      std::stoi(ranks.gather_all(std::to_string(static_cast<int>(mine)), what).front()));
+}
+
 KernelChoice kernel_choice(Collective& ranks, const CommandLine& line, const RunOptions& options) {
   const bool decides = ranks.rank() == 0;
   const std::string resumed =
       line.resume && decides ? kernel_times_of_newest(options.trainer.output) : std::string();
-  const std::string mine = std::to_string(static_cast<int>(tuning_of(options, resumed)));
-  const auto tuning =
-      static_cast<Tuning>(std::stoi(ranks.gather_all(mine, "how kernels are chosen").front()));
+  const Tuning tuning = tuning_of_rank_0(ranks, tuning_of(options, resumed), "how kernels are chosen");
   if (tuning == Tuning::off) return {};
   KernelChoice choice{std::make_unique<Tuner>(tuning), {}};
   if (!decides) return choice;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "app/options/command_line.h"
 #include "app/options/run_config.h"
@@ -9,6 +10,9 @@
 #include "core/exchange/collective.h"
 
 namespace plexaura {
+
+// Returns the tuning of rank 0, which all ranks use. Collective; `what` names the call.
+Tuning tuning_of_rank_0(Collective& ranks, Tuning mine, std::string_view what);
 
 // What a run chooses its kernels by: training.tuning, the times that earlier runs have kept, and those of the
 // checkpoint that the run goes on from, which go before. Of rank 0, whose word counts. All ranks together.

@@ -16,26 +16,26 @@ namespace {
 
 constexpr std::string_view probing = "measuring what an exchange of gradients takes";
 
-constexpr double seconds_of_round = 0.1;   // that is long enough
-constexpr double seconds_for_calls = 0.4;  // of each kind, at that size
+constexpr double seconds_of_round = 0.1;   // a call that takes so long is large enough
+constexpr double seconds_for_calls = 0.4;  // all calls of a kind at that size
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
-                                           << 18;  // of less the time is mostly that of other things
+                                           << 18;  // smaller calls show the latency, not the rate
 constexpr std::int64_t most_timed_bytes = std::int64_t{1} << 26;
 
-constexpr double seconds_for_compression = 0.1;  // of each method
+constexpr double seconds_for_compression = 0.1;  // for each method
 constexpr int most_compressions = 5;
 
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed) {
   return plexaura::time_of(ranks, times, timed, probing);
 }
 
-// What a call is cut at.
+// Rounds down to a multiple of `least_call_bytes`, and returns at least one of these.
 std::int64_t whole_pieces(double bytes) {
   return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
 }
 
-// In bytes that leave a host. `leaving`: of a call of so many.
+// Measures the rate in bytes that leave a host. `leaving`: returns how many bytes leave a host in a call of so many bytes.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
   const double share = leaving(least_call_bytes) / least_call_bytes;
@@ -56,7 +56,7 @@ RankPlaces places_of(Communicator& ranks, const SharedWindow& window) {
   return places;
 }
 
-// What `none` does with a bucket.
+// The call that `none` makes for a bucket.
 Crossing in_windows(std::int64_t bytes) { return {Crossing::Call::sum_in_windows, bytes}; }
 
 struct Link {
@@ -64,7 +64,7 @@ struct Link {
   LinkSpeed speed;
 };
 
-// By calls as large as those of the largest bucket, where there is time for them.
+// Makes calls up to the size of the largest bucket. Stops at a smaller size if a call of that size takes long enough.
 Link measure_link(Communicator& ranks, std::int64_t bucket_bytes) {
   const std::int64_t most = std::clamp(bucket_bytes, steady_call_bytes, most_timed_bytes);
   SharedWindow window = ranks.allocate_shared(static_cast<std::size_t>(most), probing);
@@ -89,7 +89,7 @@ Link measure_link(Communicator& ranks, std::int64_t bucket_bytes) {
   return link;
 }
 
-// Stands for gradients: numbers of any size, most of them small.
+// Fills `values` with numbers like gradients: most of them are small.
 void draw_gradients(std::span<float> values) {
   std::uint64_t seed = 0;
   for (float& value : values) {
@@ -99,7 +99,7 @@ void draw_gradients(std::span<float> values) {
   }
 }
 
-// What a method computes in a step, where no other host is to be waited for.
+// Measures what a method computes in a step: each host exchanges with itself, so that no host waits for another one.
 class Workbench {
  public:
   Workbench(std::span<const Bucket> buckets, const RankPlaces& places, Communicator& ranks)
@@ -112,7 +112,7 @@ class Workbench {
     values_.resize(owed_.size());
   }
 
-  // None where the method has no use for these parameters.
+  // Returns none if the method refuses these parameters.
   std::optional<MethodWork> work_of(const CompressionOptions& options, const Placement& placement) {
     const auto method = make_host_compression(options, *host_);
     try {
@@ -133,7 +133,7 @@ class Workbench {
   }
 
  private:
-  // All ranks of a host at once, as in a step.
+  // Returns the seconds of one exchange, which all ranks of a host begin at the same time, as in a step.
   double seconds_of(Compression& method) {
     draw_gradients(values_);
     ranks_.barrier(probing);
@@ -151,7 +151,8 @@ class Workbench {
   std::span<const Bucket> buckets_;
   RankPlaces compressing_;
   Communicator& ranks_;
-  std::unique_ptr<Communicator> host_;  // the ranks that add up before one of them compresses
+  std::unique_ptr<Communicator>
+      host_;  // the ranks that add up before one of them compresses; or this rank alone
   std::vector<float> owed_;
   std::vector<float> values_;
 };
@@ -185,7 +186,7 @@ CompressionChoice choose_compression(const CompressionOptions& options, const Pl
                                      std::int64_t bucket_bytes, bool overlaps, Communicator& ranks) {
   if (ranks.place().count == 1) return {.name = "none"};
   std::vector<Bucket> buckets = make_buckets(placement, bucket_bytes);
-  buckets.pop_back();  // changes of buffers and the tail, which are never compressed
+  buckets.pop_back();  // holds buffers and the tail, which are never compressed
   if (buckets.empty()) return {.name = "none"};
   const auto largest = std::ranges::max_element(buckets, {}, &Bucket::count);
   const Link link = measure_link(ranks, largest->count * static_cast<std::int64_t>(sizeof(float)));

@@ -18,13 +18,13 @@ constexpr std::string_view timing = "measuring in which buckets gradients cross"
 
 constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
-constexpr double seconds_of_sum = 0.05;   // that is long enough
-constexpr double seconds_for_sums = 0.2;  // of that size
-constexpr double seconds_for_others = 1;  // after which no other algorithm is measured
+constexpr double seconds_of_sum = 0.05;   // a sum that takes so long is large enough
+constexpr double seconds_for_sums = 0.2;  // all sums of that size
+constexpr double seconds_for_others = 1;  // no further algorithm is measured after this time
 
 constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
 
-// Bytes of each, without changes of buffers and the tail, which are the same whatever the size.
+// Returns the bytes of each bucket of gradients. The last bucket, with buffers and the tail, is left out: it is the same for all sizes.
 std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t least_bytes) {
   std::vector<std::int64_t> bytes;
   for (const Bucket& bucket : make_buckets(placement, least_bytes))
@@ -33,10 +33,10 @@ std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t le
   return bytes;
 }
 
-// Threads that compute as long as it lives.
+// Keeps processors busy: its threads compute until it is destroyed.
 class BusyThreads {
  public:
-  // Fewer where the system allows no more.
+  // Starts fewer threads if the system allows no more.
   explicit BusyThreads(int count) {
     try {
       for (int i = 0; i < count; ++i)
@@ -54,7 +54,7 @@ class BusyThreads {
   BusyThreads& operator=(const BusyThreads&) = delete;
 
  private:
-  // A few microseconds.
+  // Takes a few microseconds.
   static void compute() {
     volatile std::uint64_t number = 1;
     for (int i = 0; i < 1000; ++i) number = splitmix_scatter(number);
@@ -64,8 +64,8 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-// By the algorithm that is chosen. Beside a backward pass, which takes the cores, each call begins later: that is in the latency, and
-// not in the rate.
+// Measures the algorithm that `ranks` uses now. During a backward pass, which takes the cores, each call begins later. This is
+// part of the latency, and not of the rate.
 CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
                        const ExchangeQuestion& question) {
   const auto sum = [&](std::int64_t bytes) {
@@ -83,7 +83,7 @@ CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
   return speed;
 }
 
-// The largest bucket of all that there are to choose from, as far as calls of that size are made.
+// Returns the bytes of the largest bucket of any size to choose from, but no more than the largest call that is measured.
 std::int64_t largest_call(const ExchangeQuestion& question, const Placement& placement) {
   std::int64_t largest = first_call_bytes;
   for (const std::int64_t least : question.bucket_bytes)
@@ -92,6 +92,13 @@ std::int64_t largest_call(const ExchangeQuestion& question, const Placement& pla
 }
 
 }  // namespace
+
+std::vector<ExchangeWay> ExchangeQuestion::ways() const {
+  std::vector<ExchangeWay> all;
+  for (const std::string& algorithm : algorithms)
+    for (const std::int64_t bytes : bucket_bytes) all.push_back({algorithm, bytes});
+  return all;
+}
 
 std::vector<std::int64_t> bucket_sizes_from(std::int64_t first) {
   std::vector<std::int64_t> sizes{first};
@@ -115,9 +122,9 @@ ExchangeWay choose_exchange(const ExchangeQuestion& question, const Placement& p
       ways.push_back(
           {algorithm, least, expected_seconds(buckets_of(placement, least), calls, question.overlaps)});
   }
-  // Ranks of different processors may round differently.
-  const std::size_t mine = choose_way(ways);
-  ExchangeWay chosen = ways[std::stoull(ranks.gather_all(std::to_string(mine), timing).front())];
+  // Ranks with different processors may round the estimates differently, so rank 0 decides.
+  const std::string mine = std::to_string(choose(ways));
+  ExchangeWay chosen = ways[std::stoull(ranks.gather_all(mine, timing).front())];
   ranks.choose_algorithm(chosen.algorithm);
   return chosen;
 }

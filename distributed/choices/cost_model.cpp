@@ -16,21 +16,33 @@ std::vector<Ranks> ranks_by_host(const RankPlaces& places) {
   return hosts;
 }
 
-// A host gives each other one its sums of that one's share, a sum for each block of ranks, and the whole sums of its own.
+// A host sends to each other host its sums of that host's share, one for each block of ranks, and the whole sums of its own share.
 double of_hosts_that_add(const Ranks& host, double hosts, int ranks, double bytes) {
   const auto blocks = static_cast<double>(blocks_among(host, ranks).size());
   return (hosts - 1) * (blocks + 1) * bytes / hosts;
 }
 
-// So does each of its ranks, with each rank elsewhere.
+// Each rank of a host does the same with each rank of another host. `pairs`: how many such pairs there are.
 double of_ranks_that_add(double pairs, double ranks, double bytes) { return pairs * 2 * bytes / ranks; }
 
-bool is_clearly_faster(double one, double other) {
-  return one <= clearly_faster * other && one <= other - least_saving;
+bool is_clearly_less(double one, double other, double share, double least_saving) {
+  return one <= share * other && one <= other - least_saving;
 }
 
-bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other) {
-  return is_clearly_faster(one.least, other.least) && is_clearly_faster(one.most, other.most);
+// The seconds of one exchange: of all buckets, and of the last one.
+struct CallSeconds {
+  double all = 0;
+  double last = 0;
+};
+
+template <class Buckets, class SecondsOf>
+CallSeconds call_seconds(const Buckets& buckets, const SecondsOf& seconds_of) {
+  CallSeconds seconds;
+  for (const auto& bucket : buckets) {
+    seconds.last = seconds_of(bucket);
+    seconds.all += seconds.last;
+  }
+  return seconds;
 }
 
 double seconds_of(const std::vector<Crossing>& bucket, const RankPlaces& places, const LinkSpeed& links) {
@@ -73,20 +85,29 @@ double bytes_leaving(const RankPlaces& places, const Crossing& crossing) {
 }
 
 ExpectedSeconds expected_seconds(const MethodWork& work, const LinkSpeed& links, bool overlaps) {
-  double all = 0;
-  double last = 0;
-  for (const std::vector<Crossing>& bucket : work.buckets) {
-    last = seconds_of(bucket, work.places, links);
-    all += last;
-  }
-  return {work.name, work.compute_seconds + (overlaps ? last : all), work.compute_seconds + all};
+  const CallSeconds calls =
+      call_seconds(work.buckets, [&](const auto& bucket) { return seconds_of(bucket, work.places, links); });
+  return {work.name, work.compute_seconds + (overlaps ? calls.last : calls.all),
+          work.compute_seconds + calls.all};
 }
 
-std::size_t choose(std::span<const ExpectedSeconds> methods) {
-  std::size_t chosen = 0;
-  for (std::size_t i = 1; i < methods.size(); ++i)
-    if (is_clearly_faster(methods[i], methods[chosen])) chosen = i;
-  return chosen;
+double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& calls, bool overlaps) {
+  const CallSeconds seconds = call_seconds(buckets, [&](std::int64_t bytes) {
+    return calls.latency + static_cast<double>(bytes) / calls.bytes_per_second;
+  });
+  return seconds.all + (overlaps ? seconds.last : 0);
+}
+
+bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other) {
+  constexpr double share = 0.75;
+  constexpr double least_saving = 1e-3;
+  return is_clearly_less(one.least, other.least, share, least_saving) &&
+         is_clearly_less(one.most, other.most, share, least_saving);
+}
+
+bool is_clearly_faster(const ExchangeWay& one, const ExchangeWay& other) {
+  const double share = one.algorithm == other.algorithm ? 0.75 : 0.5;
+  return is_clearly_less(one.seconds, other.seconds, share, 1e-4);
 }
 
 }  // namespace plexaura

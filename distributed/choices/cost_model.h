@@ -1,64 +1,84 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "distributed/communicator/time_calls.h"
 #include "distributed/compression/compression.h"
 
-// What an exchange of gradients is expected to take with each compression, and which one `distributed.compression: auto`
-// takes by that. Nothing here measures: see choose_compression.h.
+// Estimates how long an exchange of gradients takes with each compression, with each algorithm and with buckets of each size, and
+// chooses by these estimates. Nothing here measures: choose_compression.h and choose_exchange.h do.
 namespace plexaura {
 
-// What a call of all ranks takes: a line over the bytes that leave the host which sends most.
+// The time of a call of all ranks: a latency, and a rate for the bytes that leave the host which sends most.
 struct LinkSpeed {
-  double latency = 0;  // seconds, of any call with next to nothing to send
+  double latency = 0;  // seconds of any call that sends next to nothing
   double sum_bytes_per_second = std::numeric_limits<double>::infinity();
   double block_bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
 struct RankPlaces {
-  std::vector<int> host_of = {};  // the number of each rank's host, counted by lowest rank
-  bool shares_memory = false;     // the ranks of a host, so that together they send one sum
+  std::vector<int> host_of = {};  // the number of each rank's host; hosts are numbered by their lowest rank
+  bool shares_memory = false;     // ranks of a host share memory, so that together they send one sum
 
   int hosts() const;
 };
 
-// Those that compress: all ranks, or where hosts_add_first() one rank of each host.
+// Returns the ranks that compress: one rank of each host if hosts_add_first(), otherwise all ranks.
 RankPlaces places_that_compress(const RankPlaces& places);
 
-// The bytes that leave the host which sends most. Sums are those of the algorithm `hierarchical`.
+// Returns the bytes that leave the host which sends most. Sums are those of the algorithm `hierarchical`.
 double bytes_leaving(const RankPlaces& places, const Crossing& crossing);
 
-// What a method does in a step.
+// The work of a method of compression in one step.
 struct MethodWork {
   std::string name = {};
   RankPlaces places = {};      // of the ranks that make its calls
-  double compute_seconds = 0;  // within a host: to add up, to compress and to put together again
-  // What crosses of each bucket of gradients, in the order in which they are final.
+  double compute_seconds = 0;  // within a host: to add up, to compress and to decompress
+  // The calls for each bucket of gradients, in the order in which the backward pass finishes the buckets.
   std::vector<std::vector<Crossing>> buckets = {};
 };
 
-// How much longer a method makes a step: between what it is if the backward pass hides all that it can, and if it
-// hides nothing.
+// The seconds by which a method makes a step longer.
 struct ExpectedSeconds {
   std::string name = {};
-  double least = 0;
-  double most = 0;
+  double least = 0;  // if the backward pass hides all that it can hide
+  double most = 0;   // if it hides nothing
 };
 
-// With overlap the backward pass can hide what the ranks wait for each other: that of all buckets but the last one. It hides
-// nothing of what the processor computes, which takes the cores of the backward pass itself.
+// With overlap the backward pass can hide the calls of all buckets but the last one. It never hides what the processor computes for
+// the method, because that takes the cores of the backward pass.
 ExpectedSeconds expected_seconds(const MethodWork& work, const LinkSpeed& links, bool overlaps);
 
-// A method is clearly faster than another one that takes at most this share of its seconds, and saves so many of them.
-inline constexpr double clearly_faster = 0.75;
-inline constexpr double least_saving = 1e-3;
+// An algorithm, and a size of buckets.
+struct ExchangeWay {
+  std::string algorithm = {};
+  std::int64_t bucket_bytes = 0;  // least size of a bucket
+  double seconds = 0;             // expected for each step; 0 if it was not estimated
+};
 
-// Begins with the first method, and goes on to a later one only where that is clearly faster than the one it has got, whatever the
-// backward pass hides. So methods that change gradients less come first. Gives the place of the choice.
-std::size_t choose(std::span<const ExpectedSeconds> methods);
+// Nobody knows before the first step how much the backward pass hides. So all buckets count, and with overlap the last one counts
+// twice, because the backward pass never hides that one. `buckets`: the bytes of each bucket of gradients, at least one bucket.
+double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& calls, bool overlaps);
+
+// True if the first one takes at most a share of the seconds of the other one, and saves a number of seconds. Methods of compression
+// have to be faster in both of their estimates. The share is smaller for another algorithm than for another size of buckets:
+// algorithms are measured one after the other, and a disturbance may slow down only one of them.
+bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other);
+bool is_clearly_faster(const ExchangeWay& one, const ExchangeWay& other);
+
+// Returns the index of the choice. It begins with the first candidate, and moves on to a later one only if that is clearly faster
+// than the one it has. So the first candidates should be the methods that change gradients least, or the defaults.
+template <class Candidate>
+std::size_t choose(const std::vector<Candidate>& candidates) {
+  std::size_t chosen = 0;
+  for (std::size_t i = 1; i < candidates.size(); ++i)
+    if (is_clearly_faster(candidates[i], candidates[chosen])) chosen = i;
+  return chosen;
+}
 
 }  // namespace plexaura

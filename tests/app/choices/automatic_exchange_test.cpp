@@ -56,7 +56,7 @@ std::vector<ParameterSpec> parameters_of(std::int64_t elements) {
 }
 
 struct Settled {
-  ToldChoice told;
+  ChoiceReport report;
   RunOptions options;
 };
 
@@ -70,7 +70,7 @@ std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOpti
          Settled& mine = made[static_cast<std::size_t>(ranks.rank())];
          mine.options = options;
          ranks.choose_algorithm(options.algorithm);
-         mine.told = settle_exchange(ranks, parameters_of(elements), mine.options);
+         mine.report = decide_exchange(ranks, parameters_of(elements), mine.options);
        }))
     if (end != "fine") throw InternalError("test failed: a rank " + end);
   return made;
@@ -78,7 +78,7 @@ std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOpti
 
 bool stays(const RunOptions& options, std::int64_t elements = 100'000) {
   for (const Settled& settled : settle(two_hosts, options, elements))
-    if (!settled.told.sentence.empty() || !settled.told.fields.empty() ||
+    if (!settled.report.sentence.empty() || !settled.report.fields.empty() ||
         settled.options.trainer.bucket_bytes != options.trainer.bucket_bytes ||
         settled.options.algorithm != options.algorithm)
       return false;
@@ -87,27 +87,27 @@ bool stays(const RunOptions& options, std::int64_t elements = 100'000) {
 
 }  // namespace
 
-TEST_CASE("exchange: what was measured is told, and taken by all ranks from the cache the next time") {
+TEST_CASE("exchange: what was measured is reported, and taken by all ranks from the cache the next time") {
   const Cache cache;
   const std::vector<Settled> first = settle(two_hosts, open_options());
   const Settled& mine = first[0];
-  CHECK(mine.told.sentence.starts_with("gradients cross in buckets of "));
-  CHECK(mine.told.sentence.ends_with("; this is kept in '" + cache.file().string() + "'"));
+  CHECK(mine.report.sentence.starts_with("gradients cross in buckets of "));
+  CHECK(mine.report.sentence.ends_with("; this is kept in '" + cache.file().string() + "'"));
   CHECK(mine.options.trainer.bucket_bytes < 25 << 20);
   const std::vector<Settled> second = settle(two_hosts, open_options());
   for (const Settled& settled : {first[1], second[0], second[1]}) {
     CHECK(settled.options.trainer.bucket_bytes == mine.options.trainer.bucket_bytes);
     CHECK(settled.options.algorithm == mine.options.algorithm);
   }
-  CHECK(second[0].told.sentence.ends_with(", as measured before"));
-  CHECK(second[0].told.fields.size() == 4);
-  CHECK(std::get<bool>(second[0].told.fields[3].value) == false);
+  CHECK(second[0].report.sentence.ends_with(", as measured before"));
+  CHECK(second[0].report.fields.size() == 4);
+  CHECK(std::get<bool>(second[0].report.fields[3].value) == false);
 }
 
 TEST_CASE("exchange: other ranks, other gradients and what else matters are measured by themselves") {
   const Cache cache;
   const auto is_known = [](const std::vector<Settled>& settled) {
-    return settled[0].told.sentence.ends_with(", as measured before");
+    return settled[0].report.sentence.ends_with(", as measured before");
   };
   settle(two_hosts, open_options());
   CHECK(is_known(settle(two_hosts, open_options())));
@@ -130,13 +130,13 @@ TEST_CASE(
   std::string text = read_text(cache.file());
   text = text.substr(0, text.rfind('\n', text.size() - 2) + 18) + "12345 ring\n";
   write_text(cache.file(), text);
-  CHECK(!settle(two_hosts, open_options())[0].told.sentence.ends_with(", as measured before"));
+  CHECK(!settle(two_hosts, open_options())[0].report.sentence.ends_with(", as measured before"));
 }
 
 TEST_CASE("exchange: nothing is measured where there is nothing to choose") {
   const Cache cache;
-  CHECK(settle({"a"}, open_options())[0].told.sentence.empty());
-  CHECK(stays(open_options(), 80'000));  // less than a megabyte of gradients
+  CHECK(settle({"a"}, open_options())[0].report.sentence.empty());
+  CHECK(stays(open_options(), 80'000));  // less than a megabyte
   RunOptions options = open_options();
   options.tuning = Tuning::off;
   CHECK(stays(options));
@@ -176,7 +176,7 @@ TEST_CASE("exchange: a key that is given stays, and the other is looked for") {
   options.finds_buckets = false;
   options.trainer.bucket_bytes = 5;
   const Settled by_algorithm = settle(two_hosts, options)[0];
-  CHECK(!by_algorithm.told.sentence.empty());
+  CHECK(!by_algorithm.report.sentence.empty());
   CHECK(by_algorithm.options.trainer.bucket_bytes == 5);
   options.trainer.parts_may_move = true;  // a tree cannot add parts of moved ranks
   CHECK(stays(options));

@@ -18,7 +18,7 @@ RunOptions options_of(const std::string& algorithm) {
 
 struct Settled {
   bool on_device = false;
-  ToldChoice told;
+  ChoiceReport report;
   std::string algorithm;
 };
 
@@ -26,10 +26,10 @@ struct Settled {
 std::string settle(const std::string& backend, const std::string& algorithm, Settled& settled) {
   ThreadNetwork network(2);
   return with_hosts(network, {"a", "a"}, {}, [&](Communicator& ranks) {
-    const auto device = open_backend(backend);
     RunOptions options = options_of(algorithm);
-    const DeviceExchange made = settle_device_exchange(ranks, *device, options);
-    if (ranks.rank() == 0) settled = {made.strategy != nullptr, made.told, options.algorithm};
+    const DeviceExchange made = decide_device_exchange(
+        ranks, [&] { return open_backend(backend); }, options);
+    if (ranks.rank() == 0) settled = {made.strategy != nullptr, made.report, options.algorithm};
     ranks.barrier("the end");
   })[0];
 }
@@ -67,8 +67,8 @@ TEST_CASE("devices sum where they can, and the run says so") {
     CHECK(settle("far", algorithm, settled) == "fine");
     CHECK(settled.on_device);
     CHECK(settled.algorithm == "device");
-    CHECK(settled.told.sentence == "gradients cross by the far device, each rank on a device of its own");
-    CHECK(settled.told.fields.size() == 4);
+    CHECK(settled.report.sentence == "gradients cross by the far device, each rank on a device of its own");
+    CHECK(settled.report.fields.size() == 4);
   }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("where devices cannot sum, the run goes on or says why it does not") {
   CHECK(settle("cpu", "auto", settled) == "fine");
   CHECK_FALSE(settled.on_device);
   CHECK(settled.algorithm == "auto");
-  CHECK(settled.told.sentence.empty());
+  CHECK(settled.report.sentence.empty());
   CHECK(settle("cpu", "device", settled)
             .find("distributed.algorithm is 'device', but the device of rank 0 has no "
                   "library for that; take 'auto'") != std::string::npos);

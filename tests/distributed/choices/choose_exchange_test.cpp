@@ -98,9 +98,9 @@ TEST_CASE("choice of buckets: a rank that is lost meanwhile is given up after th
 }
 
 TEST_CASE("choice of buckets: there is something to choose from where there are two of anything") {
-  CHECK(!ExchangeQuestion{{"auto"}, {1}}.is_open());
-  CHECK(ExchangeQuestion{{"auto", "tree"}, {1}}.is_open());
-  CHECK(ExchangeQuestion{{"auto"}, {2, 1}}.is_open());
+  CHECK(ExchangeQuestion{{"auto"}, {1}}.ways().size() == 1);
+  CHECK(ExchangeQuestion{{"auto", "tree"}, {1}}.ways().size() == 2);
+  CHECK(ExchangeQuestion{{"auto"}, {2, 1}}.ways().size() == 2);
 }
 
 }  // namespace plexaura::testing::choose_exchange_test

@@ -1,5 +1,6 @@
 #include "distributed/choices/cost_model.h"
 
+#include <array>
 #include <doctest/doctest.h>
 #include <vector>
 
@@ -20,6 +21,11 @@ const RankPlaces uneven{.host_of = {0, 0, 0, 1}, .shares_memory = true};
 
 // A link carries a kilobyte in a second, and a call takes an eighth of a second. Blocks are twice as fast.
 const LinkSpeed links{.latency = 0.125, .sum_bytes_per_second = 1000, .block_bytes_per_second = 2000};
+
+// A millisecond, and another one for each thousand bytes.
+constexpr CallSpeed calls{.latency = 1e-3, .bytes_per_second = 1e6};
+
+std::size_t choice(const std::vector<ExchangeWay>& ways) { return choose(ways); }
 
 ExpectedSeconds method(double least, double most) { return {"", least, most}; }
 
@@ -173,6 +179,26 @@ TEST_CASE(
   CHECK(choose(std::vector{method(4, 4), method(2, 2), method(1.9, 1.9), method(1.6, 1.6)}) == 1);
   CHECK(choose(std::vector{method(4, 4), method(2, 2), method(1.9, 1.9), method(1, 1)}) == 3);
   CHECK(choose(std::vector{method(4, 4), method(5, 5), method(5, 5), method(1, 1), method(0.9, 0.9)}) == 3);
+}
+
+TEST_CASE("cost of an exchange: the last bucket counts twice where the others may be hidden") {
+  constexpr std::array<std::int64_t, 2> buckets{10'000, 5'000};
+  CHECK(expected_seconds(buckets, calls, false) == doctest::Approx(17e-3));
+  CHECK(expected_seconds(buckets, calls, true) == doctest::Approx(23e-3));
+}
+
+TEST_CASE("cost of an exchange: buckets of another size have to be clearly faster") {
+  CHECK(choice({{"auto", 8, 1.0}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.76}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.6}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.5}}) == 2);
+  CHECK(choice({{"auto", 8, 1e-4}, {"auto", 4, 1e-5}}) == 0);  // too little to matter
+}
+
+TEST_CASE("cost of an exchange: another algorithm has to be so by more") {
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.51}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.49}}) == 1);
 }
 
 }  // namespace plexaura::testing::cost_model_test

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "training/files/json_log.h"
+
+namespace plexaura {
+
+// What a run reports about a choice: a sentence, and the fields of a line in the log. Both are empty if there is nothing to report.
+struct ChoiceReport {
+  std::string sentence = {};
+  std::vector<JsonField> fields = {};
+};
+
+// A choice that all ranks make together before the first step, for example of a compression. make() is the protocol, and a choice
+// overrides its steps. Each step may be collective, so all ranks call make() together.
+template <class Candidate>
+class RankChoice {
+ public:
+  virtual ~RankChoice() = default;
+
+  // Afterwards all ranks use the same candidate. Returns an empty report if there was nothing to choose.
+  ChoiceReport make() {
+    const std::vector<Candidate> all = candidates();
+    if (all.size() < 2) return {};
+    const auto found =
+        std::ranges::find(all, kept_name(), [&](const Candidate& one) { return name_of(one); });
+    const bool is_kept = found != all.end();
+    const bool judges = !is_kept || judges_again();
+    const Candidate best = judges ? judge() : *found;
+    const Candidate& taken = is_kept ? *found : best;
+    take(taken);
+    if (judges) keep(name_of(taken));
+    return report(taken);
+  }
+
+ private:
+  // Returns what there is to choose from, the same on all ranks. Nothing is chosen if these are fewer than two.
+  virtual std::vector<Candidate> candidates() = 0;
+  virtual std::string name_of(const Candidate& candidate) const = 0;
+  // Returns the name that an earlier run has kept, the same on all ranks. Another name than those of the candidates means none.
+  virtual std::string kept_name() { return {}; }
+  // True if the candidates are judged although the kept one is taken, so that the report can compare the two.
+  virtual bool judges_again() const { return false; }
+  // Estimates or measures the candidates and returns the best one. All ranks agree on it.
+  virtual Candidate judge() = 0;
+  // Writes the candidate into the options of the run, and sets up what uses it.
+  virtual void take(const Candidate& candidate) = 0;
+  // Keeps the name of what was taken for later runs. Called if this run has judged.
+  virtual void keep(const std::string&) {}
+  virtual ChoiceReport report(const Candidate& taken) = 0;
+};
+
+}  // namespace plexaura
