@@ -37,10 +37,19 @@ bool are_finite(std::span<const T> numbers) {
 
 }  // namespace
 
+std::optional<std::string> PushJudge::take_in(const ServerRule& rule, const WeightForm& form,
+                                              const Push& push, std::span<std::byte> weights) {
+  std::optional<std::string> objection;
+  with_elements(form.dtype, [&]<class T>(T) {
+    objection = take_elements<T>(rule, form.trainables, push, elements_of<T>(weights));
+  });
+  return objection;
+}
+
 template <class T>
-std::optional<std::string> PushJudge::take_in(const ServerRule& rule, std::int64_t staleness,
-                                              std::int64_t clients, std::size_t trainables,
-                                              std::span<const T> pushed, std::span<T> weights) {
+std::optional<std::string> PushJudge::take_elements(const ServerRule& rule, std::size_t trainables,
+                                                    const Push& push, std::span<T> weights) {
+  const std::span<const T> pushed = elements_of<const T>(push.content);
   if (!are_finite(pushed))
     return fmt::format("the server takes in no weights that are not finite: {}", remedy);
   const std::span<const T> before = weights.first(trainables);
@@ -55,20 +64,20 @@ std::optional<std::string> PushJudge::take_in(const ServerRule& rule, std::int64
         "norm "
         "of {:.3g} and the {:.3g} of other pushes: {}, or raise distributed.push_limit",
         change, limit_, norm, usual, remedy);
-  behind_.resize(weights.size_bytes());
-  const std::span<T> behind = elements_of<T>(std::span(behind_));
-  std::ranges::copy(weights, behind.begin());
-  mix_in<T>(rule, staleness, clients, trainables, pushed, behind);
-  if (!are_finite(std::span<const T>(behind)))
+  after_.resize(weights.size_bytes());
+  const std::span<T> after = elements_of<T>(std::span(after_));
+  std::ranges::copy(weights, after.begin());
+  mix_in<T>(rule, push.staleness, push.clients, trainables, pushed, after);
+  if (!are_finite(std::span<const T>(after)))
     return fmt::format("the server takes in no push behind which its weights would not be finite: {}",
                        remedy);
-  std::ranges::copy(behind, weights.begin());
+  std::ranges::copy(after, weights.begin());
   norms_.push_back(change);
   if (norms_.size() > most_norms) norms_.pop_front();
   return std::nullopt;
 }
 
-// 0 where there are none.
+// Returns 0 if there are no norms.
 double PushJudge::median() const {
   if (norms_.empty()) return 0;
   std::vector<double> norms(norms_.begin(), norms_.end());
@@ -76,11 +85,5 @@ double PushJudge::median() const {
   std::ranges::nth_element(norms, middle);
   return *middle;
 }
-
-template std::optional<std::string> PushJudge::take_in(const ServerRule&, std::int64_t, std::int64_t,
-                                                       std::size_t, std::span<const float>, std::span<float>);
-template std::optional<std::string> PushJudge::take_in(const ServerRule&, std::int64_t, std::int64_t,
-                                                       std::size_t, std::span<const double>,
-                                                       std::span<double>);
 
 }  // namespace plexaura

@@ -3,18 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "distributed/node/reduce.h"
+
 namespace plexaura {
 
 double ServerRule::share(std::int64_t staleness) const {
   return mix * std::pow(1 + static_cast<double>(staleness), -damping);
 }
 
-template <class T>
-void compose_push(const ServerRule& rule, std::size_t trainables, std::span<const T> weights,
-                  std::span<const T> began, std::span<T> pushed) {
+void compose_push(const ServerRule& rule, const WeightForm& form, std::span<const std::byte> weights,
+                  std::span<const std::byte> began, std::span<std::byte> pushed) {
   std::ranges::copy(weights, pushed.begin());
   if (rule.push == ServerRule::Push::weights) return;
-  for (std::size_t i = 0; i < trainables; ++i) pushed[i] -= began[i];
+  with_elements(form.dtype, [&]<class T>(T) {
+    const std::span<T> changes = elements_of<T>(pushed);
+    const std::span<const T> old = elements_of<const T>(began);
+    for (std::size_t i = 0; i < form.trainables; ++i) changes[i] -= old[i];
+  });
 }
 
 template <class T>
@@ -35,10 +40,6 @@ void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients
     weights[i] += (pushed[i] - weights[i]) / static_cast<T>(clients);
 }
 
-template void compose_push(const ServerRule&, std::size_t, std::span<const float>, std::span<const float>,
-                           std::span<float>);
-template void compose_push(const ServerRule&, std::size_t, std::span<const double>, std::span<const double>,
-                           std::span<double>);
 template void carry_on(std::span<const float>, std::span<const float>, std::span<float>);
 template void carry_on(std::span<const double>, std::span<const double>, std::span<double>);
 template void mix_in(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const float>,

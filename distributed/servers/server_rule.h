@@ -4,13 +4,21 @@
 #include <cstdint>
 #include <span>
 
+#include "core/tensor/dtype.h"
+
 namespace plexaura {
 
-// How a parameter server takes in what its clients push.
+// The form of weights that a server and its clients share: elements of trainables, and after them those of buffers.
+struct WeightForm {
+  DType dtype = DType::float32;
+  std::size_t trainables = 0;  // elements
+};
+
+// The rule by which a parameter server takes in what its clients push.
 struct ServerRule {
   enum class Push : std::uint8_t {
-    weights,  // the server's weights go a share of their way to the client's
-    changes   // a share of those of trainables since the client got its weights is added to the server's
+    weights,  // the server's weights move a share of the way to the client's
+    changes   // the server adds a share of the changes of trainables since the client got its weights
   };
   Push push = Push::weights;
   // The share, above 0 and at most 1, for a push of staleness s multiplied by (1 + s)^-damping. The staleness is the number
@@ -21,20 +29,18 @@ struct ServerRule {
   double share(std::int64_t staleness) const;
 };
 
-// What a client pushes: its weights, or how the trainables, which lie first, differ from those that it `began` with, and
-// buffers as they are.
-template <class T>
-void compose_push(const ServerRule& rule, std::size_t trainables, std::span<const T> weights,
-                  std::span<const T> began, std::span<T> pushed);
+// Writes into `pushed` what a client pushes: its weights, or its buffers and the changes of trainables since it `began`.
+void compose_push(const ServerRule& rule, const WeightForm& form, std::span<const std::byte> weights,
+                  std::span<const std::byte> began, std::span<std::byte> pushed);
 
-// Of a client that has gone on from the weights it `pushed`, when those come that are the answer: it goes on from them,
-// and keeps what it has learned since.
+// Takes in the answer to a push at a client that has trained on since it `pushed`: its weights become those of the answer, plus what
+// it has learned since the push.
 template <class T>
 void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights);
 
-// Takes in a push. Where changes are pushed, the server's buffers, which lie behind the trainables, go one part of their
-// way to the client's, of as many as there are clients, whatever the share. So a buffer stays between those of the server
-// and the client: a sum of changes, which may be stale, could make a running variance negative.
+// Takes a push into the weights of a server. If changes are pushed, the server's buffers move towards the client's by one part in
+// as many as there are clients, whatever the share is. So a buffer stays between that of the server and that of the client: a sum of
+// stale changes could make a running variance negative.
 template <class T>
 void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
             std::span<const T> pushed, std::span<T> weights);

@@ -12,7 +12,6 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/events.h"
-#include "distributed/node/reduce.h"
 #include "distributed/wire/texts.h"
 
 namespace plexaura {
@@ -275,15 +274,11 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
   if (letter.head.steps > 0) {
     if (letter.content.size() != weights.size())
       throw LineLost("its push is of another size than the weights");
-    const std::span<const std::byte> pushed = letter.content;
     // A client that comes back to an older snapshot may be ahead of it.
     const std::int64_t staleness = std::max<std::int64_t>(version_ - letter.head.version, 0);
-    std::optional<std::string> objection;
-    with_elements(form_.dtype(), [&]<class T>(T) {
-      objection =
-          judge_.take_in<T>(options_.rule, staleness, static_cast<std::int64_t>(joined()), form_.trainables(),
-                            elements_of<const T>(pushed), elements_of<T>(weights));
-    });
+    const auto objection =
+        judge_.take_in(options_.rule, {form_.dtype(), form_.trainables()},
+                       {staleness, static_cast<std::int64_t>(joined()), letter.content}, weights);
     if (objection) {
       const int client = guest.number;
       const std::deque<std::int64_t> earlier = recent_.forget(client);

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "distributed/node/reduce.h"
-
 namespace plexaura {
 
 // The server's weights may have gone on while this client compiled.
@@ -22,11 +20,7 @@ void Visiting::after_update() {
 void Visiting::exchange() {
   if (steps_ > 0) {
     form_->read([this](std::string_view name) { return border_->emigrate(name); }, weights_);
-    with_elements(form_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, form_->trainables(), elements_of<const T>(std::span<const std::byte>(weights_)),
-                      elements_of<const T>(std::span<const std::byte>(began_)),
-                      elements_of<T>(std::span(pushed_)));
-    });
+    compose_push(rule_, {form_->dtype(), form_->trainables()}, weights_, began_, pushed_);
   }
   take(visitor_.exchange(pushed_, std::exchange(steps_, 0)));
 }

@@ -118,11 +118,8 @@ void ParameterClient::push(Word word) {
   for (int rank = 0; rank < servers(); ++rank) {
     Server& to = server(rank);
     if (has_learned)
-      with_elements(weights_->dtype(), [&]<class T>(T) {
-        compose_push<T>(rule_, to.shard.trainables, elements_of<const T>(to.shard.of(own)),
-                        elements_of<const T>(std::as_bytes(began(to.shard))),
-                        elements_of<T>(to.letter.content()));
-      });
+      compose_push(rule_, {weights_->dtype(), to.shard.trainables}, to.shard.of(own), began(to.shard),
+                   to.letter.content());
     post(rank, {.word = word, .version = to.version, .steps = steps_}, has_learned);
   }
   if (!began_.empty()) std::ranges::copy(own, began_.begin());

@@ -61,8 +61,7 @@ Snapshot ParameterServer::newest() const {
 void ParameterServer::serve(WeightsImmigration& border) {
   const SharedWeights weights(border);
   const Shard shard = weights.shard(mailbox_.rank(), servers_);
-  dtype_ = weights.dtype();
-  trainables_ = shard.trainables;
+  form_ = {weights.dtype(), shard.trainables};
   const std::span<const std::byte> bytes = shard.of(weights.fetch());
   answer_.emplace(bytes.size());
   std::ranges::copy(bytes, answer_->content().begin());
@@ -203,12 +202,8 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
                                     letter.from, pushed.size(), weights.size()));
   const std::int64_t staleness = version_ - head.version;
   const auto clients = std::ssize(living());
-  std::optional<std::string> objection;
-  with_elements(dtype_, [&]<class T>(T) {
-    objection = judge_.take_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed),
-                                  elements_of<T>(weights));
-  });
-  if (objection) throw UserError(refusal(letter.from, *objection));
+  if (const auto objection = judge_.take_in(rule_, form_, {staleness, clients, pushed}, weights))
+    throw UserError(refusal(letter.from, *objection));
   ++version_;
   ++client(letter.from).pushes;
   table_.add_push(mailbox_.number(letter.from), head.steps, staleness);

@@ -99,8 +99,7 @@ class ParameterServer final : public Server {
   Snapshot begins_with_;
   std::int64_t version_ = 0;
   std::int64_t answers_ = 0;  // with weights, of servers before this one, too
-  DType dtype_ = DType::float32;
-  std::size_t trainables_ = 0;
+  WeightForm form_;
   std::optional<Draft> answer_;        // its content are the weights, or the shard
   std::exception_ptr loss_ = nullptr;  // the last one
 };

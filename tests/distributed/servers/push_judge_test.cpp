@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ constexpr ServerRule changes_rule{.push = ServerRule::Push::changes, .mix = 1};
 // Judges a push of one client, with two trainable parameters and a buffer. Returns the reason if it is
 // refused, and "" otherwise.
 std::string take_in(PushJudge& judge, const ServerRule& rule, const Numbers& pushed, Numbers& weights) {
-  return judge.take_in<float>(rule, 0, 1, 2, pushed, weights).value_or("");
+  const auto bytes = std::as_writable_bytes(std::span(weights));
+  return judge.take_in(rule, {DType::float32, 2}, {.content = std::as_bytes(std::span(pushed))}, bytes)
+      .value_or("");
 }
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -98,7 +101,11 @@ TEST_CASE("push judge: a part without trainables is judged by its buffers alone"
   PushJudge judge;
   Numbers weights{1};
   const auto push = [&](float number) {
-    return judge.take_in<float>(weights_rule, 0, 1, 0, Numbers{number}, weights).value_or("");
+    const Numbers pushed{number};
+    return judge
+        .take_in(weights_rule, {DType::float32, 0}, {.content = std::as_bytes(std::span(pushed))},
+                 std::as_writable_bytes(std::span(weights)))
+        .value_or("");
   };
   CHECK(push(1e30F).empty());
   CHECK(says(push(std::numeric_limits<float>::infinity()), "not finite"));

@@ -1,6 +1,7 @@
 #include "distributed/servers/server_rule.h"
 
 #include <doctest/doctest.h>
+#include <span>
 #include <vector>
 
 namespace plexaura::testing::server_rule_test {
@@ -16,13 +17,14 @@ Numbers taken(const ServerRule& rule, std::int64_t staleness, const Numbers& pus
   return weights;
 }
 
-Numbers pushed(const ServerRule& rule) {
-  const Numbers weights{8, 16, 32};
-  const Numbers began{7, 18, 32};
+Numbers composed(const ServerRule& rule, const Numbers& weights, const Numbers& began) {
   Numbers push(3);
-  compose_push<double>(rule, 2, weights, began, push);
+  compose_push(rule, {DType::float64, 2}, std::as_bytes(std::span(weights)), std::as_bytes(std::span(began)),
+               std::as_writable_bytes(std::span(push)));
   return push;
 }
+
+Numbers pushed(const ServerRule& rule) { return composed(rule, {8, 16, 32}, {7, 18, 32}); }
 
 }  // namespace
 
@@ -52,8 +54,7 @@ TEST_CASE("server rule: a running variance stays above 0, however stale the push
   const ServerRule rule{.push = ServerRule::Push::changes, .mix = 1};
   Numbers weights{8, 16, 32};
   for (int push = 0; push < 100; ++push) {
-    Numbers pushed(3);
-    compose_push<double>(rule, 2, Numbers{8, 16, 0.5}, Numbers{8, 16, 32}, pushed);
+    const Numbers pushed = composed(rule, {8, 16, 0.5}, {8, 16, 32});
     mix_in<double>(rule, push, 4, 2, pushed, weights);
     CHECK(weights[2] >= 0.5);
   }
