@@ -12,7 +12,8 @@
 namespace plexaura {
 namespace {
 
-// Of the checkpoint that the run goes on from, as rank 0 sees it; empty where there is none.
+// Returns the compression of the checkpoint that rank 0 resumes from, or an empty text. Throws UserError on all ranks if this build
+// does not know it. Collective.
 std::string stored_compression(Communicator& ranks, const CommandLine& line, const RunOptions& options) {
   const bool looks = line.resume && ranks.rank() == 0;
   const std::string mine = looks ? compression_of_newest(options.trainer.output) : "";
@@ -28,7 +29,7 @@ std::string stored_compression(Communicator& ranks, const CommandLine& line, con
   return stored;
 }
 
-// "none 2.31 s", or "none 0.21 to 0.84 s" where it depends on what the backward pass hides.
+// Returns "none 2.31 s", or "none 0.21 to 0.84 s" if the time depends on what the backward pass hides.
 std::string method_text(const ExpectedSeconds& method) {
   const std::string most = seconds_text(method.most);
   const std::string least = seconds_text(method.least);

@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-// A run that goes on measures nothing anew that its checkpoint knows.
+// A resumed run does not measure again what its checkpoint knows.
 Tuning tuning_of(const RunOptions& options, const std::string& resumed_times) {
   return options.tuning == Tuning::measure && !resumed_times.empty() ? Tuning::cached : options.tuning;
 }

@@ -8,24 +8,23 @@
 
 namespace plexaura {
 
-// What a rank computes with.
+// The cores and threads of a rank.
 struct RankCores {
   int rank = 0;  // as the user counts, with those that serve
-  int node = 0;  // as NodePlace counts them
+  int node = 0;  // as NodePlace numbers hosts
   std::string host;
   int threads = 1;
   int cores_of_machine = 1;
-  // That it may use, ascending; none where that is not known, or where it computes on a device.
+  // The cores that it may use, ascending. Empty if they are not known, or if the rank computes on a device.
   std::vector<int> cores;
 };
 
-// The sentence that tells which ranks of a host slow each other down, because they share cores and have fewer of them
-// than threads, and what to do; of the first host where it is so. Empty where it is so on none, and about hosts where a
-// rank has no cores to tell.
+// Returns a sentence about the first host on which ranks slow each other down because they share cores and have more threads
+// than cores, and says what to do. Empty if there is no such host. Hosts on which the cores of a rank are not known are left out.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
-// The same of these ranks, to be called behind use_cores(). Nothing where OpenMP binds threads. Collective.
-// `number`: of this rank among all.
+// Returns the same sentence for these ranks. Called after use_cores(). Says nothing about ranks whose threads OpenMP binds. `number`: of
+// this rank among all ranks. Collective.
 std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu);
 
 }  // namespace plexaura

@@ -9,31 +9,31 @@
 
 namespace plexaura {
 
-// What a parameter server notes about its clients: how much each pushed and how stale that was, and what share of its
-// time it waited. A client is the number of its rank at the start.
+// The notes of a parameter server about its clients: how much each has pushed, how stale the pushes were, and which share of its time
+// each has waited. Clients are numbered: by their ranks at the start, or in the order in which they joined.
 class ClientTable {
  public:
-  // It may have been lost before.
+  // Adds a client, or notes that a lost one lives again.
   void add(int client) { clients_[client].died = false; }
   void add_push(int client, std::int64_t steps, std::int64_t staleness);
   std::int64_t pushes(int client) const { return clients_.at(client).pushes; }
   void set_times(int client, double waited_seconds, double elapsed_seconds);
   void note_death(int client) { clients_.at(client).died = true; }
-  // All others have died, but for a client that has become the server.
+  // Notes all clients but these as dead. `server`: the number of a client that has become the server, which has not died.
   void keep_alive(const std::vector<int>& clients, int server);
 
-  // For a server that goes on.
+  // Writes the table as text for a server that takes over, and reads it back.
   std::string pack() const;
   void unpack(std::istream& packed);
 
-  // A row for each client, and how many pushes had which staleness. `who`: what the numbers are of.
+  // Returns a row for each client, and how many pushes had which staleness. `who`: the heading of the numbers of clients.
   std::string to_text(std::string_view who = "rank") const;
 
  private:
   struct Client {
     std::int64_t steps = 0;
     std::int64_t pushes = 0;
-    std::int64_t staleness = 0;  // of all pushes
+    std::int64_t staleness = 0;  // the sum over all pushes
     double waited_seconds = 0;
     double elapsed_seconds = 0;
     bool died = false;
@@ -42,7 +42,8 @@ class ClientTable {
   std::string histogram() const;
 
   std::map<int, Client> clients_;
-  std::map<std::int64_t, std::int64_t> pushes_;  // by the lowest staleness of their class: 0, 1, 2, 4, 8, ...
+  std::map<std::int64_t, std::int64_t>
+      pushes_;  // counted by class; the key is its lowest staleness: 0, 1, 2, 4, 8, ...
 };
 
 }  // namespace plexaura

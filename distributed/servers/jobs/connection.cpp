@@ -22,7 +22,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// All of a host. `problem`: why there are none.
+// Returns all addresses of a host. Sets `problem` to the reason if there are none.
 Addresses addresses_of(const std::string& host, int port, int flags, std::string& problem) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -44,7 +44,7 @@ FileDescriptor socket_for(const addrinfo& address) {
   return FileDescriptor(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// The port of a server that was killed is free again at once, and "::" listens for IPv4 as well.
+// The options free the port of a killed server at once, and let "::" listen for IPv4, too.
 bool listens(const FileDescriptor& listener, const addrinfo& address) {
   const int on = 1;
   const int off = 0;
@@ -55,7 +55,7 @@ bool listens(const FileDescriptor& listener, const addrinfo& address) {
          listen(listener.number(), SOMAXCONN) == 0;
 }
 
-// Of what the socket is bound to.
+// Returns the port to which the socket is bound.
 int port_of(const FileDescriptor& listener) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
@@ -89,7 +89,7 @@ FileDescriptor connect_to_address(const addrinfo& address, double seconds) {
   return has_begun && comes_about(made, seconds) ? std::move(made) : FileDescriptor();
 }
 
-// The time that is left is shared among the addresses that are left: one that swallows what it is sent leaves some to the others.
+// Divides the remaining time among the remaining addresses, so that an address that never answers does not use up all of it.
 FileDescriptor connect_to_host(const std::string& host, int port, double until) {
   std::string problem;
   const Addresses found = addresses_of(host, port, 0, problem);
@@ -122,7 +122,7 @@ FileDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
                   at.address, at.port > 0 ? fmt::format(", port {}", at.port) : "", problem));
 }
 
-// A host may not know its own name.
+// Name resolution may not know the name of this host itself, so local addresses are tried as well.
 FileDescriptor connect_to(const ServerPlace& place, double seconds) {
   std::vector<std::string> hosts{place.host};
   if (place.host == own_name()) hosts.insert(hosts.end(), {"127.0.0.1", "::1"});

@@ -19,7 +19,7 @@ namespace {
 constexpr double quiet_seconds = 60;  // between two sentences of a kind
 constexpr int most_in_reserve = 32;   // descriptors
 
-// Of the system, which gives the lowest number that is free. Below 0 where none is.
+// Returns the descriptor that the system would give next, which is the lowest free number. Below 0 if none is free.
 int next_descriptor(int any) {
   const FileDescriptor next(fcntl(any, F_DUPFD_CLOEXEC, 0));
   return next.number();
@@ -36,7 +36,8 @@ std::string name_of_address(const sockaddr_storage& address, socklen_t size) {
   const bool is_known = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name.data(),
                                     name.size(), nullptr, 0, NI_NUMERICHOST) == 0;
   const std::string text = is_known ? name.data() : "an unknown address";
-  constexpr std::string_view ipv4 = "::ffff:";  // of a client by IPv4 where the server listens for both
+  constexpr std::string_view ipv4 =
+      "::ffff:";  // precedes the IPv4 address of a client if the server listens for IPv6, too
   return text.starts_with(ipv4) ? text.substr(ipv4.size()) : text;
 }
 

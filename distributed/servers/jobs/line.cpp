@@ -20,8 +20,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::array greeting_sign{std::byte{'p'}, std::byte{'l'}, std::byte{'x'}, std::byte{'2'}};
-constexpr std::size_t chunk_bytes = std::size_t{64} << 10;  // of a letter, before they are sealed
-constexpr std::size_t length_bytes = 4;                     // in front of a sealed chunk, the lowest first
+constexpr std::size_t chunk_bytes = std::size_t{64} << 10;  // of a letter, before a chunk is sealed
+constexpr std::size_t length_bytes = 4;                     // before a sealed chunk, little-endian
 
 bool has_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -96,7 +96,7 @@ bool Line::prove() {
   return is_proven();
 }
 
-// docs/guide/security.md has these messages in a table.
+// docs/guide/security.md lists these messages.
 void Line::take_step_of_proof() {
   const std::span<const std::byte> came = came_;
   switch (awaited_) {
@@ -136,7 +136,7 @@ void Line::check_proof(const Seal::Block& proof) {
   if (!seal_->is_proven_by(proof)) throw LineLost("it does not know the key");
 }
 
-// Such a client reads a letter in the clear. What it has sent is read first: otherwise the system would throw away the answer.
+// Such a client reads an unencrypted letter. Its message is read first, because otherwise the system would discard the answer.
 void Line::refuse_first_build() {
   const std::string sentence =
       "the server is of a later build of Plexaura, which keeps letters secret; build this client from the "
@@ -192,7 +192,7 @@ bool Line::flush() {
   return true;
 }
 
-// Whether so many bytes of what is awaited have come.
+// Returns true if `size` bytes of the expected message have arrived.
 bool Line::fill(std::size_t size) {
   if (came_.size() < size) came_.resize(size);
   while (filled_ < size) {
@@ -216,7 +216,7 @@ std::optional<LineLetter> Line::take() {
   return std::nullopt;
 }
 
-// Whether one has come.
+// Returns true if a chunk has arrived.
 bool Line::take_chunk() {
   if (!fill(length_bytes)) return false;
   const std::size_t sealed_bytes = length_at(came_);
@@ -232,7 +232,7 @@ bool Line::take_chunk() {
   return true;
 }
 
-// All chunks of a letter but the last one are full: who has sent empty ones without end would keep this end busy.
+// All chunks of a letter but the last one must be full: endless empty chunks would keep this end busy.
 void Line::take_in(std::span<const std::byte> chunk, bool is_last) {
   LineHead& head = arriving_.head;
   std::vector<std::byte>& content = arriving_.content;
@@ -246,7 +246,7 @@ void Line::take_in(std::span<const std::byte> chunk, bool is_last) {
   }
   const std::size_t size = content.size() + chunk.size();
   if (size > head.bytes || (is_last && size != head.bytes)) throw_strange();
-  // No more memory is taken than about twice of what has come.
+  // Reserves at most about twice as much memory as bytes have arrived.
   if (size > content.capacity()) content.reserve(std::min<std::size_t>(head.bytes, 2 * size));
   content.insert(content.end(), chunk.begin(), chunk.end());
   is_whole_ = is_last;

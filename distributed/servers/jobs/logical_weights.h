@@ -13,8 +13,8 @@
 
 namespace plexaura {
 
-// How weights travel between jobs: each parameter row-major, whatever the layouts that its job has chosen, one behind the
-// other: trainables, buffers, frozen, each in the order of their names.
+// The form in which weights travel between jobs: each parameter row-major, whatever layout its job has chosen. Trainables come first,
+// then buffers, then frozen parameters, each kind in the order of names.
 class LogicalWeights {
  public:
   struct Part {
@@ -22,7 +22,7 @@ class LogicalWeights {
     TensorType type;
     ParameterRole role;
   };
-  // All parameters of a model. Throws UserError for a type other than float64 and float32.
+  // Takes all parameters of a model. Throws UserError for a type other than float64 and float32.
   explicit LogicalWeights(std::vector<Part> parts);
   explicit LogicalWeights(const std::vector<ParameterSpec>& specs);
   explicit LogicalWeights(const WeightsImmigration& border);
@@ -32,13 +32,13 @@ class LogicalWeights {
   std::size_t shared_bytes() const { return shared_bytes_; }  // trainables and buffers
   std::size_t trainables() const { return trainables_; }      // elements
 
-  // Of as many as the memory has: all, or those that are shared.
+  // Both handle as many parameters as `weights` holds: all, or the shared ones.
   using Read = std::function<Tensor(std::string_view name)>;
   void read(const Read& from, std::span<std::byte> weights) const;
   using Write = std::function<void(std::string_view name, const Tensor& value)>;
   void write(std::span<const std::byte> weights, const Write& to) const;
 
-  // What two jobs must have alike: type and role of each parameter.
+  // Returns what must be equal in two jobs: type and role of each parameter.
   std::map<std::string, std::string> facts() const;
 
  private:

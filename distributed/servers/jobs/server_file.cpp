@@ -20,7 +20,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t most_bytes = 512;  // of a server's file; the name of a host has 255 at most
+constexpr std::size_t most_bytes = 512;  // of a server's file; the name of a host has at most 255
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -28,12 +28,12 @@ std::string place_text(const ServerPlace& place) {
   return fmt::format("{} {} {}\n", place.host, place.port, place.key);
 }
 
-// A pipe is opened without waiting for whoever would write into it.
+// O_NONBLOCK opens a pipe without waiting for a writer.
 FileDescriptor open_to_read(const std::filesystem::path& path) {
   return FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-// Of a regular file, as much as shows whether a server has written it.
+// Returns the beginning of a regular file, which is enough to see if a server has written it; otherwise none.
 std::optional<std::string> text_in(const FileDescriptor& file) {
   struct stat status {};
   std::array<char, most_bytes> text{};
@@ -43,7 +43,7 @@ std::optional<std::string> text_in(const FileDescriptor& file) {
   return std::string(text.data(), static_cast<std::size_t>(count));
 }
 
-// None where no line has come to its end.
+// Returns none if the text has no complete line.
 std::optional<ServerPlace> place_in(const std::string& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string::npos) return std::nullopt;
@@ -62,24 +62,24 @@ bool is_whole(const std::string& text) {
   return place && place->port > 0 && place->port < 65536 && text == place_text(*place);
 }
 
-// What may become whole: a copy of the file may be under way.
+// True for text that may become complete: the file may just be copied to this place.
 bool is_beginning(std::string_view text) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:% ";
   return text.size() < most_bytes && text.find_first_not_of(letters) == std::string_view::npos;
 }
 
-// Nothing yet, or what a server has left that was killed.
+// True if the file is empty, or holds what a killed server has left.
 bool is_for_servers(const FileDescriptor& file) {
   const auto text = text_in(file);
   return text && (text->empty() || is_whole(*text));
 }
 
-// Why the key must not be written into the file; nothing where it may.
+// Returns why the key must not be written into the file, or an empty text.
 std::string danger_of(const FileDescriptor& file) {
   struct stat status {};
   if (fstat(file.number(), &status) != 0) return "cannot be looked at: " + reason();
   if (status.st_uid != geteuid()) return "belongs to another user, who could read the key";
-  // Whoever has opened it already could read on, whatever its rights become.
+  // A user who has already opened the file could read it even after a change of its rights.
   if ((status.st_mode & 077) != 0) return "is open to other users, who could read the key";
   return status.st_nlink > 1 ? "has a second name, by which others might read the key" : "";
 }
@@ -105,7 +105,7 @@ ServerFile::ServerFile(std::filesystem::path path)
     refuse_file(path_, danger + "; remove it, or name another file");
 }
 
-// Where it was removed meanwhile, another server's may stand there.
+// If the file was removed meanwhile, the path may name the file of another server, which stays.
 ServerFile::~ServerFile() {
   const auto is_own = [&] {
     const FileDescriptor there = open_to_read(path_);
@@ -115,7 +115,7 @@ ServerFile::~ServerFile() {
   if (ftruncate(file_.number(), 0) == 0 && is_own()) std::filesystem::remove(path_, error);
 }
 
-// The end of the line is what says that all is there.
+// The end of the line shows readers that the file is complete.
 void ServerFile::tell(const ServerPlace& place) {
   const std::string text = place_text(place);
   const int file = file_.number();
@@ -131,7 +131,7 @@ std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
 void check_server_file(const std::filesystem::path& path) {
   const FileDescriptor file = open_to_read(path);
   const bool can_be_mended = errno == EACCES || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
-  if (!file.is_there() && !can_be_mended) return;  // it may be there later
+  if (!file.is_there() && !can_be_mended) return;  // the file may come later
   if (!file.is_there())
     throw UserError(
         fmt::format("--join: '{}' cannot be read: {}; name the file of --serve, and let this "

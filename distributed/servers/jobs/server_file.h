@@ -8,25 +8,25 @@
 
 namespace plexaura {
 
-// Where a server is, and the key without which it takes no letter.
+// The address of a server, and the key that it demands of clients.
 struct ServerPlace {
   std::string host;
   int port = 0;
   std::string key;
 };
 
-// The file by which clients find a server: "HOST PORT KEY". Nobody but the user of the server can read or write it (and root).
-// Its server holds a lock on it as long as it lives.
+// The file by which clients find a server: "HOST PORT KEY". Only the user of the server and root can read or write it. The server
+// holds a lock on it as long as it lives.
 class ServerFile {
  public:
-  // Throws UserError where the file cannot be written, is a link, or is open to other users, or another server
-  // holds it.
+  // Throws UserError if the file cannot be written, is a link or open to other users, if no server has written it, or if another
+  // server holds it.
   explicit ServerFile(std::filesystem::path path);
   ServerFile(const ServerFile&) = delete;
   ServerFile& operator=(const ServerFile&) = delete;
   ~ServerFile();  // empties and removes it
 
-  // To be called when the server listens.
+  // Writes the file. Called when the server listens.
   void tell(const ServerPlace& place);
 
  private:
@@ -34,12 +34,12 @@ class ServerFile {
   FileDescriptor file_;
 };
 
-// What a server has told there; none where it has not yet, or the file is not there.
+// Returns what a server has written; none if it has not written yet, or if there is no file.
 std::optional<ServerPlace> read_server_file(const std::filesystem::path& path);
-// UserError where something else is there than what a server has written, or may be writing.
+// Throws UserError if the file cannot be read, or holds something that no server writes.
 void check_server_file(const std::filesystem::path& path);
 
-// A new key: 256 random bits as 64 hexadecimal digits.
+// Returns a new key: 256 random bits as 64 hexadecimal digits.
 std::string make_key();
 
 }  // namespace plexaura

@@ -19,10 +19,11 @@ namespace plexaura {
 namespace {
 
 constexpr int most_strangers = 16;       // connections that have not proven the key
-constexpr double seconds_for_proof = 5;  // since they came
+constexpr double seconds_for_proof = 5;  // since a connection was made
 constexpr int most_newcomers_a_turn = 16;
-constexpr int most_letters_a_turn = 4;                         // of each guest
-constexpr std::size_t more_for_facts = std::size_t{64} << 10;  // bytes, than twice those of the server
+constexpr int most_letters_a_turn = 4;  // from each guest
+constexpr std::size_t more_for_facts = std::size_t{64}
+                                       << 10;  // bytes in addition to twice those of the server
 constexpr int look_milliseconds = 100;
 
 std::string shown(const VisitFacts& facts, const std::string& name) {
@@ -37,7 +38,7 @@ std::optional<std::string> fact_in(const VisitFacts& facts, const std::string& n
   return found == facts.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Numbers with which the server may reckon.
+// True if the server can calculate with the numbers of a letter.
 bool is_sensible(const LineHead& head) {
   constexpr std::int64_t most_steps = std::int64_t{1} << 40;
   const auto is_time = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
@@ -58,7 +59,7 @@ VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights f
       door_(listen_at(options_.listen, place_), host_.warn),
       judge_(options_.push_limit) {
   options_.facts.merge(form_.facts());
-  // Those of a client that may join are about as long.
+  // The facts of a client that may join are about as long as those of the server.
   most_of_facts_ = 2 * pack_facts(options_.facts).size() + more_for_facts;
   place_.key = make_key();
   file_.tell(place_);
@@ -85,7 +86,7 @@ void VisitedServer::go_on_from(std::int64_t version, const std::string& account)
   }
 }
 
-// For who goes on, those that are there are away like those that were lost.
+// For a server that continues, connected clients are away like lost ones.
 std::string VisitedServer::account() const {
   std::vector<int> away;
   for (const Guest& guest : guests_)
@@ -125,11 +126,11 @@ bool VisitedServer::is_over() {
   const double now = seconds_now();
   const auto given_up = std::ranges::count_if(
       lost_at_, [&](const auto& lost) { return now - lost.second > options_.deadline_seconds; });
-  // One that may come back is waited for, too.
+  // The server also waits for lost clients that may still come back.
   return given_up == std::ssize(lost_at_) && std::ssize(left_) + given_up >= options_.clients;
 }
 
-// A guest to whom something is still on its way is not listened to until all of that has left.
+// Listens to a guest only after everything has been sent to it.
 void VisitedServer::await() {
   const EventSpan span(EventKind::phase, "the letters of clients");
   std::vector<pollfd> waits;
@@ -148,7 +149,7 @@ void VisitedServer::await() {
   poll(waits.data(), waits.size(), look_milliseconds);
 }
 
-// Where descriptors are short a stranger goes for each that comes: otherwise a client would wait behind all of them.
+// If descriptors are short, one stranger is dropped for each newcomer. Otherwise strangers would keep clients out.
 void VisitedServer::receive_guests() {
   for (int i = 0; i < most_newcomers_a_turn && door_.is_somebody_waiting(); ++i) {
     if (!door_.is_open()) drop_stranger();
@@ -167,7 +168,7 @@ void VisitedServer::receive(FileDescriptor socket, const std::string& from) {
 
 bool VisitedServer::is_stranger(const Guest& guest) { return !guest.is_gone && !guest.line.is_proven(); }
 
-// Those that have said nothing go first, and of these, as of the others, the one that came first.
+// Strangers that have sent nothing are dropped first, and among equals the oldest connection.
 std::list<VisitedServer::Guest>::iterator VisitedServer::stranger_to_drop() {
   const auto is_silent = [](const Guest& guest) { return is_stranger(guest) && !guest.line.has_greeted(); };
   const auto silent = std::ranges::find_if(guests_, is_silent);
@@ -191,7 +192,7 @@ void VisitedServer::attend(Guest& guest) {
   }
 }
 
-// One answer is under way at most.
+// Reads the next letter only after the last answer has been sent.
 void VisitedServer::take_letters(Guest& guest) {
   for (int i = 0; i < most_letters_a_turn && guest.line.has_sent_all() && !guest.is_gone; ++i) {
     const auto letter = guest.line.take();
@@ -242,8 +243,8 @@ void VisitedServer::join(Guest& guest, const LineLetter& letter) {
                         is_back ? "come back" : "joined", guest.from, joined()));
 }
 
-// Nothing where there is none; else what the client is to be told. Another strategy comes first: other keys have other
-// defaults with it.
+// Returns a sentence to the client about a difference, or an empty text. A different strategy is named first, because the defaults
+// of other keys depend on it.
 std::string VisitedServer::difference(const VisitFacts& theirs) const {
   VisitFacts names = options_.facts;
   names.insert(theirs.begin(), theirs.end());
@@ -259,7 +260,7 @@ std::string VisitedServer::difference(const VisitFacts& theirs) const {
       found, shown(options_.facts, found), shown(theirs, found));
 }
 
-// One that comes back keeps its number.
+// A client that comes back keeps its number.
 int VisitedServer::number_for(std::int64_t wish) {
   const bool is_known = wish > 0 && wish <= numbers_;
   const bool is_taken =
@@ -274,7 +275,7 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
   if (letter.head.steps > 0) {
     if (letter.content.size() != weights.size())
       throw LineLost("its push is of another size than the weights");
-    // A client that comes back to an older snapshot may be ahead of it.
+    // A client that comes back to a server with older weights may be ahead of it.
     const std::int64_t staleness = std::max<std::int64_t>(version_ - letter.head.version, 0);
     const auto objection =
         judge_.take_in(options_.rule, {form_.dtype(), form_.trainables()},
@@ -293,7 +294,7 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
   guest.line.post({.say = Say::weights, .version = version_}, weights);
 }
 
-// Of a client that was just refused.
+// Warns of earlier pushes of a client that was just refused.
 void VisitedServer::tell_earlier_pushes(int client, const std::deque<std::int64_t>& versions) {
   if (versions.empty()) return;
   const std::string kept = host_.keep_before(versions.front());
@@ -304,7 +305,7 @@ void VisitedServer::tell_earlier_pushes(int client, const std::deque<std::int64_
                    : fmt::format("{} is from before them, and is kept", kept)));
 }
 
-// It closes the connection itself when it has read why: what is closed here first may be lost on its way.
+// The client closes the connection after it has read the reason. If the server closed it first, the reason might be lost.
 void VisitedServer::refuse(Guest& guest, const std::string& sentence) {
   guest.line.post({.say = Say::refused}, bytes_of(sentence));
   guest.is_refused = true;

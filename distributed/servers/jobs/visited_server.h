@@ -29,53 +29,55 @@ using VisitFacts = std::map<std::string, std::string>;
 struct VisitedServerOptions {
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;  // see PushJudge
-  // Ends when so many clients have left, or are lost for longer than the deadline, and none is there.
+  // The server ends when no client is connected and so many have left, or have been lost for longer than the deadline.
   int clients = 1;
   ListenAt listen = {};
-  double deadline_seconds = 60;  // for which a client may be silent, or be away
-  VisitFacts samples = {};       // what a client has to know to read its samples as the others do
-  VisitFacts facts = {};         // what a client has to have alike, beside the parameters
+  double deadline_seconds = 60;  // a client may be silent, or away, for so long
+  VisitFacts samples = {};       // what a client needs in order to read its samples as the others do
+  VisitFacts facts = {};         // what must be equal at a client, besides the parameters
 };
 
 class VisitedServer;
 
-// What the server asks of its program.
+// The functions of the program that the server calls.
 struct VisitedServerHost {
   std::function<bool()> is_to_end;                   // asked several times a second
-  std::function<void(const VisitedServer&)> pushed;  // behind each push, before it is answered
-  // The pushes of this version and later ones may be of a client whose training diverged: what is kept of the weights from
-  // before them, as a name; empty: nothing.
+  std::function<void(const VisitedServer&)> pushed;  // called after each push, before its answer
+  // Called if pushes from `version` on may be of a client whose training diverged. Keeps the last checkpoint from before them and
+  // returns its name; empty if there is none.
   std::function<std::string(std::int64_t version)> keep_before;
-  std::function<void(const std::string& sentence)> say;   // who comes and goes
-  std::function<void(const std::string& sentence)> warn;  // who is lost or refused
+  std::function<void(const std::string& sentence)> say;   // reports clients that come and go
+  std::function<void(const std::string& sentence)> warn;  // reports clients that are lost or refused
 };
 
-// An asynchronous parameter server whose clients are jobs of their own: they join while it runs, push as those of
-// ParameterServer, and leave or are lost, and nobody waits for another. It deals out no data. A client whose push a
-// PushJudge refuses is told so, and is lost. Who comes without the key of the file, or sends what no client sends, loses the
-// connection, and costs the others neither memory nor descriptors nor time that they would miss.
+// An asynchronous parameter server whose clients are jobs of their own. They join while it runs, push like the clients of
+// ParameterServer, and leave or are lost. No client waits for another one. The server deals out no data. If PushJudge refuses a push,
+// the server sends the client the reason and counts it as lost. A connection without the key of the file, or with messages that
+// no client sends, is closed. Such connections cannot use up the memory, descriptors or time of the server.
 class VisitedServer {
  public:
-  // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile and
-  // listen_at() do.
+  // Listens, and writes its address into the file. `weights`: all weights to begin with. Throws UserError as ServerFile and listen_at()
+  // do.
   VisitedServer(const std::filesystem::path& file, LogicalWeights form, std::vector<std::byte> weights,
                 VisitedServerOptions options, VisitedServerHost host);
   VisitedServer(const VisitedServer&) = delete;
   VisitedServer& operator=(const VisitedServer&) = delete;
 
-  // Goes on from the version and the account of another one: its clients may come back.
+  // Continues from the version and the account of another server, whose clients may come back.
   void go_on_from(std::int64_t version, const std::string& account);
-  // Until it is over, or is to end. Whether it is over. Throws DeviceError where all clients were lost.
+  // Serves until all clients have finished, and returns true; or until is_to_end(), and returns false. Throws DeviceError if all
+  // clients were lost.
   bool serve();
-  // Takes a connection in as if it had been made at the port. `from`: by which it is named.
+  // Accepts a connection as if it had been made at the port. `from`: its name in reports.
   void receive(FileDescriptor socket, const std::string& from);
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
-  // Pushes of this version and later ones may yet turn out to be of a client whose training diverges.
+  // Returns the oldest version whose push may still turn out to be of a client whose training diverges.
   std::int64_t doubted_since() const { return recent_.oldest().value_or(version_); }
   const ClientTable& table() const { return table_; }
-  // The table, and who has left or was lost: of nobody where serve() has come to its end, for what goes on then has clients of its own.
+  // Returns the table, and the clients that have left or were lost. After serve() has returned true it lists nobody as left, because a
+  // run that continues has its own clients.
   std::string account() const;
   const ServerPlace& place() const { return place_; }
 
@@ -83,10 +85,10 @@ class VisitedServer {
   struct Guest {
     Line line;
     std::string from;
-    double heard_at;  // the last time that bytes moved; of one that has not proven the key, when it came
-    std::uint64_t moved = 0;  // bytes, until then
-    int number = 0;           // 0: has not joined
-    bool is_refused = false;  // and may read why
+    double heard_at;  // seconds: when bytes last moved; for a guest that has not proven the key, when it came
+    std::uint64_t moved = 0;  // bytes that had moved by then
+    int number = 0;           // 0: it has not joined
+    bool is_refused = false;  // it is refused, and may still read why
     bool is_gone = false;
   };
 
@@ -115,16 +117,16 @@ class VisitedServer {
   std::vector<std::byte> weights_;
   VisitedServerOptions options_;
   VisitedServerHost host_;
-  std::size_t most_of_facts_ = 0;  // bytes
+  std::size_t most_of_facts_ = 0;  // most bytes of the facts of a client
   ServerPlace place_;
   Door door_;
   std::list<Guest> guests_;
   ClientTable table_;
   PushJudge judge_;
   RecentPushes recent_;
-  int numbers_ = 0;                // given to clients
-  std::set<int> left_;             // at the end of their work
-  std::map<int, double> lost_at_;  // seconds
+  int numbers_ = 0;                // how many numbers were given to clients
+  std::set<int> left_;             // clients that have left at the end of their work
+  std::map<int, double> lost_at_;  // when each lost client was lost, in seconds
   std::int64_t version_ = 0;
 };
 

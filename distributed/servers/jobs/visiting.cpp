@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// The server's weights may have gone on while this client compiled.
+// Other clients may have changed the server's weights while this client compiled.
 void Visiting::begin(WeightsImmigration& border) {
   border_ = &border;
   form_.emplace(border);

@@ -12,12 +12,11 @@
 
 namespace plexaura {
 
-// The strategies `async-server` and `downpour` of a client that is a job of its own: it trains on its own data, pushes every
-// so many steps and at the end of an epoch what it has learned, and goes on with the weights that the server has then:
-// these are validated.
+// The strategies `async-server` and `downpour` of a client that is a job of its own. It trains on its own data. Every so many steps, and
+// at the end of an epoch, it pushes what it has learned and continues with the weights that the server has then. These are validated.
 class Visiting final : public Strategy, public WeightExchange {
  public:
-  // The visitor outlives this, and has joined when it begins. `push_every`: steps; none: at the end of an epoch alone.
+  // The visitor outlives this object and has joined before begin(). `push_every`: steps; none: only at the end of an epoch.
   Visiting(Visitor& visitor, const ServerRule& rule, std::optional<std::int64_t> push_every)
       : visitor_(visitor), rule_(rule), push_every_(push_every) {}
 
@@ -39,9 +38,9 @@ class Visiting final : public Strategy, public WeightExchange {
   std::optional<std::int64_t> push_every_;
   WeightsImmigration* border_ = nullptr;
   std::optional<LogicalWeights> form_;
-  std::int64_t steps_ = 0;          // since its last push
-  std::vector<std::byte> began_;    // from which its changes count
-  std::vector<std::byte> weights_;  // its own, row-major
+  std::int64_t steps_ = 0;          // since the last push
+  std::vector<std::byte> began_;    // the weights that it got last; changes are counted from these
+  std::vector<std::byte> weights_;  // its own weights, row-major
   std::vector<std::byte> pushed_;
 };
 

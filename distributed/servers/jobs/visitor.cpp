@@ -19,8 +19,8 @@ namespace plexaura {
 namespace {
 
 constexpr double look_seconds = 0.1;
-constexpr double proof_seconds = 5;                             // then the server may be elsewhere
-constexpr std::size_t most_of_answers = std::size_t{16} << 20;  // that are no weights
+constexpr double proof_seconds = 5;  // after this time the file may name another server
+constexpr std::size_t most_of_answers = std::size_t{16} << 20;  // bytes of an answer without weights
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Visitor::Visitor(std::filesystem::path file, double deadline_seconds)
 
 Visitor::~Visitor() = default;
 
-// With the lock. That the connection has broken is found where an answer is awaited.
+// Called with the lock. A broken connection is noticed by await().
 void Visitor::beat() {
   if (!line_ || !line_->is_proven()) return;
   try {
@@ -77,7 +77,7 @@ bool Visitor::try_to_connect(double until) {
   }
 }
 
-// What listens there may be another program: until it has proven that it knows the key, bytes from it win it no time.
+// Another program may listen there, so bytes that arrive before the proof do not extend the time.
 void Visitor::prove(double until) {
   while (true) {
     {
@@ -141,7 +141,7 @@ std::vector<std::byte> Visitor::exchange(std::span<const std::byte> push, std::i
   }
 }
 
-// The weights that it is welcomed with are not looked at: what it has learned is pushed again, and answered.
+// Ignores the weights of the welcome: the push is repeated, and its answer brings weights.
 void Visitor::come_back() {
   const double until = seconds_now() + deadline_;
   while (seconds_now() <= until) {
@@ -153,7 +153,7 @@ void Visitor::come_back() {
         return;
       }
     } catch (const LineLost&) {
-      // it may come yet
+      // the server may still come back
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }
@@ -167,7 +167,7 @@ void Visitor::leave() {
     const std::lock_guard lock(mutex_);
     while (!line_->flush() && seconds_now() < until) await_line(*line_, true, look_seconds);
   } catch (const LineLost&) {
-    return;  // it has all that this client has learned
+    return;  // the server has already got every push
   }
 }
 
@@ -176,7 +176,7 @@ void Visitor::post(LineHead head, std::span<const std::byte> content) {
   line_->post(head, content);
 }
 
-// As long as bytes move the server is not given up, however long a letter takes on a slow link.
+// Does not give up the server while bytes move, however long a letter takes on a slow link.
 LineLetter Visitor::await(Say wanted, double until) {
   std::uint64_t moved = 0;
   while (true) {

@@ -18,14 +18,12 @@
 
 namespace plexaura {
 
-// A client of a VisitedServer, with a connection to it. A thread of its own tells the server that this process is alive. Where
-// the connection breaks it comes back to the server that the file names then, perhaps another one that goes on from a
-// checkpoint. It waits for so many seconds each time, and then throws DeviceError. It says nothing to who does not prove to know
-// the key of the file.
+// A client of a VisitedServer, with a connection to it. A thread tells the server that this process is alive. If the connection breaks,
+// the client connects to the server that the file names then, which may be another one that continues from a checkpoint. It
+// waits for up to the deadline each time, and then throws DeviceError. It sends nothing to a server that has not proven the key.
 class Visitor {
  public:
-  // Connects, and hears how the server's samples are; waits for a server to be there. UserError where the file is not
-  // that of a server.
+  // Waits for a server, connects to it, and gets the facts about its samples. Throws UserError if the file is not that of a server.
   Visitor(std::filesystem::path file, double deadline_seconds);
   Visitor(const Visitor&) = delete;
   Visitor& operator=(const Visitor&) = delete;
@@ -33,12 +31,12 @@ class Visitor {
 
   // See VisitedServerOptions.
   const VisitFacts& samples() const { return samples_; }
-  // All weights. UserError in the server's words where it differs. `weight_bytes`: of them.
+  // Joins and returns all weights, which have `weight_bytes` bytes. Throws UserError in the server's words if the facts differ.
   std::vector<std::byte> join(VisitFacts facts, std::size_t weight_bytes);
-  // From 1, in the order in which clients have joined.
+  // Returns the number of this client: from 1, in the order in which clients have joined.
   int number() const { return static_cast<int>(number_); }
-  // Pushes what was learned in so many steps (none: nothing), and returns what the server has then. UserError where it
-  // does not take that in. What is pushed while the connection breaks may be taken in twice.
+  // Pushes what was learned in `steps` steps, or nothing after no steps, and returns the server's weights. Throws UserError if the
+  // server refuses the push. If the connection breaks, the push is sent again, and the server may take it in twice.
   std::vector<std::byte> exchange(std::span<const std::byte> push, std::int64_t steps);
   void leave();
 
@@ -51,23 +49,23 @@ class Visitor {
   void post(LineHead head, std::span<const std::byte> content = {});
   void come_back();
   void beat();
-  [[noreturn]] void fail(std::string_view what) const;  // within the deadline
+  [[noreturn]] void fail(std::string_view what) const;  // adds the deadline and the last failure
   [[noreturn]] void fail_with(std::string_view what) const;
 
   std::filesystem::path file_;
   double deadline_;
-  std::mutex mutex_;  // of line_, which the thread uses, too
+  std::mutex mutex_;  // guards line_, which the thread uses, too
   std::optional<Line> line_;
   VisitFacts samples_;
   VisitFacts facts_;
   std::size_t weight_bytes_ = 0;
-  std::string last_failure_;  // to connect: where and why
+  std::string last_failure_;  // of connecting: where and why
   std::int64_t number_ = 0;
-  std::int64_t version_ = 0;  // of the weights that it got last
+  std::int64_t version_ = 0;  // of the weights that this client got last
   double joined_at_ = 0;      // seconds
   double waited_ = 0;
   std::condition_variable_any woken_;
-  std::jthread beats_;  // goes first
+  std::jthread beats_;  // declared last, so that it is destroyed first
 };
 
 }  // namespace plexaura

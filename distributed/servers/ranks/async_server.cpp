@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view letters = "the letters of the parameter server";
 
-// Where none trains Roles says so.
+// Throws UserError on all ranks if the ranks that train cannot be divided into groups. Roles reports if no rank trains.
 void check_groups(Communicator& communicator, int servers, int group) {
   const int training = communicator.size() - servers;
   if (training % group == 0) return;
@@ -31,7 +31,7 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
     : communicator_(communicator) {
   const int servers = std::min(options.servers, communicator.size());
   check_groups(communicator, servers, options.group);
-  const int trainer = communicator.rank() - servers;  // below 0: it serves
+  const int trainer = communicator.rank() - servers;  // below 0: this rank serves
   const bool writes = trainer < 0 || trainer % options.group == 0;
   if (options.group == 1) {
     mailbox_ = communicator.mailbox(letters);
@@ -85,7 +85,7 @@ void AsyncServer::go_on_from(const Strategy& former) {
     client_->go_on_from(*before.client_);
   else if (before.server_)
     server_->go_on_from(before.server_->table());
-  begin_with(before.newest());  // so that it is not lost where another rank dies in what follows
+  begin_with(before.newest());  // keeps it if another rank dies in the next call
   begin_with(newest_of(communicator_, newest()));
 }
 
@@ -93,7 +93,7 @@ void AsyncServer::begin_with(const Snapshot& snapshot) {
   server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
-// All pushes come to each server; how stale they are there is told of the first one.
+// Each server gets a part of every push. The first server reports for all.
 std::string AsyncServer::account() const {
   const bool tells = server_ && communicator_.rank() == server_rank;
   return tells ? "clients of the parameter server\n" + server_->table().to_text() : "";

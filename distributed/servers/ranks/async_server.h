@@ -17,26 +17,27 @@
 namespace plexaura {
 
 struct AsyncServerOptions {
-  // How many ranks serve, each with a shard of the weights: the first ones, and not all. No rank is outlived where
-  // there are several.
+  // The first so many ranks serve, each with a shard of the weights; at least one rank trains. With several servers the run ends when
+  // a rank dies.
   int servers = 1;
-  // How many ranks are one client, which follow each other. No rank is outlived where they are several.
+  // So many consecutive ranks are one client. With several ranks in a client the run ends when a rank dies.
   int group = 1;
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;
-  std::optional<std::int64_t> push_every = 16;     // steps; none: each client pushes at the end of an epoch
-  std::optional<std::int64_t> max_staleness = {};  // see ParameterServer; none: no client waits for another
+  std::optional<std::int64_t> push_every = 16;  // steps; none: each client pushes only at the end of an epoch
+  std::optional<std::int64_t> max_staleness =
+      {};  // see ParameterServer; none: no client waits for another one
   ClientKind client = ClientKind::serial;
 };
 
-// The strategies `async-server` and `downpour`, which differ in their ServerRule: rank 0 is an asynchronous parameter
-// server, or the first of several. All others are clients, which train on what they draw, at their own pace, and exchange
-// weights with the servers alone. They meet at the end of an epoch, where all take the weights of the server: these are
-// validated and saved. A client may be a ClientGroup. Buffers travel like weights; frozen parameters do not. Where the communicator outlives ranks, and the
-// server has died, one made of those that are left serves from the newest snapshot that any of them has.
+// The strategies `async-server` and `downpour`, which differ in their ServerRule. Rank 0 is an asynchronous parameter server, or
+// the first of several. All other ranks are clients: they train at their own pace on the data that they draw, and exchange weights
+// only with the servers. At the end of an epoch all clients take the weights of the server, which are then validated and saved. A client
+// may be a ClientGroup. Buffers travel like weights; frozen parameters do not travel. If the communicator outlives ranks and the server
+// dies, the strategy that is made for the remaining ranks serves from the newest snapshot that any of them has.
 class AsyncServer final : public Strategy {
  public:
-  // Collective over all ranks, the server among them. The communicator must outlive it.
+  // Collective over all ranks, servers included. The communicator must outlive this object.
   AsyncServer(Communicator& communicator, const AsyncServerOptions& options);
 
   StrategyParts parts() override;
@@ -53,10 +54,10 @@ class AsyncServer final : public Strategy {
 
   Communicator& communicator_;
   std::unique_ptr<Mailbox> mailbox_;
-  // One of them; neither on a rank that is not the lowest of its group.
+  // A rank has one of the two. A rank that trains and is not the lowest of its group has neither.
   std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<ParameterClient> client_;
-  std::unique_ptr<ClientGroup> group_;  // of a rank that trains, where clients have several
+  std::unique_ptr<ClientGroup> group_;  // on ranks that train, if a client has several ranks
 };
 
 }  // namespace plexaura

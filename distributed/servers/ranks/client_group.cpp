@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view size_name = "group";
 constexpr int tag = 0;
-// For what comes when other clients have done their work.
+// The time to wait for messages that depend on the work of other clients.
 constexpr double patience_for_others_seconds = 3600;
 
 }  // namespace
@@ -27,7 +27,7 @@ ClientGroup::ClientGroup(std::unique_ptr<Communicator> trainers, int size, Param
     : trainers_(std::move(trainers)),
       ranks_(trainers_->split(trainers_->rank() / size, "the ranks of a client")),
       client_(client),
-      // The lowest rank has its own deadline with the server, and is the one to tell.
+      // The lowest rank has its own deadline with the server, and should be the first to report an error.
       patience_seconds_(may_wait ? patience_for_others_seconds : 2 * ranks_->deadline_seconds()) {}
 
 void ClientGroup::begin(WeightsImmigration& border) {
@@ -58,7 +58,7 @@ void ClientGroup::check_beginning(const DealtSteps& steps) {
   agree_on_error(*trainers_, std::make_exception_ptr(error), "the groups of clients");
 }
 
-// Whether all are about to do the same. From the first time on that they are not they do nothing together.
+// Returns true if all ranks of the group are about to do the same. After the first false, the ranks make no more calls together.
 bool ClientGroup::meet(Meeting& meeting) {
   if (has_failed_) return false;
   meeting.stops = wants_stop_ ? 1 : 0;
@@ -76,7 +76,7 @@ Draw ClientGroup::draw(const DealtSteps& steps) {
     throw DeviceError("the ranks of a client did not do the same, though none has failed; this is a fault");
   Meeting meeting{.draws = 1};
   if (!meet(meeting)) return end_deal(steps);
-  std::array<std::int64_t, 2> drawn{};  // the step, and the block; below 0 where none is left
+  std::array<std::int64_t, 2> drawn{};  // the step, and the block; below 0 if none is left
   if (client_ != nullptr) {
     const Draw block = client_->draw(blocks_of(steps));
     drawn = {block.step_in_epoch, block.part.value_or(-1)};
@@ -87,7 +87,7 @@ Draw ClientGroup::draw(const DealtSteps& steps) {
   return {step, block * ranks_->size() + ranks_->rank()};
 }
 
-// The parts of a step in blocks, of which each has one for each rank. The last may have fewer, and then some ranks none.
+// Counts the parts of a step in blocks of one part for each rank. The last block may have fewer parts than there are ranks.
 DealtSteps ClientGroup::blocks_of(DealtSteps steps) const {
   const std::int64_t size = ranks_->size();
   steps.parts = (steps.parts + size - 1) / size;
@@ -95,7 +95,7 @@ DealtSteps ClientGroup::blocks_of(DealtSteps steps) const {
   return steps;
 }
 
-// Of a run that ends: nobody has to train on what is left.
+// Draws all that is left of the deal. The run is about to end, so nobody trains on it.
 Draw ClientGroup::end_deal(const DealtSteps& steps) {
   if (client_ == nullptr) return {steps.first};
   client_->stop();
@@ -121,7 +121,7 @@ UpdateAnswer ClientGroup::before_update(std::size_t bucket) {
   return {};
 }
 
-// Elements: the tail behind the last ones stays each rank's own.
+// Returns how many elements are averaged. The tail, at the end of the last bucket, stays each rank's own.
 std::size_t ClientGroup::averaged(std::size_t bucket) const {
   const bool is_last = bucket + 1 == border_->buckets().size();
   return static_cast<std::size_t>(border_->buckets()[bucket].count - (is_last ? tail_count : 0));
@@ -144,14 +144,14 @@ void ClientGroup::show_weights() {
   share_state();
 }
 
-// On processors of several kinds updates may round differently, and states would drift apart.
+// Different kinds of processors may round updates differently, so that states would drift apart.
 void ClientGroup::share_state() {
   std::vector<std::byte> state = border_->emigrate_state();
   ranks_->broadcast(state.data(), state.size(), 0, "the optimizer's state of a client");
   if (client_ == nullptr) border_->immigrate_state(state, border_->placement());
 }
 
-// From the lowest rank to the others, which wait until it has it.
+// Sends the value of the lowest rank to the others.
 template <class T>
 void ClientGroup::share(T& value, double patience_seconds, std::string_view what) {
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&value, 1));
@@ -159,7 +159,7 @@ void ClientGroup::share(T& value, double patience_seconds, std::string_view what
   for (int rank = 1; rank < ranks_->size(); ++rank) ranks_->send({rank, tag}, bytes, what);
 }
 
-// `are_new`: on the lowest rank, whether it has got some.
+// `are_new`: on the lowest rank, true if it has got weights from the server.
 void ClientGroup::share_weights(bool are_new, double patience_seconds, std::string_view what) {
   std::int64_t follow = are_new ? 1 : 0;
   share(follow, patience_seconds, what);

@@ -15,36 +15,36 @@
 
 namespace plexaura {
 
-// Several ranks that are one client: each of its steps is one of all of them, which sum their gradients. The lowest has
-// the ParameterClient, draws as many parts at once as there are ranks, one for each, and gives the others the weights
-// that it gets, behind the same step, and its state of the optimizer when all rest. So all of them have the same weights
-// and the same state, even where their processors round differently in between.
+// Several ranks that are one client: they make each step together and sum their gradients. The lowest rank has the ParameterClient.
+// It draws one part of the data for each rank at once. After a step in which it gets weights it sends these to the other ranks, and at
+// the end of an epoch it also sends them its state of the optimizer. So all ranks of the group have the same weights and the same
+// state, even if their processors round differently.
 //
-// A rank that fails makes no more steps, but draws. The others hear of it when they are about to make one. From then on
-// each makes its steps by itself: the run ends when all meet.
+// A rank that fails makes no more steps, but still draws. The others notice this before their next step. From then on each rank makes
+// its steps alone, and the run ends at the next call of all ranks.
 class ClientGroup final : public Dealer, public GradientSum, public WeightExchange, public KeptState {
  public:
-  // Collective over all ranks that train, of which each `size` that follow each other are a group. `client`: of the lowest
-  // of the group, outlives this; null on the others. `may_wait`: a push may be answered when other clients have come as far.
+  // Collective over all ranks that train. Each `size` consecutive ranks are a group. `client`: that of the lowest rank of the group, null
+  // on the others; it outlives this object. `may_wait`: the server may delay an answer until other clients have caught up.
   ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client, bool may_wait);
 
-  // Throws UserError for gradients of a type other than float64 and float32, as ParameterClient::begin() for weights.
+  // Throws UserError for gradients of a type other than float64 and float32. ParameterClient::begin() does so for weights.
   void begin(WeightsImmigration& border);
-  // In a run that goes on, throws UserError on all ranks that train where those of a group may have had other states of
-  // the optimizer. Throws DeviceError where the ranks of the group did not do the same though none had failed.
+  // In a resumed run, throws UserError on all ranks that train if the ranks of a group may have had different states of the
+  // optimizer. Throws DeviceError if the ranks of the group did different things although none had failed.
   Draw draw(const DealtSteps& steps) override;
   void stop() override { wants_stop_ = true; }
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
-  // Makes what a bucket holds the mean over the samples of all ranks, but for the tail.
+  // Replaces the gradients of a bucket by their mean over the samples of all ranks. Leaves the tail as it is.
   UpdateAnswer before_update(std::size_t bucket) override;
-  // As those of ParameterClient.
+  // See ParameterClient.
   void after_update() override;
   void show_weights() override;
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
 
  private:
-  // What ranks are about to do: how many of them, and their samples.
+  // Counts of the ranks that are about to do each thing, and the sum of their samples.
   struct Meeting {
     double draws = 0;
     double steps = 0;
@@ -66,16 +66,16 @@ class ClientGroup final : public Dealer, public GradientSum, public WeightExchan
   std::unique_ptr<Communicator> trainers_;
   std::unique_ptr<Communicator> ranks_;  // of the group
   ParameterClient* client_;
-  double patience_seconds_;  // for what the lowest rank hears of a server
+  double patience_seconds_;  // for what the lowest rank gets from a server
   WeightsImmigration* border_ = nullptr;
   std::optional<SharedWeights> weights_;
   std::vector<Event*> final_;  // of each bucket
-  double weight_ = 1;          // of this rank in the step under way: its share of the samples
-  bool wants_stop_ = false;    // this rank, of the deal
-  bool has_failed_ = false;    // a rank of the group
-  bool has_rested_ = false;    // since then
+  double weight_ = 1;          // the share of the samples of the current step that this rank has
+  bool wants_stop_ = false;    // this rank asks that no further step be dealt
+  bool has_failed_ = false;    // a rank of the group has failed
+  bool has_rested_ = false;    // the epoch has ended since that failure
   bool has_drawn_ = false;
-  std::int64_t saved_size_ = 1;  // of the groups that a checkpoint is of
+  std::int64_t saved_size_ = 1;  // ranks in a group of the run that wrote the checkpoint
 };
 
 }  // namespace plexaura

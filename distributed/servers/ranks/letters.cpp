@@ -10,7 +10,7 @@
 
 namespace plexaura {
 
-// Patience is for who waits for weights. A client leaves when it has got all of them.
+// `patience` goes to those who wait for weights. A client leaves only after it has got all weights.
 int tag_of(Word word) {
   switch (word) {
     case Word::push:
@@ -30,7 +30,7 @@ std::span<const std::byte> Draft::seal(const LetterHead& head) {
 
 std::span<const std::byte> Draft::seal_all(const LetterHead& head, std::string_view account) {
   const std::size_t size = sizeof head + content_bytes_ + account.size();
-  if (bytes_.capacity() < size) bytes_.reserve(size + account.size());  // by itself it would double
+  if (bytes_.capacity() < size) bytes_.reserve(size + account.size());  // resize() alone might double it
   bytes_.resize(size);
   seal(head);
   std::ranges::copy(std::as_bytes(std::span(account)), bytes_.end() - std::ssize(account));
@@ -41,7 +41,7 @@ double seconds_between_letters(const Mailbox& mailbox) {
   return std::min(1.0, mailbox.deadline_seconds() / 4);
 }
 
-// As long as MPI, which counts in int, sends a message.
+// MPI counts the bytes of a message in int.
 void check_fits_letter(std::size_t content_bytes) {
   constexpr std::size_t account = 16 << 20;
   constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead) - account;

@@ -11,7 +11,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view answer_to_a_push = "the weights of the server";
-// With each tag, of each server: weights, behind some words of patience.
+// Letters that may arrive with each tag from each server: weights, after some letters of patience.
 constexpr std::int64_t most_arriving = 4;
 
 }  // namespace
@@ -127,12 +127,12 @@ void ParameterClient::push(Word word) {
   answers_due_ = servers();
 }
 
-// Empty where that is not kept.
+// Returns an empty span if these weights are not kept.
 std::span<std::byte> ParameterClient::began(const Shard& shard) {
   return began_.empty() ? std::span<std::byte>() : shard.of(std::span(began_));
 }
 
-// Whether some were due.
+// Returns true if answers were due.
 bool ParameterClient::await_answers(std::string_view what) {
   std::vector<Letter> answers;
   while (std::ssize(answers) < answers_due_) answers.push_back(await(Word::weights, what));
@@ -147,7 +147,7 @@ std::vector<Letter> ParameterClient::answers_that_have_come() {
   return answers;
 }
 
-// Whether there are some.
+// Returns true if there are answers.
 bool ParameterClient::take_in(std::vector<Letter> answers) {
   if (answers.empty()) return false;
   const std::span<std::byte> own = weights_->fetch();
@@ -156,8 +156,8 @@ bool ParameterClient::take_in(std::vector<Letter> answers) {
   return true;
 }
 
-// Buffers that have gone on stay this client's own until it rests: they follow its samples, and a running variance that
-// went on as weights do could fall below 0.
+// If this client has made steps since its push, it keeps its own buffers until it rests. They follow its samples, and a running
+// variance that was corrected as weights are could fall below 0.
 void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
   Server& from = server(answer.from);
   const Shard& shard = from.shard;
@@ -177,7 +177,7 @@ void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
   if (keeps_snapshot_) newest_ = std::make_shared<const Letter>(std::move(answer));
 }
 
-// Of both kinds of answers some may be under way, each with a tag of its own.
+// Answers of both kinds may be under way at once. Each kind has a tag of its own.
 Letter ParameterClient::await(Word word, std::string_view what) {
   const double begin = seconds_now();
   const auto lock = hold_mailbox();
@@ -192,7 +192,7 @@ Letter ParameterClient::await(Word word, std::string_view what) {
   }
 }
 
-// Nothing where another client has died: what is to be done then is the server's to say.
+// Returns none if another client has died: the server decides what happens then.
 std::optional<Letter> ParameterClient::take(int tag, std::string_view what) {
   const double deadline = mailbox_.deadline_seconds();
   try {
@@ -216,7 +216,7 @@ void ParameterClient::post(int rank, LetterHead head, bool with_content) {
   to.unheard.progressed();
 }
 
-// While this lives no other thread uses it.
+// No other thread uses the mailbox while the lock is held.
 std::unique_lock<std::mutex> ParameterClient::hold_mailbox() {
   return driver_ ? driver_->hold() : std::unique_lock<std::mutex>();
 }

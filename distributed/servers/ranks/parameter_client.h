@@ -21,51 +21,50 @@ namespace plexaura {
 
 enum class ClientKind : std::uint8_t {
   serial,   // waits for the answer to each push
-  threaded  // trains on while a push and the answer to it travel, which a thread of its own drives
+  threaded  // trains while a push and its answer travel, which a thread of the client drives
 };
 
-// A client's side: draws the parts on which it trains, each while it is at work on the one before, pushes every so many
-// steps what it has learned, and goes on with the weights that come as the answer: at once, or behind the step in which
-// they have come, all of them from one answer. One push is under way at most, so that a client which is to push again
-// waits for the answer. Where several serve, each gets its shard of the push, and the answers are taken in as they come,
-// each of them whole. So it waits for the server with each draw and each push, and for other clients only where
-// ParameterServer says so.
+// The client of a parameter server. It draws the parts on which it trains, each while it works on the one before. Every so many steps
+// it pushes what it has learned, and continues with the weights of the answer: a serial client at once, a threaded one after the
+// step in which they arrive. At most one push is under way: a client that has to push again waits for the answer first. If several
+// ranks serve, each gets its shard of the push, and each answer is taken in as a whole when it arrives. A client waits for other clients
+// only where ParameterServer delays an answer.
 class ParameterClient final : public Dealer, public WeightExchange {
  public:
-  // The first so many ranks of the mailbox, which outlives this, serve. `push_every`: steps; none: it pushes when nothing
-  // more is dealt. `keeps_snapshot`: for a server that goes on when this one has died, which must be the only one.
+  // The first `servers` ranks of the mailbox serve; the mailbox outlives this object. `push_every`: steps; none: pushes only when
+  // nothing more is dealt. `keeps_snapshot`: keeps the last answer, so that another rank can succeed the only server.
   ParameterClient(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> push_every, ClientKind kind, bool keeps_snapshot);
 
-  // Throws UserError for weights of a type other than float64 and float32, and for those that no letter holds.
+  // Throws UserError for weights of a type other than float64 and float32, and for weights that do not fit into a letter.
   void begin(WeightsImmigration& border);
   Draw draw(const DealtSteps& steps) override;
   bool is_over() const override { return is_over_; }
   void stop() override;
-  // After each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
-  // written nothing for a while, it tells the server that it is at work. Returns whether it has taken in weights.
+  // Called after each step. Takes in weights that have arrived, and pushes if a push is due. Otherwise, if it has not written for a
+  // while, tells the servers that it is at work. Returns true if it has taken in weights.
   bool count_step();
   void after_update() override { count_step(); }
-  // When nothing more is dealt: returns with the weights that all clients get then. Where a client has died meanwhile,
-  // it may return sooner, and is_over() tells that there are parts to be drawn.
+  // Called when nothing more is dealt. Returns when this client has the weights that all clients get then. If a client has died, it may
+  // return earlier: is_over() is then false, and there are parts to draw.
   void show_weights() override;
-  // After the last rest.
+  // Called after the last show_weights().
   void leave();
-  // No letter is driven by another thread any more.
+  // Ends the thread that drives letters.
   void give_up() noexcept { driver_.reset(); }
-  // The times that it tells the server go on behind those of another client of this rank.
+  // Continues the times and the snapshot of another client of this rank.
   void go_on_from(const ParameterClient& former);
-  // Before begin(): the weights to begin with.
+  // Called before begin(): sets the weights to begin with.
   void begin_with(Snapshot snapshot) { newest_ = std::move(snapshot); }
-  // That it got last, or begins with.
+  // Returns the last snapshot that it got, or the one to begin with.
   const Snapshot& newest() const { return newest_; }
 
  private:
   struct Server {
     Shard shard;
     Draft letter;              // its content is pushed
-    std::int64_t version = 0;  // of the weights that it sent last
-    Wait unheard;              // since the last letter to it
+    std::int64_t version = 0;  // of the weights that this server sent last
+    Wait unheard;              // since the last letter to this server
   };
 
   Server& server(int rank) { return servers_[static_cast<std::size_t>(rank)]; }
@@ -91,17 +90,18 @@ class ParameterClient final : public Dealer, public WeightExchange {
   Snapshot newest_;
   std::optional<SharedWeights> weights_;
   int server_count_;
-  std::vector<Server> servers_;     // from begin() on, in the order of ranks
-  std::vector<std::byte> began_;    // from which its changes count: the weights that it got or pushed last
+  std::vector<Server> servers_;     // in the order of ranks; empty before begin()
+  std::vector<std::byte> began_;    // the weights that it got or pushed last; changes are counted from these
   std::int64_t steps_ = 0;          // since its last push
-  std::ptrdiff_t answers_due_ = 0;  // to that
-  bool stopped_ = false;            // the deal, by this client
-  bool has_asked_ = false;          // for a part
-  bool is_over_ = false;            // the last deal
+  std::ptrdiff_t answers_due_ = 0;  // to the last push
+  bool stopped_ = false;            // this client has asked to stop the deal
+  bool has_asked_ = false;          // it has asked for a part
+  bool is_over_ = false;            // the last deal is over
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
-  double elapsed_ = 0;                     // in deals
-  double waited_ = 0;                      // in deals
-  std::unique_ptr<MailDriver> driver_;     // null: of a serial client. Goes first
+  double elapsed_ = 0;                     // seconds in deals that are over
+  double waited_ = 0;                      // seconds in deals
+  std::unique_ptr<MailDriver>
+      driver_;  // null for a serial client; declared last, so that it is destroyed first
 };
 
 }  // namespace plexaura

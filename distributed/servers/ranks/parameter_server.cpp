@@ -92,7 +92,7 @@ void ParameterServer::take_over(const Letter& snapshot) {
   go_on_from(table);
 }
 
-// Of those that live.
+// Dead clients do not count.
 bool ParameterServer::all_are(State state) const {
   return std::ranges::all_of(
       clients_, [&](const Client& each) { return each.state == state || each.state == State::lost; });
@@ -105,7 +105,7 @@ std::vector<int> ParameterServer::living() const {
   return ranks;
 }
 
-// `silence`: since the last one came, while somebody waits.
+// `silence`: the time since the last letter, while a client waits.
 void ParameterServer::await_letter(Wait& silence) {
   const auto letter = mailbox_.take_from_living(tags, seconds_between_letters(mailbox_), awaited);
   if (letter) read(*letter);
@@ -113,7 +113,7 @@ void ParameterServer::await_letter(Wait& silence) {
   if (silence.expired()) mailbox_.give_up(mailbox_.deadline_seconds(), awaited);
 }
 
-// The one that was just caught.
+// Called by the handler that has caught the loss.
 void ParameterServer::lose(const RankLost& loss) {
   loss_ = std::current_exception();
   const std::vector<int> lost = mailbox_.ranks_of(loss);
@@ -129,7 +129,7 @@ void ParameterServer::lose(const RankLost& loss) {
   go_on();
 }
 
-// Where all regroup they say it.
+// Not called if all regroup: the ranks report the death then.
 void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int64_t parts) const {
   const std::string sentence =
       fmt::format("{} died; the others are dealt what was drawn and not pushed there (parts of batches: {})",
@@ -140,7 +140,7 @@ void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int
 
 bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() || living().empty()); }
 
-// Clients that call each other hear of the death by themselves; those that wait for the server alone do not.
+// Clients that call each other notice the death themselves. Those that wait for the server do not, so it tells them.
 void ParameterServer::regroup() {
   for (const int rank : living()) post(rank, {.word = Word::regroup});
   std::rethrow_exception(loss_);
@@ -172,14 +172,14 @@ void ParameterServer::read(const Letter& letter) {
       from.state = State::gone;
       return;
     case Word::patience:
-      return;  // that it has come is all it says
+      return;  // its arrival is the message
     default:
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
   }
 }
 
-// A deal is opened when all clients have come to it, so that no client draws while others still call each other.
+// A deal opens only when all clients ask for it, so that no client draws while others still call each other.
 void ParameterServer::deal_out() {
   const auto has_come = [&](int rank) { return client(rank).asks_for || client(rank).state == State::rests; };
   const std::vector<int> ranks = living();
@@ -216,12 +216,12 @@ std::string ParameterServer::refusal(int rank, const std::string& objection) con
       objection, table_.pushes(number));
 }
 
-// Answers those that may go on.
+// Answers the clients that may continue.
 void ParameterServer::go_on() {
   const bool is_over = all_are(State::rests) && !deal_.has_returned();
   if (is_over) deal_.close();
   const std::int64_t fewest = max_staleness_ ? fewest_pushes() : 0;
-  // The slowest is never ahead, so that somebody always goes on.
+  // The slowest client is never ahead, so that at least one client continues.
   const auto is_ahead = [&](const Client& each) {
     return max_staleness_ && each.pushes - fewest > *max_staleness_;
   };
@@ -237,7 +237,7 @@ void ParameterServer::go_on() {
   }
 }
 
-// Of those that may still push: who rests does not.
+// Returns the fewest pushes of a client that may still push. Clients that rest do not push.
 std::int64_t ParameterServer::fewest_pushes() const {
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (const Client& client : clients_)

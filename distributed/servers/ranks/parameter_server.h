@@ -19,49 +19,48 @@
 
 namespace plexaura {
 
-// The server's side: holds the weights, takes in what clients push and answers each push with the weights as they are
-// behind it, so that no client gets weights without its own last push and none are sent that nobody asked for. A letter
-// has the weights of one version, which counts the pushes. It also deals out the data. When nothing is left to be
-// dealt, all clients rest, and all of them get the same weights.
+// A parameter server. It holds the weights, takes in pushes of clients, and answers each push with the weights after it. So the
+// weights that a client gets contain its last push, and the server sends no weights unasked. The version of the weights counts the
+// pushes. The server also deals out the data. When nothing is left to deal, all clients rest, and all of them get the same weights.
 //
-// Where several serve, each does so with its shard of the weights, as if that were all of them: with versions, staleness
-// and a bound of its own, of which the others do not know. The first one alone deals out the data.
+// If several ranks serve, each treats its shard as if it were all weights: it has its own versions, staleness and bound. Only the
+// first one deals out the data.
 //
-// Where the communicator outlives ranks, it goes on when clients die as long as parts are dealt: what these had drawn and
-// not pushed is dealt to the others. Between two deals, where clients call each other, all come together anew.
+// If the communicator outlives ranks, the server continues when clients die during a deal: it deals the parts that these had drawn
+// and not pushed to the others. Between two deals clients call each other, and there the survivors make a new communicator.
 class ParameterServer final : public Server {
  public:
-  // The first so many ranks of the mailbox, which outlives this, serve, and all others are clients. `max_staleness`: a client that is more than so
-  // many pushes, counted since all rested, ahead of the slowest one at work waits for that one. `push_limit`: see
-  // PushJudge. `may_be_succeeded`: clients keep what they get as snapshots, and need its account.
+  // The first `servers` ranks of the mailbox serve, and all others are clients; the mailbox outlives this object. `max_staleness`: a
+  // client waits while it is more than so many pushes ahead of the slowest client at work, counted since all rested. `push_limit`: see
+  // PushJudge. `may_be_succeeded`: letters with weights also carry the account, because clients keep them as snapshots.
   ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> max_staleness, double push_limit, bool may_be_succeeded);
 
-  // The weights to begin with are those of the border, unless there is a snapshot. Until all clients have left. Throws a
-  // RankLost where one has died and all come together anew, or all have, and where clients wait and nobody writes within
-  // the deadline; and UserError, which ends the run, where a push is not taken in. Of a server that has thrown the table and newest() alone are used any more.
+  // Serves until all clients have left. Begins with the weights of the border, or with those of the snapshot if there is one. Throws
+  // RankLost if a client has died between two deals, if all clients have died, and if clients wait and nobody writes within the
+  // deadline. Throws UserError, which ends the run, if a push is refused. After an exception only table() and newest() may be used.
   void serve(WeightsImmigration& border) override;
 
   const ClientTable& table() const { return table_; }
-  // That of the server which has served this one's clients before, and others.
+  // Continues the table of the server that served these clients, and others, before.
   void go_on_from(const ClientTable& table);
-  // Before serve(): the server goes on with these weights, what is left of the parts, and the table. May be null.
+  // Called before serve(). Sets the weights, the parts left to deal and the table to continue with. May be null.
   void begin_with(Snapshot snapshot);
-  // As it stands; null where it has none and does not serve yet.
+  // Returns the present state. Null before serve() if there was no snapshot to begin with.
   Snapshot newest() const;
 
  private:
   enum class State : std::uint8_t {
     works,
-    waits,  // it has pushed, and gets its weights when it may go on
-    rests,  // the same when all others rest, too
+    waits,  // it has pushed, and gets weights when it may continue
+    rests,  // it has pushed, and gets weights when all others rest, too
     gone,
     lost  // it has died
   };
   struct Client {
     State state = State::works;
-    std::int64_t pushes = 0;                  // since all rested
-    std::optional<DealtSteps> asks_for = {};  // a part of these, and was not answered yet
+    std::int64_t pushes = 0;                  // since all clients rested
+    std::optional<DealtSteps> asks_for = {};  // it waits for a part of these steps
 
     bool awaits_weights() const { return state == State::waits || state == State::rests; }
     bool waits() const { return awaits_weights() || asks_for; }
@@ -98,10 +97,10 @@ class ParameterServer final : public Server {
   ClientTable table_;
   Snapshot begins_with_;
   std::int64_t version_ = 0;
-  std::int64_t answers_ = 0;  // with weights, of servers before this one, too
+  std::int64_t answers_ = 0;  // letters with weights, including those of servers before this one
   WeightForm form_;
-  std::optional<Draft> answer_;        // its content are the weights, or the shard
-  std::exception_ptr loss_ = nullptr;  // the last one
+  std::optional<Draft> answer_;        // its content is the weights, or the shard
+  std::exception_ptr loss_ = nullptr;  // the last death of a client
 };
 
 }  // namespace plexaura

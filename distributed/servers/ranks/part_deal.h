@@ -11,48 +11,49 @@
 
 namespace plexaura {
 
-// Deals out the parts of an epoch's steps, in the order of steps. A part is finished once: what a client has drawn and
-// leaves behind is dealt again.
+// Deals out the parts of an epoch's steps, in the order of steps. Each part is finished once: a part that a client has drawn and not
+// finished when it dies is dealt again.
 class PartDeal {
  public:
-  // They are counted from 0.
+  // Clients are numbered from 0.
   explicit PartDeal(int clients) : unfinished_(static_cast<std::size_t>(clients)) {}
 
-  // The same one again, of a server that has died, goes on where that one was.
+  // Opens a deal. If a server that has died had begun this deal, it continues where that server was.
   void open(const DealtSteps& steps);
   bool is_open() const { return next_.has_value(); }
-  // Of an open deal, as all that follow but stop().
+  // Draws a part for a client. This function and those below, without stop(), need an open deal.
   Draw draw(int client);
-  // The first so many of the parts that the client has drawn and not finished; all of them.
+  // Marks the first `parts` of the client's unfinished parts as finished; or all of them.
   void finish(int client, std::int64_t parts);
   void finish_all(int client);
-  // The client has died: those parts are the next to be drawn. How many there are.
+  // Called when a client has died: its unfinished parts are the next to be drawn. Returns how many there are.
   std::int64_t take_back(int client);
-  // Whether some of these have not been drawn again yet.
+  // True if some of the returned parts have not been drawn again.
   bool has_returned() const { return !returned_.empty(); }
-  // Only what is left of the step that is being dealt is still to be drawn, and what was taken back: nothing of a deal
-  // that is yet to be opened, nor where all parts of a step have just been drawn.
+  // Deals no further step: only the rest of the current step, and returned parts, can still be drawn. If no deal is open, the next
+  // deal has no parts to draw.
   void stop();
-  // No deal is open.
+  // Closes the deal.
   void close();
 
-  // Which parts of the last deal are finished, for a server that goes on: if it is opened again it has the others left.
+  // Writes as text which parts of the last deal are finished, for a server that takes over; and reads it. If the same deal is opened
+  // again, only the other parts are dealt.
   std::string pack() const;
   void unpack(std::istream& packed);
 
  private:
   std::deque<std::int64_t>& unfinished(int client) { return unfinished_[static_cast<std::size_t>(client)]; }
 
-  std::int64_t parts_ = 1;  // of a step
+  std::int64_t parts_ = 1;  // parts of a step
   std::optional<std::int64_t> next_ =
-      {};  // counts the parts of all steps of the epoch; none: no deal is open
+      {};  // the next part, counted over all steps of the epoch; none: no deal is open
   std::int64_t end_ = 0;
-  std::int64_t behind_ = -1;                   // which deal it is, or was: DealtSteps::behind
-  std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal, where it is not open
-  std::deque<std::int64_t> returned_;          // as next_ counts
+  std::int64_t behind_ = -1;                   // identifies the deal: DealtSteps::behind
+  std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal while it is closed
+  std::deque<std::int64_t> returned_;          // parts to deal again, numbered as in next_
   std::vector<std::deque<std::int64_t>>
-      unfinished_;         // of each client, in the order in which it has drawn them
-  bool stopping_ = false;  // a deal that is yet to be opened
+      unfinished_;         // parts of each client, in the order in which it has drawn them
+  bool stopping_ = false;  // the next deal stops as soon as it is opened
 };
 
 }  // namespace plexaura

@@ -10,11 +10,11 @@
 
 namespace plexaura {
 
-// What one of several servers holds of the shared weights: contiguous, and cut at a cache line, also within a parameter.
+// The contiguous part of the shared weights that one server holds. It is cut at cache lines, also within a parameter.
 struct Shard {
   std::size_t begin = 0;  // bytes
   std::size_t bytes = 0;
-  std::size_t trainables = 0;  // elements, before those of buffers
+  std::size_t trainables = 0;  // elements; those of buffers follow
 
   template <class Byte>
   std::span<Byte> of(std::span<Byte> weights) const {
@@ -22,8 +22,8 @@ struct Shard {
   }
 };
 
-// Of the weights behind a border, what a parameter server and its clients have in common: trainables, and behind them
-// buffers, as they lie in the value arena, in front of the frozen parameters.
+// The weights that a parameter server and its clients share: trainables and then buffers, as they lie in the value arena before the
+// frozen parameters.
 class SharedWeights {
  public:
   // Throws UserError for weights of a type other than float64 and float32.
@@ -32,7 +32,7 @@ class SharedWeights {
   }
 
   DType dtype() const { return border_->placement().dtype(ArenaKind::value); }
-  // That of a server, of so many: as many cache lines as any other has, or one more.
+  // Returns the shard of one of several servers. The numbers of cache lines of two shards differ by one at most.
   Shard shard(int server, int servers) const {
     const Part part = part_of(static_cast<std::int64_t>(shared()), dtype(), server, servers);
     const auto first = static_cast<std::size_t>(part.first);
@@ -40,7 +40,7 @@ class SharedWeights {
     const std::size_t before_buffers = std::max(trainables(), first) - first;
     return {first * size_of(dtype()), count * size_of(dtype()), std::min(before_buffers, count)};
   }
-  // Copies them off the device, to where the border shows them; store() makes what was written there the weights.
+  // Copies the weights from the device to host memory of the border. store() copies that memory back to the device.
   std::span<std::byte> fetch() const { return border_->fetch_values().first(shared() * size_of(dtype())); }
   void store() const { border_->store_values(); }
 

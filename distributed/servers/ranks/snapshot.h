@@ -10,16 +10,16 @@
 
 namespace plexaura {
 
-// A server as it was at one moment: a letter with weights, by which another one goes on. Null: none. Each client keeps the last
-// one that it got. The parts that are finished there are those whose pushes its weights have.
+// The state of a server at one moment, from which another one can continue: a letter with weights and an account. Null: none.
+// Each client keeps the last one that it got. Exactly those parts are finished in it whose pushes its weights contain.
 using Snapshot = std::shared_ptr<const Letter>;
 
-// What follows the weights in it.
+// Returns the account, which follows the weights in a snapshot.
 std::string account_of(const PartDeal& deal, const ClientTable& table);
-// Of a snapshot with so many bytes of weights.
+// Reads the account of a snapshot. `weights`: the bytes of its weights.
 void take_account(const Letter& snapshot, std::size_t weights, PartDeal& deal, ClientTable& table);
 
-// Collective: the newest that any of the ranks has.
+// Returns the newest snapshot of any rank, on all ranks. Collective.
 Snapshot newest_of(Communicator& ranks, const Snapshot& mine);
 
 }  // namespace plexaura
