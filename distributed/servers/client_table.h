@@ -42,8 +42,8 @@ class ClientTable {
   std::string histogram() const;
 
   std::map<int, Client> clients_;
-  std::map<std::int64_t, std::int64_t>
-      pushes_;  // counted by class; the key is its lowest staleness: 0, 1, 2, 4, 8, ...
+  // Pushes by class of staleness. The key is the lowest staleness of a class: 0, 1, 2, 4, 8, ...
+  std::map<std::int64_t, std::int64_t> pushes_;
 };
 
 }  // namespace plexaura

@@ -36,8 +36,8 @@ std::string name_of_address(const sockaddr_storage& address, socklen_t size) {
   const bool is_known = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name.data(),
                                     name.size(), nullptr, 0, NI_NUMERICHOST) == 0;
   const std::string text = is_known ? name.data() : "an unknown address";
-  constexpr std::string_view ipv4 =
-      "::ffff:";  // precedes the IPv4 address of a client if the server listens for IPv6, too
+  // Precedes the IPv4 address of a client if the server listens for IPv6, too.
+  constexpr std::string_view ipv4 = "::ffff:";
   return text.starts_with(ipv4) ? text.substr(ipv4.size()) : text;
 }
 

@@ -44,8 +44,8 @@ struct LineHead {
   std::int64_t version = 0;  // welcome and weights: their version; push: that of the weights it began with
   std::int64_t number = 0;   // join and welcome: the number of the client, from 1; 0: it has none yet
   std::int64_t steps = 0;    // push: the steps since the last push
-  double elapsed_seconds =
-      0;  // push: the time since the client joined; waited_seconds: how much of it the client waited for the server
+  // push: the time since the client joined, and how much of it the client waited for the server
+  double elapsed_seconds = 0;
   double waited_seconds = 0;
 };
 

@@ -21,9 +21,8 @@ namespace {
 constexpr int most_strangers = 16;       // connections that have not proven the key
 constexpr double seconds_for_proof = 5;  // since a connection was made
 constexpr int most_newcomers_a_turn = 16;
-constexpr int most_letters_a_turn = 4;  // from each guest
-constexpr std::size_t more_for_facts = std::size_t{64}
-                                       << 10;  // bytes in addition to twice those of the server
+constexpr int most_letters_a_turn = 4;                         // from each guest
+constexpr std::size_t more_for_facts = std::size_t{64} << 10;  // bytes added to twice those of the server
 constexpr int look_milliseconds = 100;
 
 std::string shown(const VisitFacts& facts, const std::string& name) {

@@ -25,8 +25,8 @@ struct AsyncServerOptions {
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;
   std::optional<std::int64_t> push_every = 16;  // steps; none: each client pushes only at the end of an epoch
-  std::optional<std::int64_t> max_staleness =
-      {};  // see ParameterServer; none: no client waits for another one
+  // See ParameterServer. None: no client waits for another one.
+  std::optional<std::int64_t> max_staleness = {};
   ClientKind client = ClientKind::serial;
 };
 

@@ -45,8 +45,8 @@ class PartDeal {
   std::deque<std::int64_t>& unfinished(int client) { return unfinished_[static_cast<std::size_t>(client)]; }
 
   std::int64_t parts_ = 1;  // parts of a step
-  std::optional<std::int64_t> next_ =
-      {};  // the next part, counted over all steps of the epoch; none: no deal is open
+  // The next part, counted over all steps of the epoch. None: no deal is open.
+  std::optional<std::int64_t> next_ = {};
   std::int64_t end_ = 0;
   std::int64_t behind_ = -1;                   // identifies the deal: DealtSteps::behind
   std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal while it is closed
