@@ -38,6 +38,53 @@ struct StdMath {
   static T pow(T a, T b) {
     return std::pow(a, b);
   }
+#define PLEXAURA_STANDARD(name) \
+  template <class T>            \
+  static T name(T x) {          \
+    return std::name(x);        \
+  }
+  PLEXAURA_STANDARD(floor)
+  PLEXAURA_STANDARD(ceil)
+  PLEXAURA_STANDARD(rint)
+  PLEXAURA_STANDARD(trunc)
+  PLEXAURA_STANDARD(exp2)
+  PLEXAURA_STANDARD(expm1)
+  PLEXAURA_STANDARD(log2)
+  PLEXAURA_STANDARD(log10)
+  PLEXAURA_STANDARD(sin)
+  PLEXAURA_STANDARD(cos)
+  PLEXAURA_STANDARD(tan)
+  PLEXAURA_STANDARD(asin)
+  PLEXAURA_STANDARD(acos)
+  PLEXAURA_STANDARD(atan)
+  PLEXAURA_STANDARD(sinh)
+  PLEXAURA_STANDARD(cosh)
+  PLEXAURA_STANDARD(asinh)
+  PLEXAURA_STANDARD(acosh)
+  PLEXAURA_STANDARD(atanh)
+  PLEXAURA_STANDARD(erfc)
+#undef PLEXAURA_STANDARD
+  template <class T>
+  static T fmod(T a, T b) {
+    return std::fmod(a, b);
+  }
+  template <class T>
+  static T atan2(T a, T b) {
+    return std::atan2(a, b);
+  }
+  template <class T>
+  static T hypot(T a, T b) {
+    return std::hypot(a, b);
+  }
+  // std::lgamma writes the sign of gamma to a variable that all threads share.
+  static float lgamma(float x) {
+    int sign = 0;
+    return lgammaf_r(x, &sign);
+  }
+  static double lgamma(double x) {
+    int sign = 0;
+    return lgamma_r(x, &sign);
+  }
 };
 
 }  // namespace plexaura

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "core/base/error.h"
+#include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/functors.h"
@@ -52,6 +55,26 @@ std::vector<Node> UnaryOp::vjp(const VjpRequest& request) const {
   return {vjp_(request.inputs[0], request.outputs[0], request.grad_outputs[0])};
 }
 
+Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision, FunctionOptions options) {
+  return apply(std::make_shared<UnaryOp>(name, std::move(vjp), std::move(options), precision), {x});
+}
+
+void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
+                  const std::string& rule) {
+  if (holds) return;
+  std::vector<std::string> types;
+  for (const Operand& operand : operands)
+    if (!operand.is_number()) types.push_back(to_string(operand.node().type()));
+  throw UserError(fmt::format("{}: {}({}): {}", to_string(Origin::at(operands.begin()->where())), builder,
+                              fmt::join(types, ", "), rule));
+}
+
+void require_floating_operand(std::string_view builder, const Operand& x) {
+  const DType dtype = x.node().dtype();
+  require_that(is_floating(dtype), builder, {x},
+               fmt::format("is defined for floating types, not for {}; use cast()", name_of(dtype)));
+}
+
 void require_inputs(std::span<const TensorType> inputs, std::size_t count) {
   if (inputs.size() != count)
     throw RuleError(fmt::format("takes {} inputs and was given {}", count, inputs.size()));
@@ -61,6 +84,11 @@ void require_floating(const TensorType& type) {
   if (!is_floating(type.dtype))
     throw RuleError(
         fmt::format("is defined for floating types, not for {}; use cast()", name_of(type.dtype)));
+}
+
+void require_integer(const TensorType& type) {
+  if (is_floating(type.dtype) || type.dtype == DType::boolean)
+    throw RuleError(fmt::format("is defined for integers, not for {}; use cast()", name_of(type.dtype)));
 }
 
 void require_same_dtype(const TensorType& a, const TensorType& b) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,13 +57,66 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   Precision precision_;
 };
 
+// The op of this name on x.
+Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision = Precision::follows,
+           FunctionOptions options = {});
+
+// Which dtypes a function of two values takes.
+enum class Domain { numbers, floats, integers };
+
+struct BinaryOperands {
+  const Node& a;
+  const Node& b;
+  const Node& y;
+};
+
+// y = f(a, b), of one dtype, broadcast. Named by its function.
+class PLEXAURA_API BinaryOp final : public FunctionOp {
+ public:
+  using Vjp = std::function<std::vector<Node>(const BinaryOperands& operands, const Node& grad)>;
+  BinaryOp(std::string_view name, Vjp vjp, Domain domain, FunctionOptions options, Precision precision)
+      : OpWith(std::move(options)),
+        name_(name),
+        vjp_(std::move(vjp)),
+        domain_(domain),
+        precision_(precision) {}
+
+  std::string_view name() const override { return name_; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  HostKernel reference() const override;
+  OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
+
+ private:
+  std::string_view name_;  // of static storage
+  Vjp vjp_;
+  Domain domain_;
+  Precision precision_;
+};
+
+// The op of this name on a and b.
+Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, Domain domain = Domain::numbers,
+            FunctionOptions options = {}, Precision precision = Precision::follows);
+
+// The reference kernel of a function of two values; null where there is none.
+HostKernel binary_kernel(std::string_view name);
+
 // Throws RuleError unless `count` inputs are given.
 void require_inputs(std::span<const TensorType> inputs, std::size_t count);
 // Throws RuleError unless the dtype is floating.
 void require_floating(const TensorType& type);
-// Throws RuleError, which suggests cast(), unless both have the same dtype.
+// Throws RuleError unless the dtype is an integer; bool is none.
+void require_integer(const TensorType& type);
+// Throws RuleError unless both have one dtype; names cast().
 void require_same_dtype(const TensorType& a, const TensorType& b);
 // Returns the common dtype with the broadcast shape. Throws RuleError if the dtypes differ.
 TensorType broadcast_types(const TensorType& a, const TensorType& b);
+
+// For builders that are made of other ops: throws UserError with the caller's line, the builder, the types of its
+// operands and the rule, unless that holds. A number among the operands is left out.
+void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
+                  const std::string& rule);
+// The same, for operands that must be floating.
+void require_floating_operand(std::string_view builder, const Operand& x);
 
 }  // namespace plexaura

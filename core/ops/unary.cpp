@@ -14,10 +14,6 @@ namespace plexaura {
 
 namespace {
 
-Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision = Precision::follows) {
-  return apply(std::make_shared<UnaryOp>(name, std::move(vjp), FunctionOptions{}, precision), {x});
-}
-
 class Clip final : public UnaryOp {
  public:
   Clip(double low, double high)
@@ -79,6 +75,9 @@ class StopGradient final : public OpOf<StopGradient> {
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
   void compute(const HostCall& call) const { copy_bytes(call.inputs[0], call.outputs[0]); }
 };
+
+// The derivative of a step is 0 wherever there is one.
+Node no_gradient(const Node&, const Node&, const Node&) { return {}; }
 
 }  // namespace
 
@@ -155,6 +154,59 @@ Node gelu(Operand x, GeluOptions options) {
         x, Precision::wide);
   return unary(
       "gelu", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_slope(x); }, x,
+      Precision::wide);
+}
+
+Node sign(Operand x) { return unary("sign", no_gradient, x); }
+Node ceil(Operand x) { return unary("ceil", no_gradient, x); }
+Node floor(Operand x) { return unary("floor", no_gradient, x); }
+Node round(Operand x) { return unary("round", no_gradient, x); }
+Node trunc(Operand x) { return unary("trunc", no_gradient, x); }
+
+Node cube(Operand x) {
+  return unary(
+      "cube", [](const Node& x, const Node&, const Node& grad) { return mul_no_nan(grad, 3 * square(x)); }, x,
+      Precision::wide);
+}
+
+Node rsqrt(Operand x) {
+  return unary(
+      "rsqrt", [](const Node&, const Node& y, const Node& grad) { return grad * (-0.5 * (y * square(y))); },
+      x, Precision::wide);
+}
+
+Node reciprocal(Operand x) {
+  require_floating_operand("reciprocal", x);
+  return div({1, x.where()}, x);
+}
+
+Node exp2(Operand x) {
+  return unary(
+      "exp2", [](const Node&, const Node& y, const Node& grad) { return grad * (std::numbers::ln2 * y); }, x,
+      Precision::wide);
+}
+
+Node expm1(Operand x) {
+  return unary(
+      "expm1", [](const Node&, const Node& y, const Node& grad) { return grad * (y + 1); }, x,
+      Precision::wide);
+}
+
+Node log2(Operand x) {
+  return unary(
+      "log2", [](const Node& x, const Node&, const Node& grad) { return grad / (std::numbers::ln2 * x); }, x,
+      Precision::wide);
+}
+
+Node log10(Operand x) {
+  return unary(
+      "log10", [](const Node& x, const Node&, const Node& grad) { return grad / (std::numbers::ln10 * x); },
+      x, Precision::wide);
+}
+
+Node log1p(Operand x) {
+  return unary(
+      "log1p", [](const Node& x, const Node&, const Node& grad) { return grad / (1 + x); }, x,
       Precision::wide);
 }
 

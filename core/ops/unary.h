@@ -20,6 +20,22 @@ PLEXAURA_API Node relu(Operand x);      // max(x, 0); the gradient at 0 is 0
 PLEXAURA_API Node softplus(Operand x);  // log(1 + e^x), without overflow for any x
 PLEXAURA_API Node erf(Operand x);       // 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x
 
+PLEXAURA_API Node cube(Operand x);        // x^3
+PLEXAURA_API Node rsqrt(Operand x);       // 1 / sqrt(x)
+PLEXAURA_API Node reciprocal(Operand x);  // 1 / x
+PLEXAURA_API Node exp2(Operand x);        // 2^x
+PLEXAURA_API Node expm1(Operand x);       // e^x - 1, without loss of digits near 0
+PLEXAURA_API Node log2(Operand x);        // logarithm to base 2
+PLEXAURA_API Node log10(Operand x);       // logarithm to base 10
+PLEXAURA_API Node log1p(Operand x);       // log(1 + x), without loss of digits near 0
+
+// No gradient passes these. Zeros keep their sign, and a NaN stays one.
+PLEXAURA_API Node sign(Operand x);   // 1, 0 or -1
+PLEXAURA_API Node ceil(Operand x);   // the nearest whole number that is not below x
+PLEXAURA_API Node floor(Operand x);  // the nearest whole number that is not above x
+PLEXAURA_API Node round(Operand x);  // the nearest whole number, and of two the even one
+PLEXAURA_API Node trunc(Operand x);  // the whole part
+
 struct GeluOptions {
   // Uses x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) instead, which differs by up to 5e-4.
   bool tanh = false;

@@ -26,6 +26,8 @@ double minus(double a, double b) { return a - b; }
 double times(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
 double whole_quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
+double floor_of_quotient(double a, double b) { return b == 0 ? 0 : std::floor(a / b); }
+double rest_of_quotient(double a, double b) { return a - b * floor_of_quotient(a, b); }
 double weighted(double a, double b) { return 0.25 * a - 1.5 * b; }
 double larger(double a, double b) { return a > b ? a : b; }
 double smaller(double a, double b) { return a < b ? a : b; }
@@ -88,6 +90,11 @@ const auto where_of = [](Graph&, auto x) { return std::vector{where(x[0], x[1], 
 const Expected choice =
     elementwise([](double condition, double a, double b) { return condition != 0 ? a : b; });
 
+OpCase without_gradient(OpCase op_case) {
+  op_case.differentiable = false;
+  return op_case;
+}
+
 const Cases cases({
     binary("add", add, plus, {3, 5}, {3, 5}),
     binary("add", add, plus, {3, 1, 5}, {4, 1}),
@@ -127,6 +134,10 @@ const Cases cases({
      [](Graph&, auto x) { return std::vector{pow(x[0], 3)}; },
      {{{3, 5}, away_from_zero(0.3)}},
      elementwise([](double x) { return x * x * x; })},
+    without_gradient(binary("floor_div", floor_div, floor_of_quotient, {3, 5}, {1, 5}, away_from_zero(0.3))),
+    of_integers(binary("floor_div", floor_div, floor_of_quotient, {3, 1}, {1, 4}), DType::int64),
+    binary("mod", mod, rest_of_quotient, {3, 5}, {1, 5}, away_from_zero(0.3)),
+    of_integers(binary("mod", mod, rest_of_quotient, {3, 1}, {1, 4}), DType::int32),
     comparison("eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }),
     comparison("ne", ne, [](double a, double b) { return a == b ? 0.0 : 1.0; }),
     comparison("lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }),
@@ -175,6 +186,8 @@ const WrongCases wrong({
     mixed("div", div),
     mixed("weighted_sum", quarter_less),
     mixed("sigmoid_cross_entropy", sigmoid_cross_entropy),
+    mixed("floor_div", floor_div),
+    mixed("mod", mod),
     mixed("maximum", maximum),
     mixed("minimum", minimum),
     mixed("pow", pow),
@@ -221,6 +234,48 @@ TEST_CASE("integers divide towards zero, by zero gives zero, and overflow wraps 
       {Tensor::of<std::int32_t>({4}, {-7, 7, 5, smallest}), Tensor::of<std::int32_t>({4}, {2, -2, 0, -1})});
   CHECK(results[0].to_doubles() == std::vector<double>{-3, -3, 0, smallest});
   CHECK(results[1].to_doubles() == std::vector<double>{-5, 5, 5, std::numeric_limits<std::int32_t>::max()});
+}
+
+TEST_CASE("floor_div and mod round down as in Python, of integers too") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::int32, {6});
+  const Node b = input(graph, "b", DType::int32, {6});
+  constexpr std::int32_t smallest = std::numeric_limits<std::int32_t>::min();
+  const auto results = Runner(graph, {floor_div(a, b), mod(a, b)},
+                              test_backend())({Tensor::of<std::int32_t>({6}, {-7, 7, -7, 5, smallest, -6}),
+                                               Tensor::of<std::int32_t>({6}, {2, -2, -2, 0, -1, 3})});
+  CHECK(results[0].to_doubles() == std::vector<double>{-4, -4, 3, 0, smallest, -2});
+  CHECK(results[1].to_doubles() == std::vector<double>{1, -1, -1, 5, 0, 0});
+}
+
+TEST_CASE("floor_div and mod of bytes") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::uint8, {3});
+  const Node b = input(graph, "b", DType::uint8, {3});
+  const auto results = Runner(graph, {floor_div(a, b), mod(a, b)}, test_backend())(
+      {Tensor::of<std::uint8_t>({3}, {254, 200, 9}), Tensor::of<std::uint8_t>({3}, {255, 7, 0})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, 28, 0});
+  CHECK(results[1].to_doubles() == std::vector<double>{254, 4, 9});
+}
+
+TEST_CASE("floor_div and mod of floats at the edges") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float64, DType::float32}) {
+    Graph graph;
+    const Node a = input(graph, "a", dtype, {5});
+    const Node b = input(graph, "b", dtype, {5});
+    const auto results = Runner(graph, {floor_div(a, b), mod(a, b)}, test_backend())(
+        {Tensor::of<double>({5}, {-1, 1, 5, 6, infinity}).cast(dtype),
+         Tensor::of<double>({5}, {infinity, -infinity, 0, 0.1, 2}).cast(dtype)});
+    const std::vector<double> quotient = results[0].to_doubles();
+    const std::vector<double> rest = results[1].to_doubles();
+    CHECK(std::vector(quotient.begin(), quotient.begin() + 4) == std::vector<double>{-1, -1, infinity, 59});
+    CHECK(std::isnan(quotient[4]));
+    CHECK(rest[0] == infinity);
+    CHECK(rest[1] == -infinity);
+    CHECK(std::isnan(rest[2]));
+    CHECK(std::isnan(rest[4]));
+  }
 }
 
 TEST_CASE("the largest number without a sign is no minus one") {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/graph/structure.h"
+#include "core/ops/activations.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
@@ -27,6 +28,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "core/ops/softmax.h"
+#include "core/ops/special_functions.h"
 #include "core/ops/unary.h"
 #include "tests/support/cases.h"
 
@@ -70,6 +72,10 @@ std::vector<PrintedForm> elementwise_forms() {
       {"pow_log", "order=2", [](Graph& g) { pow_log(matrix(g), matrix(g), 2); }},
       {"leaky_relu", "slope=0.1", [](Graph& g) { leaky_relu(matrix(g), 0.1); }},
       {"clip", "low=-inf, high=1e-20", [](Graph& g) { clip(matrix(g), -infinity, 1e-20); }},
+      {"elu", "alpha=0.5, rate=1", [](Graph& g) { elu(matrix(g), 0.5); }},
+      {"elu", "alpha=0.5, rate=2", [](Graph& g) { celu(matrix(g), 0.5); }},
+      {"hard_tanh", "low=0, high=6", [](Graph& g) { relu6(matrix(g)); }},
+      {"polygamma", "order=1", [](Graph& g) { polygamma(1, matrix(g)); }},
       {"cast", "dtype=bfloat16", [](Graph& g) { cast(matrix(g), DType::bfloat16); }},
       {"normalise_image", "mean=[0.5,0.25,0.1], stddev=[2], dtype=float64",
        [](Graph& g) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
-#include <iterator>
 #include <limits>
 
 #include "core/autodiff/gradients.h"
@@ -13,6 +12,7 @@
 #include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/function_cases.h"
 #include "tests/support/reference/reference.h"
 
 namespace plexaura::testing::unary_test {
@@ -20,37 +20,6 @@ namespace plexaura::testing::unary_test {
 namespace {
 
 using reference::elementwise;
-
-struct Function {
-  std::string op;
-  Node (*build)(Operand x);
-  Values values;
-  double (*expected)(double x);
-};
-
-OpCase unary(const Function& of) {
-  return {of.op,
-          of.op,
-          [build = of.build](Graph&, auto x) { return std::vector{build(x[0])}; },
-          {{{3, 5}, of.values}},
-          elementwise(of.expected)};
-}
-
-WrongCase of_integers(const Function& of) {
-  return {of.op + " of integers",
-          of.op,
-          [build = of.build](Graph& graph) {
-            build(graph.input("x", {DType::int64, {2}}));
-          },
-          {"int64[2]", "floating", "cast()"}};
-}
-
-template <class Made>
-std::vector<Made> made_of(const std::vector<Function>& functions, Made (*make)(const Function& of)) {
-  std::vector<Made> all;
-  std::ranges::transform(functions, std::back_inserter(all), make);
-  return all;
-}
 
 double positive_part(double x) { return x > 0 ? x : 0; }
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
@@ -68,8 +37,14 @@ double gelu_by_tanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * std::pow(x, 3))));
 }
 
+double nearest_even(double x) {
+  const double below = std::floor(x);
+  if (x - below != 0.5) return std::floor(x + 0.5);
+  return std::fmod(below, 2) == 0 ? below : below + 1;
+}
+
 // Each makes a case and one of misuse.
-const std::vector<Function> functions{
+const std::vector<UnaryFunction> functions{
     {"neg", neg, between(-2, 2), [](double x) { return -x; }},
     {"abs", abs, away_from_zero(), std::fabs},
     {"exp", exp, between(-2, 2), std::exp},
@@ -87,26 +62,53 @@ const std::vector<Function> functions{
      [](double x) { return std::max(x, 0.1 * x); }},
     {"clip", [](Operand x) { return clip(x, -0.7, 1.1); }, distinct(0.3),
      [](double x) { return std::clamp(x, -0.7, 1.1); }},
+    {"cube", cube, away_from_zero(0.2), [](double x) { return x * x * x; }},
+    {"rsqrt", rsqrt, between(0.2, 3), [](double x) { return 1 / std::sqrt(x); }},
+    {"exp2", exp2, between(-2, 2), [](double x) { return std::pow(2.0, x); }},
+    {"expm1", expm1, between(-2, 2), [](double x) { return std::exp(x) - 1; }},
+    {"log2", log2, between(0.2, 3), [](double x) { return std::log(x) / std::log(2.0); }},
+    {"log10", log10, between(0.2, 3), [](double x) { return std::log(x) / std::log(10.0); }},
+    {"log1p", log1p, between(-0.8, 3), [](double x) { return std::log(1 + x); }},
 };
 
-const Function& function_of(std::string_view op) {
-  return *std::ranges::find(functions, op, [](const Function& of) { return of.op; });
+void halves(std::span<double> values, Random& random) {
+  for (double& value : values) value = static_cast<double>(random.below(20)) / 2 - 5;
+}
+
+const std::vector<UnaryFunction> steps{
+    {"sign", sign, away_from_zero(), [](double x) { return x > 0 ? 1.0 : -1.0; }},
+    {"ceil", ceil, between(-4, 4), std::ceil},
+    {"floor", floor, between(-4, 4), std::floor},
+    {"round", round, halves, nearest_even},
+    {"trunc", trunc, between(-4, 4), std::trunc},
+};
+
+const UnaryFunction& function_of(std::string_view op) {
+  return *std::ranges::find(functions, op, [](const UnaryFunction& of) { return of.op; });
 }
 
 BuildFunction to(DType dtype) {
   return [=](Graph&, auto x) { return std::vector{cast(x[0], dtype)}; };
 }
 
-const Cases cases(made_of(functions, unary));
+const Cases cases(made_of(functions, case_of));
 
 OpCase with_shape(std::string_view op, const std::string& name, Shape shape) {
-  OpCase op_case = unary(function_of(op));
+  OpCase op_case = case_of(function_of(op));
   op_case.name += ", " + name;
   op_case.inputs[0].shape = std::move(shape);
   return op_case;
 }
 
+const Cases step_cases(made_of(steps, case_of_step));
+const WrongCases wrong_types_of_steps(made_of(steps, of_integers));
+
 const Cases special_cases({
+    {"reciprocal",
+     "div",
+     [](Graph&, auto x) { return std::vector{reciprocal(x[0])}; },
+     {{{3, 5}, away_from_zero(0.3)}},
+     elementwise([](double x) { return 1 / x; })},
     {"softplus, far from zero",
      "softplus",
      [](Graph&, auto x) { return std::vector{softplus(x[0])}; },
@@ -150,6 +152,12 @@ const Cases special_cases({
 
 const WrongCases wrong_types(made_of(functions, of_integers));
 const WrongCases wrong({
+    {"reciprocal of integers",
+     "reciprocal",
+     [](Graph& graph) {
+       reciprocal(graph.input("x", {DType::int64, {2}}));
+     },
+     {"int64[2]", "floating", "cast()"}},
     {"leaky_relu with a slope that is no number",
      "leaky_relu",
      [](Graph& graph) {
@@ -175,12 +183,37 @@ std::vector<double> apply_to(Node (*function)(Operand), DType dtype, const std::
 
 TEST_CASE("unary ops: values, gradients, second derivatives") {
   check_all(cases);
+  check_all(step_cases);
   check_all(special_cases);
 }
 
 TEST_CASE("unary ops: what they refuse") {
   check_all(wrong_types);
+  check_all(wrong_types_of_steps);
   check_all(wrong);
+}
+
+TEST_CASE("a step keeps a NaN and the sign of a zero, and passes no gradient") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (Node (*step)(Operand) : {sign, ceil, floor, round, trunc}) {
+      const std::vector<double> y = apply_to(step, dtype, {nan, -0.0, 0.0});
+      CHECK(std::isnan(y[0]));
+      CHECK(y[1] == 0);
+      CHECK(std::signbit(y[1]));
+      CHECK(!std::signbit(y[2]));
+      Graph graph;
+      const Node x = graph.input("x", {dtype, {2}});
+      CHECK(!gradients_or_empty(sum(step(x)), std::vector{x})[0]);
+      CHECK(gradients(sum(x * step(x)), {x})[0].type() == x.type());
+    }
+}
+
+TEST_CASE("expm1 and log1p keep the digits of small numbers, and rsqrt is infinite at 0") {
+  CHECK(apply_to(expm1, DType::float64, {1e-17})[0] == 1e-17);
+  CHECK(apply_to(log1p, DType::float64, {1e-17})[0] == 1e-17);
+  CHECK(apply_to(rsqrt, DType::float32, {0})[0] == std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(apply_to(log1p, DType::float32, {-2})[0]));
 }
 
 TEST_CASE("at its kink the gradient of abs is 0, and so is that of relu") {

@@ -10,6 +10,7 @@
 #endif
 
 #include "backends/cuda/kernels/block.h"
+#include "core/loops/std_math.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura::cuda {
@@ -146,6 +147,52 @@ struct Math {
   template <class T>
   PLEXAURA_DEVICE static T pow(T a, T b) {
     return std::pow(a, b);
+  }
+#define PLEXAURA_STANDARD(name)        \
+  template <class T>                   \
+  PLEXAURA_DEVICE static T name(T x) { \
+    return std::name(x);               \
+  }
+  PLEXAURA_STANDARD(floor)
+  PLEXAURA_STANDARD(ceil)
+  PLEXAURA_STANDARD(rint)
+  PLEXAURA_STANDARD(trunc)
+  PLEXAURA_STANDARD(exp2)
+  PLEXAURA_STANDARD(expm1)
+  PLEXAURA_STANDARD(log2)
+  PLEXAURA_STANDARD(log10)
+  PLEXAURA_STANDARD(sin)
+  PLEXAURA_STANDARD(cos)
+  PLEXAURA_STANDARD(tan)
+  PLEXAURA_STANDARD(asin)
+  PLEXAURA_STANDARD(acos)
+  PLEXAURA_STANDARD(atan)
+  PLEXAURA_STANDARD(sinh)
+  PLEXAURA_STANDARD(cosh)
+  PLEXAURA_STANDARD(asinh)
+  PLEXAURA_STANDARD(acosh)
+  PLEXAURA_STANDARD(atanh)
+  PLEXAURA_STANDARD(erfc)
+#undef PLEXAURA_STANDARD
+  template <class T>
+  PLEXAURA_DEVICE static T fmod(T a, T b) {
+    return std::fmod(a, b);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T atan2(T a, T b) {
+    return std::atan2(a, b);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T hypot(T a, T b) {
+    return std::hypot(a, b);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T lgamma(T x) {
+#ifdef __CUDACC__
+    return std::lgamma(x);
+#else
+    return StdMath::lgamma(x);
+#endif
   }
 };
 

@@ -75,6 +75,14 @@ void of_any(const Call& call) {
 }
 
 template <template <class, class> class Functor>
+void of_integers(const Call& call) {
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      broadcast_binary<T, T, Functor<Compute<T>, Math>>(call);
+  });
+}
+
+template <template <class, class> class Functor>
 void of_floats(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     broadcast_binary<T, T, Functor<Compute<T>, Math>>(call);
@@ -88,6 +96,7 @@ void of_floats(const Call& call) {
   void cuda_##name(const Call& call) { unary<functors::Functor>(call); }
 #define PLEXAURA_BINARY(name, Functor, dtypes, cost) \
   void cuda_##name(const Call& call) { of_##dtypes<functors::Functor>(call); }
+#define PLEXAURA_INTEGERS(name, Functor, cost) PLEXAURA_BINARY(name, Functor, integers, cost)
 #include "core/ops/ops.def"
 
 }  // namespace plexaura::cuda

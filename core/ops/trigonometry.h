@@ -1,0 +1,29 @@
+#pragma once
+
+#include "core/base/export.h"
+#include "core/graph/node.h"
+
+namespace plexaura {
+
+// Elementwise functions of angles in radians, and hyperbolic ones: floating types; the result has the operand's type,
+// and is NaN where the function has no real value.
+
+PLEXAURA_API Node sin(Operand x);
+PLEXAURA_API Node cos(Operand x);
+PLEXAURA_API Node tan(Operand x);
+PLEXAURA_API Node
+asin(Operand x);  // from -pi / 2 to pi / 2, for -1 <= x <= 1; at the ends its gradient is infinite
+PLEXAURA_API Node acos(Operand x);  // from 0 to pi, for -1 <= x <= 1; at the ends its gradient is infinite
+PLEXAURA_API Node atan(Operand x);  // from -pi / 2 to pi / 2
+PLEXAURA_API Node sinh(Operand x);
+PLEXAURA_API Node cosh(Operand x);
+PLEXAURA_API Node asinh(Operand x);
+PLEXAURA_API Node acosh(Operand x);  // for x >= 1; at 1 its gradient is infinite
+PLEXAURA_API Node atanh(Operand x);  // for -1 <= x <= 1; at the ends it is infinite
+
+// The length of (a, b), without overflow in between, and the angle of the point whose ordinate is a and whose abscissa
+// is b, from -pi to pi. Both broadcast and have one dtype. At (0, 0) the gradients of both are 0.
+PLEXAURA_API Node hypot(Operand a, Operand b);
+PLEXAURA_API Node atan2(Operand a, Operand b);
+
+}  // namespace plexaura
