@@ -28,6 +28,7 @@
 #include "core/ops/slice.h"
 #include "core/ops/softmax.h"
 #include "core/ops/special_functions.h"
+#include "core/ops/statistics.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
 #include "core/params/module.h"
