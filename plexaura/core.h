@@ -14,6 +14,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
+#include "core/ops/element_losses.h"
 #include "core/ops/gather.h"
 #include "core/ops/labels.h"
 #include "core/ops/layer_norm.h"
