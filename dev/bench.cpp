@@ -139,8 +139,8 @@ class Training {
       : of_(of),
         fields_{{"samples", {of.samples.dtype(), of.sample}}, {"labels", {DType::int64, {}}}},
         plan_{of.batch, of.batch, 1, 1},
-        programs_(loss_of(*of.model), fields_, of.store, *of.backend, alone_, nullptr, plan_, plan_,
-                  {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
+        programs_(loss_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr), plan_,
+                  plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
     for (std::vector<Tensor>& batch : batches_) {
       batch = make_fields(fields_, of.batch, programs_.feed_memory().get());
       std::copy_n(of.samples.data(), of.samples.bytes(), batch[0].data());

@@ -40,6 +40,8 @@ Strategy& strategy_or_none(Strategy* strategy) {
   return strategy != nullptr ? *strategy : none;
 }
 
+StrategyInUse::StrategyInUse(Strategy* given) : strategy(given), parts(strategy_or_none(given).parts()) {}
+
 void StrategyDecorator::go_on_from(const Strategy& former) {
   const auto* const decorated = dynamic_cast<const StrategyDecorator*>(&former);
   inner_.go_on_from(decorated != nullptr ? decorated->inner_ : former);

@@ -196,8 +196,15 @@ class PLEXAURA_API Strategy {
   virtual void go_on_from(const Strategy& /*former*/) {}
 };
 
-// Returns the strategy itself or, for null, a strategy without parts, which stands for a program that runs
-// alone.
+// A strategy and its parts, which are read once. Null stands for a program that runs alone, and has no parts.
+struct PLEXAURA_API StrategyInUse {
+  explicit StrategyInUse(Strategy* given);
+
+  Strategy* strategy;
+  StrategyParts parts;
+};
+
+// The strategy itself. For null, which stands for a program that runs alone, a strategy without parts.
 PLEXAURA_API Strategy& strategy_or_none(Strategy* strategy);
 
 // A strategy with the parts of another one. A derived class replaces some of them in parts(). All other calls

@@ -44,13 +44,13 @@ bool sums_over_ranks(const Program& program) {
   });
 }
 
-TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy,
+TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, const StrategyInUse& strategy,
                            std::int64_t bucket_bytes, bool watch, Profile* profile)
     : backend_use_(backend),
       backend_(backend),
       store_(store.share()),
-      strategy_(strategy_or_none(strategy)),
-      parts_(strategy_.parts()),
+      strategy_(strategy_or_none(strategy.strategy)),
+      parts_(strategy.parts),
       metrics_(backend, store_),
       watch_(watch),
       profile_(profile),

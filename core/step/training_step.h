@@ -89,10 +89,10 @@ struct StepInputs {
 // step while another thread makes one, and after the backend is gone, unless a std::shared_ptr owns that.
 class PLEXAURA_API TrainingStep {
  public:
-  // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank. Throws UserError where
+  // Allocates nothing once every program has run from each of its slots. The strategy must outlive the step. Throws UserError where
   // check_strategy_parts() does.
-  TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes,
-               bool watch = false, Profile* profile = nullptr);
+  TrainingStep(Backend& backend, ParameterStore& store, const StrategyInUse& strategy,
+               std::int64_t bucket_bytes, bool watch = false, Profile* profile = nullptr);
   ~TrainingStep();
 
   WeightsImmigration& border() { return border_; }
@@ -163,7 +163,7 @@ class PLEXAURA_API TrainingStep {
   Backend& backend_;
   ParameterStore store_;
   Strategy& strategy_;
-  StrategyParts parts_;  // of it
+  const StrategyParts& parts_;  // of it
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;

@@ -36,7 +36,7 @@ LossOutputs line(Graph& graph, std::int64_t samples, const Names& names = {"w"})
 
 struct Trained {
   explicit Trained(Strategy* strategy = nullptr, Names parameters = {"w"})
-      : names(std::move(parameters)), step(placed(), store, strategy, 1) {
+      : names(std::move(parameters)), in_use(strategy), step(placed(), store, in_use, 1) {
     const auto update = compile_update();
     for (const std::int64_t samples : {0, 2}) {
       Graph graph;
@@ -91,6 +91,7 @@ struct Trained {
 
   Names names;
   ParameterStore store{specs()};
+  StrategyInUse in_use;
   TrainingStep step;
   StepTicket last;
 };

@@ -1,10 +1,19 @@
 #include "training/loop/step_runner.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "core/base/error.h"
 
 namespace plexaura {
+
+// A rank that has failed reads nothing until the next sum, and ranks that get their data from a courier would wait for it.
+StepRunner::StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds)
+    : programs_(programs),
+      ranks_(ranks),
+      watch_(watch),
+      is_local_(programs.strategy().parts.scope == GradientScope::local),
+      tails_(ranks, programs.strategy().parts.courier != nullptr ? 0 : report_seconds) {}
 
 StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
   feeds_.clear();
@@ -22,40 +31,44 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
   return programs_.step().run(inputs);
 }
 
-std::span<const StepMetrics> StepRunner::read(const StepTicket& ticket, const StepToRead& of) {
-  programs_.step().await_exchange(ticket);  // no rank may come to agree on what fails there
-  // Other ranks make no step when this one does.
-  if (exchange_.dealer != nullptr) return of_one(programs_.step().metrics(ticket));
-  StepMetrics metrics;
-  std::exception_ptr mine;
-  try {
-    metrics = programs_.step().metrics(ticket);
-  } catch (...) {
-    mine = std::current_exception();
-    metrics.failed = true;
-  }
-  if (exchange_.scope == GradientScope::local) {
-    tails_.keep(metrics, mine);
-    if (!of.is_last && !tails_.is_due(of.is_exchanging)) return {};
-    return tails_.add_up(watch_, fmt::format("the loss of step {}", of.step));
-  }
-  // A bad number that the watch finds in the update is in no tail.
-  if (mine || metrics.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", of.step));
-  if (metrics.failed)
-    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", of.step));
-  if (!tail_checked_) check_tail(metrics, of.global_samples);
-  tail_checked_ = true;
-  return of_one(metrics);
+std::span<const LaunchedStep> StepRunner::read(bool is_last) {
+  answered_.clear();
+  if (!under_way_) return {};
+  LaunchedStep& step = unanswered_.emplace_back(*std::exchange(under_way_, std::nullopt));
+  const std::span<const StepMetrics> metrics = answers(step, is_last);
+  step.end = seconds_now();
+  if (metrics.empty()) return {};
+  answered_.swap(unanswered_);
+  for (std::size_t i = 0; i < answered_.size(); ++i) answered_[i].metrics = metrics[i];
+  return answered_;
 }
 
-std::span<const StepMetrics> StepRunner::of_one(const StepMetrics& metrics) {
-  one_ = metrics;
+std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool is_last) {
+  programs_.step().await_exchange(step.ticket);  // no rank may come to agree on what fails there
+  one_ = {};
+  std::exception_ptr mine;
+  try {
+    one_ = programs_.step().metrics(step.ticket);
+  } catch (...) {
+    mine = std::current_exception();
+    one_.failed = true;
+  }
+  if (is_local_) {
+    tails_.keep(one_, mine);
+    if (!is_last && !tails_.is_due(step.is_exchanging)) return {};
+    return tails_.add_up(watch_, fmt::format("the loss of step {}", step.number));
+  }
+  // A bad number that the watch finds in the update is in no tail.
+  if (mine || one_.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", step.number));
+  if (one_.failed)
+    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step.number));
+  if (!std::exchange(tail_checked_, true)) check_tail(one_, step.global_samples);
   return {&one_, 1};
 }
 
 // A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
-  if (ranks_.size() == 1 && exchange_.gradients == nullptr) return;
+  if (ranks_.size() == 1 && programs_.strategy().parts.gradients == nullptr) return;
   together(ranks_, "the tail of the first step", [&] {
     if (metrics.samples == static_cast<double>(global_samples)) return;
     throw UserError(

@@ -19,14 +19,14 @@ void check_parts(const TrainerParts& parts) {
                     to_string(parts.train->fields()), to_string(parts.validation->fields())));
 }
 
-void check_strategy(const Strategy* strategy, const StrategyParts& parts, const Collective& ranks) {
-  if (strategy == nullptr && ranks.size() > 1)
+void check_strategy(const StrategyInUse& strategy, const Collective& ranks) {
+  if (strategy.strategy == nullptr && ranks.size() > 1)
     throw UserError(
         fmt::format("the Trainer has {} ranks and no strategy; set TrainerParts::strategy, for one to "
                     "make_strategy({{}}, ranks)",
                     ranks.size()));
-  check_strategy_parts(parts);
-  if (parts.server != nullptr)
+  check_strategy_parts(strategy.parts);
+  if (strategy.parts.server != nullptr)
     throw UserError(fmt::format(
         "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
         "(distributed/communicator/roles.h) call Roles::serve() there, and give the Trainers of the other "

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "training/loop/trainer.h"
+#include "core/exchange/strategy.h"
+#include "training/loop/trainer_options.h"
 
 namespace plexaura {
 
@@ -8,6 +9,6 @@ namespace plexaura {
 void check_parts(const TrainerParts& parts);
 void check_options(const TrainerOptions& options);
 // Ranks that would train apart in silence, a rank that does not train, and what check_strategy_parts() refuses.
-void check_strategy(const Strategy* strategy, const StrategyParts& parts, const Collective& ranks);
+void check_strategy(const StrategyInUse& strategy, const Collective& ranks);
 
 }  // namespace plexaura

@@ -43,7 +43,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   store.require_states(state_count(options.optimizer));
   store.reset_states();
   step_ = std::make_unique<TrainingStep>(
-      backend, store, nullptr, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
+      backend, store, alone_, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
       options.watch);
   Graph update;
   build_update(update, options.optimizer, store.placement(), step_->border().buckets(),

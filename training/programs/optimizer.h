@@ -64,6 +64,7 @@ class Optimizer {
   std::vector<std::string> metric_names_;
   std::vector<LabelInput> labels_;
   ParameterStore store_;
+  StrategyInUse alone_{nullptr};
   std::unique_ptr<TrainingStep> step_;
   std::optional<StepMetrics> metrics_;  // of the last step
   BusyFlag busy_;

@@ -115,7 +115,7 @@ void allocate(const std::string& plan, const Work& work) {
 }  // namespace
 
 TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
-                                   Backend& backend, Collective& collective, Strategy* strategy,
+                                   Backend& backend, Collective& collective, const StrategyInUse& strategy,
                                    const BatchPlan& train, const BatchPlan& validation,
                                    const ProgramOptions& options)
     : model_(std::move(model)),
@@ -125,23 +125,24 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       backend_(backend),
       collective_(collective),
       options_(options),
-      parts_(strategy_or_none(strategy).parts()) {
+      strategy_(strategy) {
   const std::int64_t rank = collective.rank();
   if (options_.own_parts.count == 0) options_.own_parts = {rank, 1};
   share_kernel_times();
   place(collective, train);
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
-    for (std::int64_t other = 0; is_dealt() && other < train.ranks; ++other) compile_part(train, other);
+    for (std::int64_t other = 0; options_.draws_parts && other < train.ranks; ++other)
+      compile_part(train, other);
     for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
       compile_part(train, options_.own_parts.first + i);
     compile_validation(validation, rank);
     drop_sizes_of_others(train, validation);
-    make_machines(strategy, train.micro_batches);
+    make_machines(train.micro_batches);
     plan_hash_ = hash_of_plan(largest_size(train));
     kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
     own_kernels_hash_ =
-        hash_of_kernels(is_dealt() ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
+        hash_of_kernels(options_.draws_parts ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
                         options_.buckets_change_bits);
   });
   kernel_times_ = times_in_use();
@@ -169,7 +170,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   std::shared_ptr<const Program> program = compile(
       *model.graph, outputs, backend_,
       {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
-  if (is_dealt() && collective_.size() > 1)
+  if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
                        "with this strategy a rank makes its steps without the others; use batch norm of each "
                        "rank's own samples, or another distributed.strategy");
@@ -191,8 +192,8 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
                                     [&] { return store_.complete(parse_placement(placement)); });
   // Calls of all ranks, and so not where some may have failed before them.
   std::unique_ptr<Memory> gradients;
-  if (parts_.gradients != nullptr && backend_.info().host_memory)
-    gradients = parts_.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
+  if (strategy_.parts.gradients != nullptr && backend_.info().host_memory)
+    gradients = strategy_.parts.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
   together(collective, "placing the parameters", [&] {
     const std::int64_t states = state_count(options_.optimizer);
     allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
@@ -260,15 +261,15 @@ std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const
   std::set<std::int64_t> sizes;
   for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
     sizes.merge(sizes_of(train, options_.own_parts.first + i));
-  for (std::int64_t other = 0; is_dealt() && other < train.ranks; ++other)
+  for (std::int64_t other = 0; options_.draws_parts && other < train.ranks; ++other)
     sizes.merge(sizes_of(train, other));
   return sizes;
 }
 
-void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
+void TrainingPrograms::make_machines(std::int64_t micro_batches) {
   const std::size_t of_parameters = parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
   allocate(parameters_text(of_parameters), [&] {
-    step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
+    step_ = std::make_unique<TrainingStep>(backend_, store_, strategy_, options_.bucket_bytes, options_.watch,
                                            options_.profile);
   });
   Graph graph;
@@ -287,14 +288,14 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
       plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
   allocate(plan, [&] {
     workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
-    if (parts_.updates_late) make_updates_late();
+    if (strategy_.parts.updates_late) make_updates_late();
     add_programs(micro_batches, adding);
     evaluator_.make_machines(workspace_);
   });
 }
 
 void TrainingPrograms::make_updates_late() {
-  why_not_late_ = plexaura::why_not_late(parts_, options_.optimizer, store_.types(), options_.watch,
+  why_not_late_ = plexaura::why_not_late(strategy_.parts, options_.optimizer, store_.types(), options_.watch,
                                          *gradients_.begin()->second);
   if (!why_not_late_.empty()) return;
   step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),

@@ -28,14 +28,16 @@ struct ProgramOptions {
   Tuner* tuner = nullptr;
   // Of the parts into which the plan divides a step: those of this rank. Empty: that of its number.
   Slice own_parts = {};
+  // This rank makes its steps without the others, of any part. So no program may call all ranks.
+  bool draws_parts = false;
   bool parts_may_move = false;      // between ranks, so that no program may call all ranks
   bool buckets_change_bits = true;  // another size of theirs may round otherwise
 };
 
-// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has (where the strategy deals out the data, of any rank), the update, and those of an Evaluator for validation. They
-// share one store, and one workspace of the largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
-// at a time.
+// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank has (with
+// ProgramOptions::draws_parts, of any rank), the update, and those of an Evaluator for validation. They share one store, and one
+// workspace of the largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread at a
+// time.
 class TrainingPrograms {
  public:
   // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the
@@ -43,10 +45,12 @@ class TrainingPrograms {
   // all of its kind and for the sizes of all ranks; the others wait, however long it takes. All ranks
   // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
   TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
-                   Collective& collective, Strategy* strategy, const BatchPlan& train,
+                   Collective& collective, const StrategyInUse& strategy, const BatchPlan& train,
                    const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
+  // The strategy of this run. The programs own what was read of it.
+  const StrategyInUse& strategy() const { return strategy_; }
   // Where batches lie best that are fed to the programs.
   std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
   // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store. UserError
@@ -86,12 +90,10 @@ class TrainingPrograms {
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
   void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
   std::set<std::int64_t> own_sizes(const BatchPlan& train) const;
-  // Whether the data is dealt out, so that this rank may come to any part of a batch.
-  bool is_dealt() const { return parts_.dealer != nullptr; }
   std::string times_in_use() const;
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
-  void make_machines(Strategy* strategy, std::int64_t micro_batches);
+  void make_machines(std::int64_t micro_batches);
   void make_updates_late();
   // `adding`: by samples, those of micro-batches after the first.
   void add_programs(std::int64_t micro_batches,
@@ -107,7 +109,7 @@ class TrainingPrograms {
   Backend& backend_;
   Collective& collective_;
   ProgramOptions options_;
-  StrategyParts parts_;
+  StrategyInUse strategy_;
   std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
   std::optional<std::set<std::string>> replaced_;                     // see replaced_buffers()
   std::shared_ptr<const Program> update_;

@@ -34,21 +34,21 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
       model_(std::move(model)),
       x_(like.x.type()),
       t_(like.t.type()),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      strategy_(options_.strategy) {
   if (options_.types) store_.set_types(*options_.types);
   const Placement placement = options_.placement != nullptr
                                   ? *options_.placement
                                   : compile_gradients(options_.sizes[0], nullptr)->placement;
   store_.place(placement, backend_, options_.gradient_memory);
   store_.require_states(state_count(options_.optimizer));
-  step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
-                                         options_.watch);
-  compile_gradients(options_.sizes[0], &store_.placement());  // shows which buffers are replaced
+  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy_, options_.bucket_bytes, options_.watch);
+  compile_gradients(options_.sizes[0], &store_.placement());  // to know which buffers it replaces
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
                {.replaced = replaced_});
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
-  if (strategy_or_none(options_.strategy).parts().updates_late)
+  if (strategy_.parts.updates_late)
     step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(),
                                               step_->border().buckets(), replaced_, backend_, nullptr));
   std::size_t bytes = update_->arena_bytes;

@@ -76,6 +76,7 @@ class SmallTraining {
   std::map<std::int64_t, std::shared_ptr<const Program>> programs_;
   std::set<std::string> replaced_;
   std::shared_ptr<const Program> update_;
+  StrategyInUse strategy_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_done_ = 0;
   StepTicket last_;

@@ -32,7 +32,7 @@ TrainingPrograms make(ParameterStore& store, Collective& collective, Backend& ba
           store,
           backend,
           collective,
-          strategy,
+          StrategyInUse(strategy),
           {train_samples, 7, ranks, 2},
           {9, 7, ranks, 1},
           {}};
@@ -100,8 +100,8 @@ std::string refusal_of_batch_norm(const BatchPlan& plan, const Shape& features, 
     ThreadRanks(on_ranks).run([&](Collective& collective) {
       const auto backend = open_backend(test_backend().info().name);
       ParameterStore store = small_store();
-      const TrainingPrograms programs(model, points(1)->fields(), store, *backend, collective, nullptr, plan,
-                                      {5, 1, on_ranks, 1}, {});
+      const TrainingPrograms programs(model, points(1)->fields(), store, *backend, collective,
+                                      StrategyInUse(nullptr), plan, {5, 1, on_ranks, 1}, {});
     });
   });
 }
@@ -164,8 +164,8 @@ TEST_CASE("a model is built for the sizes of its batches and for no other") {
   };
   SingleProcess alone;
   ParameterStore store = small_store();
-  const TrainingPrograms programs(pairs, points(1)->fields(), store, test_backend(), alone, nullptr,
-                                  {12, 4, 1, 2}, {8, 4, 1, 1}, {});
+  const TrainingPrograms programs(pairs, points(1)->fields(), store, test_backend(), alone,
+                                  StrategyInUse(nullptr), {12, 4, 1, 2}, {8, 4, 1, 1}, {});
   CHECK(programs.metric_names() == std::vector<std::string>{"accuracy"});
 }
 
@@ -251,8 +251,9 @@ TEST_CASE("a rank that measures for others keeps no programs of their sizes") {
       OfKind backend(*inner, collective.rank() == 0 ? "fast" : "slow");
       ParameterStore store = small_store();
       Tuner tuner(Tuning::cached);
-      const TrainingPrograms programs(small_model, points(1)->fields(), store, backend, collective, nullptr,
-                                      {4, 2, 2, 1}, {100, 99, 2, 1}, {.tuner = measures ? &tuner : nullptr});
+      const TrainingPrograms programs(small_model, points(1)->fields(), store, backend, collective,
+                                      StrategyInUse(nullptr), {4, 2, 2, 1}, {100, 99, 2, 1},
+                                      {.tuner = measures ? &tuner : nullptr});
       if (collective.rank() == 1) bytes.at(measures ? 1 : 0) = programs.workspace_bytes();
     });
   CHECK(bytes[0] == bytes[1]);

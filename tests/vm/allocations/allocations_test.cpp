@@ -128,8 +128,9 @@ TEST_CASE("runs and steps allocate nothing") {
   store.place(compile_gradients(nullptr)->placement, backend);
   const OptimizerSpec optimizer{.kind = OptimizerSpec::Kind::adam};
   store.require_states(state_count(optimizer));
-  Watching strategy;
-  TrainingStep step(backend, store, &strategy, 1 << 10);
+  Watching watching;
+  const StrategyInUse strategy(&watching);
+  TrainingStep step(backend, store, strategy, 1 << 10);
   Graph graph;
   build_update(graph, optimizer, store.placement(), step.border().buckets());
   const auto update = compile(graph, {}, backend, {.placement = &store.placement()});

@@ -1,0 +1,38 @@
+#include "training/loop/checkpoint_folder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace plexaura {
+
+// A rank that was to take over the folder may have been lost, too.
+void CheckpointFolder::lock(Collective& ranks) {
+  constexpr const char* what = "the folder of checkpoints";
+  if (ranks.rank() != 0) unlock();
+  const std::vector<std::string> group = ranks.gather_all(this_process(), what);
+  std::vector<std::string> lost{std::exchange(writer_, group[0])};
+  std::ranges::copy_if(processes_, std::back_inserter(lost), [&](const std::string& name) {
+    return std::ranges::find(group, name) == group.end();
+  });
+  processes_.insert(group.begin(), group.end());
+  together(ranks, what, [&] {
+    if (!is_written() || ranks.rank() != 0 || lock_) return;
+    prepare_checkpoints(path_);
+    lock_ = std::make_unique<FolderLock>(path_, lost);
+  });
+}
+
+// Somebody may have removed the folder, or remove it now.
+void CheckpointFolder::write(const ParameterStore& store, const RunState& state) {
+  constexpr int tries = 3;
+  for (int left = tries - 1;; --left) try {
+      lock_->renew();
+      return save_checkpoint(path_, store, state, keep_);
+    } catch (const RemovedError&) {
+      if (left == 0) throw;
+    }
+}
+
+}  // namespace plexaura

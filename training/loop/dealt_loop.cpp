@@ -1,0 +1,139 @@
+// The loop of ranks that draw the data from a dealer. Each makes its steps without the others, until nothing is left.
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/base/events.h"
+#include "training/loop/epochs.h"
+#include "training/loop/steps.h"
+
+namespace plexaura {
+
+namespace {
+
+Dealer& dealer_of(const Run& run) { return *run.strategy().parts.dealer; }
+
+// Up to the end of the epoch, or of the run, or to the next checkpoint.
+DealtSteps steps_of_deal(const Run& run) {
+  const BatchPlan& plan = run.division.train;
+  const RunState& state = run.progress.state;
+  const std::int64_t epoch_begin = state.step - state.step_in_epoch;
+  std::int64_t end = plan.steps_per_epoch();
+  if (run.options.steps) end = std::min(end, *run.options.steps - epoch_begin);
+  if (const auto every = run.options.save_every)
+    end = std::min(end, (state.step / *every + 1) * *every - epoch_begin);
+  const auto parts = [&](std::int64_t step) { return std::min(plan.ranks, plan.global_batch(step).count); };
+  return {state.step_in_epoch, end, parts(state.step_in_epoch), parts(end - 1), state.step};
+}
+
+// One step. Returns this rank's own failure; what fails between the ranks is thrown.
+std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
+  Step data;
+  try {
+    data = next_step(run, loader);
+  } catch (...) {
+    return std::current_exception();
+  }
+  run.progress.go_to(data.step_in_epoch);
+  tell_event(EventKind::step, run.progress.state.step + 1);
+  LaunchedStep step = launch(run, data, nullptr, begin, false);
+  try {
+    step.metrics = run.programs->step().metrics(step.ticket);
+    step.end = seconds_now();
+    check_loss(step.metrics.loss, fmt::format("the loss of step {}", step.number));
+    note(run, step);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return run.observers.take_failure();
+}
+
+// As many parts as the loader takes. Returns the step after the last one that was dealt, when nothing is left.
+std::optional<std::int64_t> draw_ahead(Run& run, Loader& loader, const DealtSteps& steps) {
+  while (loader.has_room()) {
+    const Draw drawn = dealer_of(run).draw(steps);
+    if (!drawn.part) return drawn.step_in_epoch;
+    loader.read_ahead(run.progress.state.epoch, drawn.step_in_epoch, *drawn.part);
+  }
+  return std::nullopt;
+}
+
+// Until nothing is left, or this rank fails. Returns the step after the last one that was dealt.
+std::int64_t train_drawn(Run& run, Loader& loader, const DealtSteps& steps) {
+  std::optional<std::int64_t> dealt;
+  while (!run.progress.failure) {
+    const double begin = seconds_now();
+    run.stop.look_for_signal();
+    if (run.stop.is_made()) dealer_of(run).stop();
+    if (!dealt) dealt = draw_ahead(run, loader, steps);
+    if (loader.is_empty()) return *dealt;
+    run.progress.failure = train_alone(run, loader, begin);
+  }
+  // The run ends, and nobody has to train on what is left.
+  dealer_of(run).stop();
+  while (true)
+    if (const Draw drawn = dealer_of(run).draw(steps); !drawn.part) return drawn.step_in_epoch;
+}
+
+// An epoch, or what is left of it; and what a rank that dies meanwhile has left.
+void train_deal(Run& run, Loader& loader) {
+  Progress& progress = run.progress;
+  // The sums so far are rank 0's to bring.
+  if (run.ranks().rank() != 0) progress.state.epoch_loss = progress.state.epoch_samples = 0;
+  const DealtSteps steps = steps_of_deal(run);
+  progress.deal_begin = steps.first;
+  std::int64_t dealt = steps.first;
+  do {
+    run.programs->step().take_weights_back();  // this rank may get no part
+    dealt = train_drawn(run, loader, steps);
+    run.programs->step().await_weights();
+  } while (!dealer_of(run).is_over());
+  progress.go_to(dealt);
+  progress.deal_begin.reset();
+  progress.is_to_meet = true;
+}
+
+// All ranks have trained on all that was dealt. They go on from the same place with the same weights.
+void meet(Run& run) {
+  Progress& progress = run.progress;
+  const std::string what = fmt::format("the steps of epoch {}", progress.state.epoch + 1);
+  agree_on_error(run.ranks(), progress.failure, what);
+  std::array sums{progress.state.epoch_loss, progress.state.epoch_samples, run.stop.is_made() ? 1.0 : 0.0};
+  run.ranks().sum(DType::float64, reinterpret_cast<std::byte*>(sums.data()), std::ssize(sums), what);
+  progress.state.epoch_loss = sums[0];
+  progress.state.epoch_samples = sums[1];
+  progress.stopped = sums[2] > 0;
+  progress.is_to_meet = false;
+  if (progress.state.step_in_epoch >= run.division.train.steps_per_epoch()) progress.end_epoch();
+}
+
+// Each rank makes its own steps.
+double rate_of_all_ranks(const Run& run) {
+  double rate = run.clock.rates.median();
+  run.ranks().sum(DType::float64, reinterpret_cast<std::byte*>(&rate), 1, "the speed of all ranks");
+  return rate;
+}
+
+void train_what_is_dealt(Run& run) {
+  const auto loader = together(run.ranks(), "the start of training", [&] {
+    LoaderOptions options = reading_on(run);
+    options.parts = Parts::drawn;
+    return std::make_unique<Loader>(run.parts.train, options);
+  });
+  begin_run(run);
+  while (true) {
+    if (run.progress.is_to_meet) meet(run);
+    if (!goes_on(run)) break;
+    train_deal(run, *loader);
+  }
+  end_run(run);
+  summarize(run, *loader, rate_of_all_ranks(run));
+}
+
+}  // namespace
+
+const Protocol dealt_protocol{train_what_is_dealt, false};
+
+}  // namespace plexaura

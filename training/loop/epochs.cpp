@@ -1,0 +1,181 @@
+#include "training/loop/epochs.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+
+#include "core/base/events.h"
+#include "training/loop/signals.h"
+#include "training/loop/steps.h"
+#include "training/loop/strategy_history.h"
+#include "training/ranks/on_rank_0.h"
+#include "training/ranks/verify_ranks.h"
+
+namespace plexaura {
+
+namespace {
+
+// Ranks that read late and ranks that do not would meet a failure at different points.
+bool any_rank_runs_ahead(const Run& run) {
+  const std::string mine = run.parts.backend.info().host_memory ? "waits" : "runs ahead";
+  const auto all = run.ranks().gather_all(mine, "whether steps run ahead of their metrics");
+  return std::ranges::find(all, "runs ahead") != all.end();
+}
+
+// The signal of the lowest rank that received one.
+int agreed_signal(Collective& ranks, int mine) {
+  for (const std::string& text : ranks.gather_all(std::to_string(mine), "the signal that ends the run"))
+    if (text != "0") return std::stoi(text);
+  return 0;
+}
+
+bool has_made_all_steps(const Run& run) {
+  const RunState& state = run.progress.state;
+  return state.epoch >= run.options.epochs || (run.options.steps && state.step >= *run.options.steps);
+}
+
+bool any_rank_asked_to_end(const Run& run) {
+  std::int64_t asking = run.stop.asked ? 1 : 0;
+  run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&asking), 1, "whether the run ends early");
+  return asking > 0;
+}
+
+// A device of its own computes on while the host waits, so that waiting says nothing about the overlap.
+std::optional<ExchangeRecord> take_exchange_record(const Run& run) {
+  std::optional<ExchangeRecord> record = strategy_or_none(run.strategy().strategy).take_exchange_record();
+  if (record && !run.parts.backend.info().host_memory) record->waited_seconds.reset();
+  return record;
+}
+
+std::optional<RankWaits> take_waits(const Run& run, double seconds, double waited_seconds) {
+  if (run.ranks().size() == 1 || run.runs_ahead) return std::nullopt;
+  RankWaits waits = gather_waits(run.ranks(), {run.number(), waited_seconds}, seconds);
+  waits.meet_in_steps = run.division.protocol->meets_in_steps;
+  return waits;
+}
+
+// The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any case.
+void save(Run& run) {
+  RunState& state = run.progress.state;
+  if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
+  run.programs->step().await_weights();
+  state.strategy_ranks = run.ranks().size();
+  if (run.folder.is_written()) state.strategy = gather_state_of_strategy(run);
+  on_rank_0(run.ranks(), "saving a checkpoint", [&] {
+    if (!run.folder.is_written()) return check_weights(run.store);
+    run.folder.write(run.store, state);
+  });
+  if (run.folder.is_written()) tell_event(EventKind::saved, state.step);
+  state.strategy.clear();
+  run.progress.saved = true;
+}
+
+void finish_epoch(Run& run) {
+  const double seconds = seconds_now() - run.clock.epoch_begin;
+  const double waited_seconds = seconds_waited() - run.clock.waited_before;
+  check_reported(run);
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::string>& names = run.programs->metric_names();
+  RunState& state = run.progress.state;
+  EpochRecord record{.epoch = state.epoch - 1,
+                     .train_loss = state.epoch_loss / std::max(state.epoch_samples, 1.0),
+                     .val_loss = none,
+                     .val_metrics = means_of(names, std::vector<double>(names.size()), none),
+                     .seconds = seconds,
+                     .exchange = take_exchange_record(run),
+                     .waits = take_waits(run, seconds, waited_seconds)};
+  if (run.division.validation.samples > 0) {
+    run.programs->step().await_weights();
+    Validation validation = validate(run);
+    record.val_loss = validation.loss;
+    record.val_metrics = std::move(validation.metrics);
+    run.result.skipped_validation = std::move(validation.skipped);
+    check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", state.step));
+  }
+  run.result.last_epoch = record;
+  state.epoch_loss = state.epoch_samples = 0;
+  run.progress.epoch_ended = false;
+  together(run.ranks(), fmt::format("the report of epoch {}", record.epoch + 1),
+           [&] { run.observers.epoch(record); });
+  run.progress.stopped = any_rank_asked_to_end(run) || run.progress.stopped;
+  save(run);
+  run.clock.begin_epoch();
+}
+
+}  // namespace
+
+void begin_run(Run& run) {
+  begin_strategy(run);
+  give_strategy_state(run);
+  run.runs_ahead = any_rank_runs_ahead(run);
+  run.verifies = run.options.verify_every > 0 && ranks_stay_equal(run);
+  run.clock.begin = seconds_now();
+  run.clock.begin_epoch();
+}
+
+bool goes_on(Run& run) {
+  if (run.progress.epoch_ended) {
+    finish_epoch(run);
+  } else if (is_save_due(run)) {
+    check_reported(run);
+    save(run);
+  }
+  if (has_made_all_steps(run) || run.progress.stopped) return false;
+  run.stop.look_for_signal();
+  return true;
+}
+
+void end_run(Run& run) {
+  check_reported(run);
+  run.programs->step().await_weights();
+  strategy_or_none(run.strategy().strategy).end();
+  const std::int64_t steps = run.progress.state.step;
+  run.result.steps = steps;
+  run.result.steps_now = steps - run.progress.first_step;
+  if (!run.progress.saved && run.result.steps_now > 0) save(run);
+  if (!run.progress.stopped) return;
+  const int signal = run.stop.signal;
+  run.result.signal = agreed_signal(run.ranks(), signal != 0 ? signal : StopSignals::received());
+}
+
+void summarize(Run& run, const StepSource& steps, double rate) {
+  run.result.images_per_second = rate;
+  run.result.stall_share = steps.stall_seconds() / std::max(seconds_now() - run.clock.begin, 1e-9);
+  if (run.options.on_error == OnError::skip)
+    run.result.skipped = gather_skipped(run.ranks(), steps.skipped(), "the samples that could not be read");
+}
+
+Validation validate(Run& run) {
+  return validate(run.programs->evaluator(), run.parts.validation, run.ranks(), reading(run),
+                  run.strategy().parts.courier);
+}
+
+void verify(Run& run) {
+  if (!run.verifies) return;
+  run.programs->step().await_weights();
+  verify_ranks(run.ranks(), run.store, run.progress.state.step, run.number());
+}
+
+// Counts over the run, so that a run that goes on saves after the same steps.
+bool is_to_be_saved(const Run& run, std::int64_t step) {
+  return run.options.save_every && step % *run.options.save_every == 0;
+}
+
+// At the end of an epoch, too, if a rank was lost when all were about to save it.
+bool is_save_due(const Run& run) {
+  const Progress& progress = run.progress;
+  if (progress.saved || progress.state.step == progress.first_step) return false;
+  return progress.state.step_in_epoch == 0 || is_to_be_saved(run, progress.state.step);
+}
+
+void check_loss_of_all(Run& run, double loss, const std::string& name) {
+  try {
+    check_loss(loss, name);
+  } catch (const UserError&) {
+    agree_on_error(run.ranks(), std::current_exception(), name);
+    throw;
+  }
+}
+
+}  // namespace plexaura

@@ -1,0 +1,71 @@
+// The loop of ranks that make each step together.
+
+#include <fmt/format.h>
+
+#include "core/base/events.h"
+#include "training/data/sent_steps.h"
+#include "training/loop/epochs.h"
+#include "training/loop/steps.h"
+
+namespace plexaura {
+
+namespace {
+
+LaunchedStep launch_next(Run& run, StepSource& steps) {
+  const RunState& state = run.progress.state;
+  tell_event(EventKind::step, state.step + 1);
+  const double begin = seconds_now();
+  const BatchPlan& plan = run.division.train;
+  Step data{.epoch = state.epoch,
+            .step_in_epoch = state.step_in_epoch,
+            .steps_in_epoch = plan.steps_per_epoch(),
+            .global_samples = plan.global_batch(state.step_in_epoch).count,
+            .micro_batches = {}};
+  // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
+  std::exception_ptr failure = run.observers.take_failure();
+  if (!failure) failure = run.runner->failure();
+  if (!failure) try {
+      data = next_step(run, steps);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  return launch(run, data, std::move(failure), begin, data.ends_epoch());
+}
+
+void note_under_way(Run& run) {
+  if (!run.runner->under_way()) return;
+  const LaunchedStep& step = *run.runner->under_way();
+  const bool ends_run = step.number == run.options.steps || run.progress.stopped;
+  const bool is_last = step.ends_epoch || ends_run || is_to_be_saved(run, step.number);
+  for (const LaunchedStep& each : run.runner->read(is_last)) {
+    check_loss_of_all(run, each.metrics.loss, fmt::format("the loss of step {}", each.number));
+    note(run, each);
+  }
+}
+
+// While a device computes, the step before is noted.
+void make_step(Run& run, StepSource& steps) {
+  const LaunchedStep step = launch_next(run, steps);
+  note_under_way(run);
+  run.runner->keep(step);
+  const bool is_verified = run.verifies && step.number % run.options.verify_every == 0;
+  if (!run.runs_ahead || step.ends_epoch || is_verified || is_save_due(run)) note_under_way(run);
+  if (is_verified) verify(run);
+}
+
+void train_in_lock_step(Run& run) {
+  SampleStream stream(run.strategy().parts.courier, Courier::Stream::training);
+  const auto steps = together(run.ranks(), "the start of training",
+                              [&] { return make_steps(run.parts.train, reading_on(run), stream); });
+  begin_run(run);
+  while (goes_on(run)) make_step(run, *steps);
+  note_under_way(run);
+  end_run(run);
+  summarize(run, *steps, run.clock.rates.median());
+}
+
+}  // namespace
+
+const Protocol lock_step_protocol{train_in_lock_step, true};
+
+}  // namespace plexaura

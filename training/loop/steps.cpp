@@ -1,0 +1,89 @@
+#include "training/loop/steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <span>
+#include <utility>
+
+#include "core/base/profile.h"
+
+namespace plexaura {
+
+Step next_step(const Run& run, StepSource& steps) {
+  const ProfileSpan span(run.options.profile, "waiting for data", "data");
+  return steps.next();
+}
+
+LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, double begin, bool ends_epoch) {
+  const RunState& state = run.progress.state;
+  LaunchedStep step{.number = state.step + 1,
+                    .epoch = state.epoch,
+                    .step_in_epoch = state.step_in_epoch,
+                    .steps_in_epoch = data.steps_in_epoch,
+                    .global_samples = data.global_samples,
+                    .ends_epoch = ends_epoch,
+                    .begin = begin};
+  // A schedule counts the steps of epochs as this run has them: a checkpoint may be of a run with more or fewer.
+  step.learning_rate =
+      run.options.learning_rate.learning_rate(step.epoch * step.steps_in_epoch + step.step_in_epoch);
+  const auto advance = [&] {
+    run.progress.go_to(step.step_in_epoch + 1);
+    if (ends_epoch) run.progress.end_epoch();
+  };
+  try {
+    step.ticket = run.runner->launch(data, {.global_samples = step.global_samples,
+                                            .step = step.number,
+                                            .epoch = step.epoch,
+                                            .ends_epoch = ends_epoch,
+                                            .learning_rate = step.learning_rate,
+                                            .seed = run.options.seed,
+                                            .stop = run.stop.is_made(),
+                                            .failure = std::move(failure)});
+  } catch (...) {
+    if (run.programs->step().updated_step() == step.number) advance();
+    throw;
+  }
+  const WeightExchange* const weights = run.strategy().parts.weights;
+  step.is_exchanging = weights != nullptr && weights->is_exchanging();
+  advance();
+  return step;
+}
+
+void note(Run& run, const LaunchedStep& step) {
+  const StepMetrics& metrics = step.metrics;
+  RunState& state = run.progress.state;
+  state.epoch_loss += metrics.loss * metrics.samples;
+  state.epoch_samples += metrics.samples;
+  const double begin = std::max(step.begin, std::exchange(run.clock.noted_at, step.end));
+  const double rate = metrics.samples / std::max(step.end - begin, 1e-9);
+  run.clock.rates.add(rate);
+  const std::vector<std::string>& names = run.programs->metric_names();
+  const StepRecord record{
+      .step = step.number,
+      .epoch = step.epoch,
+      .loss = metrics.loss,
+      .metrics = means_of(names, std::span(metrics.sums).first(names.size()), std::max(metrics.samples, 1.0)),
+      .images_per_second = rate,
+      .learning_rate = step.learning_rate,
+      .step_in_epoch = step.step_in_epoch + 1};
+  run.observers.step(record, step.steps_in_epoch);
+  run.progress.stopped = run.progress.stopped || metrics.stop;
+}
+
+void check_reported(Run& run) {
+  together(run.ranks(), fmt::format("the report of step {}", run.progress.state.step),
+           [&] { run.observers.check(); });
+}
+
+void check_loss(double loss, const std::string& name) {
+  if (std::isfinite(loss)) return;
+  throw UserError(fmt::format(
+      "{} is {}: training diverged; lower the learning rate or weight_decay, or set watch "
+      "(training.watch=true) to see "
+      "which op made the first such number, where samples may hold a NaN or labels name no class; "
+      "no checkpoint was touched",
+      name, std::isnan(loss) ? "nan" : "infinite"));
+}
+
+}  // namespace plexaura

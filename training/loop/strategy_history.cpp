@@ -1,0 +1,97 @@
+#include "training/loop/strategy_history.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "training/ranks/tell_buckets.h"
+
+namespace plexaura {
+
+namespace {
+
+// So that weights and the optimizer's state are each rank's own.
+bool keeps_own(const StrategyInUse& strategy) { return strategy.parts.scope == GradientScope::local; }
+
+void settle_strategy(Run& run) {
+  const Progress& progress = run.progress;
+  run.programs->step().border().begin_step({.number = progress.state.step,
+                                            .epoch = progress.state.epoch - (progress.epoch_ended ? 1 : 0),
+                                            .ends_epoch = progress.epoch_ended},
+                                           false);
+  std::vector<StrategyState> own = *std::exchange(run.history.own_state, std::nullopt);
+  KeptState* const state = run.strategy().parts.state;
+  if (state != nullptr) state->take_state(std::move(own));
+  run.history.has_begun = true;  // if ranks are lost from here on, it is this strategy that knows
+  if (state != nullptr) state->settle();
+}
+
+}  // namespace
+
+// It may call all ranks, and so not where some may have failed before it.
+void begin_strategy(Run& run) {
+  Strategy* const strategy = run.strategy().strategy;
+  if (strategy == nullptr) return;
+  tell_buckets(run.programs->step().border());
+  std::exception_ptr mistake;  // most often the same on all ranks, of which one says it
+  try {
+    strategy->begin(run.programs->step().border());
+  } catch (const UserError&) {
+    mistake = std::current_exception();
+  }
+  agree_on_error(run.ranks(), mistake, "the beginning of the strategy");
+}
+
+void give_strategy_state(Run& run) {
+  RunState& place = run.progress.state;
+  const SavedStrategy saved = std::exchange(place.strategy, {});
+  if (run.history.own_state) return settle_strategy(run);
+  const int rank = run.ranks().rank();
+  const int size = run.ranks().size();
+  const bool trains_own = keeps_own(run.strategy());
+  // Ranks that train for themselves go on with what they had where more begin than there were, too.
+  const bool have_own = place.strategy_ranks == size || (trains_own && place.strategy_ranks < size);
+  if (have_own && trains_own)
+    together(run.ranks(), "the weights of each rank", [&] { take_own_store(saved, rank, run.store); });
+  if (KeptState* const state = run.strategy().parts.state; state != nullptr && !saved.empty())
+    state->take_state(strategy_state_of(saved, rank, have_own));
+  run.history.has_begun = true;
+}
+
+SavedStrategy gather_state_of_strategy(Run& run) {
+  const StrategyInUse& strategy = run.strategy();
+  if (strategy.strategy == nullptr) return {};
+  const auto mine = together(run.ranks(), "the state of the strategy",
+                             [&] { return state_of_strategy(strategy.parts.state); });
+  return gather_strategy_state(run.ranks(), mine, keeps_own(strategy) ? &run.store : nullptr);
+}
+
+// A strategy that has not begun knows nothing yet.
+void keep_own_state(Run& run, const StrategyInUse& next) {
+  const bool had_begun = std::exchange(run.history.has_begun, false);
+  if (!keeps_own(next)) return run.history.own_state.reset();
+  together(run.ranks(), "the state of the strategy", [&] {
+    if (!had_begun) return;
+    const KeptState* const former = run.programs ? run.strategy().parts.state : nullptr;
+    run.history.own_state = state_of_strategy(former);
+  });
+}
+
+void check_outlives_ranks(const Run& run) {
+  if (run.programs && run.strategy().parts.courier != nullptr)
+    throw UserError(
+        "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
+        "from "
+        "a checkpoint");
+}
+
+bool ranks_stay_equal(const Run& run) {
+  const StrategyParts& parts = run.strategy().parts;
+  if (run.ranks().size() == 1 || parts.realigns_weights || keeps_own(run.strategy()) || parts.shows_weights)
+    return false;
+  const auto kernels = run.ranks().gather_all(fmt::format("{:016x}", run.programs->kernels_hash()),
+                                              "the kernels of all ranks");
+  return std::ranges::all_of(kernels, [&](const std::string& theirs) { return theirs == kernels[0]; });
+}
+
+}  // namespace plexaura
