@@ -40,7 +40,7 @@ void check_finite(const std::string& name, std::span<const double> outputs) {
 
 std::vector<std::string> predictions(const NamedSamples& file, Model& model,
                                      const std::vector<std::string>& class_names, ParameterStore& store,
-                                     Backend& backend) {
+                                     Backend& backend, bool strict, std::set<std::string>& ops_on_host) {
   const Loss loss = model.info().loss;
   const bool are_probabilities = loss != Loss::squared_error;
   const auto outputs = [&](const Node& x) {
@@ -48,7 +48,7 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model,
     if (!are_probabilities) return y;
     return loss == Loss::softmax_cross_entropy ? softmax(y, 1) : sigmoid(y);
   };
-  Predictor predict(outputs, store, backend);
+  Predictor predict(outputs, store, backend, {.strict = strict});
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());
   for (std::int64_t first = 0; first < all; first += most_at_once) {
@@ -64,6 +64,7 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model,
                                   are_probabilities ? "" : "output ", *best));
     }
   }
+  ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());
   return lines;
 }
 

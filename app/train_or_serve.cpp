@@ -180,6 +180,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   parts.strategy = strategy;
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
+  for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));
   if (line.dry_run) {
     together(ranks, "printing", [&] {
       if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));

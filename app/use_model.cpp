@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "app/predict.h"
@@ -91,10 +92,15 @@ std::string text_of(const Validation& validation, const RunData& data) {
   return text;
 }
 
+void report_ops_on_host(const std::set<std::string>& ops, const Backend& backend) {
+  for (const std::string& op : ops) print_error(host_op_sentence(op, backend));
+}
+
 void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& options, Model& model,
               ParameterStore& store, Backend& backend) {
   check_agreement(ranks, {{"initial weights", fmt::format("{:016x}", weights_hash(store))}});
-  Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch);
+  Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch, nullptr,
+                      nullptr, options.strict);
   const Validation validation = validate(evaluator, data.validation, ranks,
                                          {.batch_size = options.batch_size,
                                           .micro_batches = options.micro_batches,
@@ -109,7 +115,9 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
                        std::isnan(validation.loss) ? "nan" : "infinite"))),
                    "validation");
   together(ranks, "printing", [&] {
-    if (ranks.rank() == 0) print_output(text_of(validation, data));
+    if (ranks.rank() != 0) return;
+    print_output(text_of(validation, data));
+    report_ops_on_host(evaluator.ops_on_host(), backend);
   });
 }
 
@@ -128,15 +136,18 @@ std::optional<NamedSamples> read_file(const std::string& file, const RunData& da
   }
 }
 
-void predict(const std::vector<std::string>& files, const RunData& data, OnError on_error, Model& model,
-             ParameterStore& store, Backend& backend) {
+void predict(const std::vector<std::string>& files, const RunData& data, const TrainerOptions& options,
+             Model& model, ParameterStore& store, Backend& backend) {
   Skipped skipped;
+  std::set<std::string> ops_on_host;
   for (const std::string& file : files) {
-    const std::optional<NamedSamples> samples = read_file(file, data, on_error, skipped);
+    const std::optional<NamedSamples> samples = read_file(file, data, options.on_error, skipped);
     if (!samples) continue;
-    for (const std::string& text : predictions(*samples, model, data.train->class_names(), store, backend))
+    for (const std::string& text :
+         predictions(*samples, model, data.train->class_names(), store, backend, options.strict, ops_on_host))
       print_output(text + "\n");
   }
+  report_ops_on_host(ops_on_host, backend);
   if (skipped.count == std::ssize(files))
     throw UserError(fmt::format("no file could be read; the first: {}", skipped.first));
   if (skipped.count > 0)
@@ -174,7 +185,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     return loaded;
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
-  if (!line.predict.empty()) predict(line.predict, data, options.trainer.on_error, model, store, *backend);
+  if (!line.predict.empty()) predict(line.predict, data, options.trainer, model, store, *backend);
   if (!remark.empty() && ranks.rank() == 0) print_error(remark);
   return 0;
 }

@@ -2,7 +2,7 @@
 # Writes a C++ source with a hash of TEXT, which describes the compiler, and of all files from which the
 # kernels of backends/NAME are compiled. Does not write a file that has this content already.
 set(folder ${SOURCE}/backends/${BACKEND})
-file(GLOB_RECURSE files ${folder}/*.cpp ${folder}/*.cu ${folder}/*.h)
+file(GLOB_RECURSE files ${folder}/*.cpp ${folder}/*.cu ${folder}/*.h ${folder}/*.def)
 file(GLOB shared ${SOURCE}/core/loops/* ${SOURCE}/core/ops/* ${SOURCE}/core/host/* ${SOURCE}/backends/regions/*)
 file(GLOB headers ${SOURCE}/core/tensor/*.h ${SOURCE}/core/device/*.h)
 set(text "${COMPILER}")

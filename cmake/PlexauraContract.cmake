@@ -7,7 +7,7 @@ function(plexaura_contract variable folder)
     set(again "")
   endif()
   file(GLOB headers ${again} ${folder}/base/*.h ${folder}/tensor/*.h ${folder}/graph/*.h ${folder}/ops/*.h ${folder}/ops/ops.def
-    ${folder}/device/*.h)
+    ${folder}/device/*.h ${folder}/host/*.h)
   set(contract "")
   foreach(header ${headers})
     file(SHA256 ${header} hash)

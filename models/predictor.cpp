@@ -92,7 +92,9 @@ void Predictor::add_machine(const TensorType& type) {
   const std::lock_guard turn(backend.turn());
   const PassGraph built = build(type);
   const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
-  auto program = compile(*built.graph, outputs, backend, {.placement = &store_.placement()});
+  auto program =
+      compile(*built.graph, outputs, backend, {.placement = &store_.placement(), .strict = options_.strict});
+  ops_on_host_.merge(program->ops_on_host());
   while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
   machines_.emplace_front(type, std::move(program), backend, store_);
   placed_times_ = store_.placed_times();

@@ -6,6 +6,8 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/base/busy.h"
@@ -21,6 +23,7 @@ struct PredictorOptions {
   // How many compiled programs are kept with their memory, one for each shape and type of samples: those used
   // last. At least 1.
   std::int64_t kept_programs = 16;
+  bool strict = false;  // see CompileOptions
 };
 
 // Computes a trained model's outputs for samples: without gradients and dropout, and with the running
@@ -51,6 +54,9 @@ class Predictor {
   // before. Compiles a program for a shape for which none is kept.
   Tensor operator()(const Tensor& samples);
 
+  // The ops that the host has computed so far: see Program::ops_on_host().
+  const std::set<std::string>& ops_on_host() const { return ops_on_host_; }
+
  private:
   struct Machine {
     Machine(TensorType of_samples, std::shared_ptr<const Program> program, Backend& backend,
@@ -73,7 +79,8 @@ class Predictor {
   BackendUse backend_;
   PredictorOptions options_;
   std::uint64_t placed_times_ = 0;  // of the store, when the machines were made
-  std::list<Machine> machines_;     // the one used last comes first
+  std::list<Machine> machines_;     // that used last comes first
+  std::set<std::string> ops_on_host_;
   BusyFlag busy_;
 };
 

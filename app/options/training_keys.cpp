@@ -204,6 +204,11 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
        .into = &trainer.watch,
        .meaning = "checks the result of every instruction for NaN and Inf and names the first that produced "
                   "one, with `float16` also in a step that would be skipped; slow"},
+      {.name = "strict",
+       .into = &trainer.strict,
+       .meaning =
+           "an op for which the backend has no kernel is an error; off: the host computes such an op, and "
+           "the run names it at its start"},
   };
   for (Key& key : optimizer_keys(input, trainer.optimizer)) keys.push_back(std::move(key));
   keys.push_back({.name = "tuning",

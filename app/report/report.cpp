@@ -204,6 +204,11 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
                     std::generic_category().message(failure)));
 }
 
+std::string host_op_sentence(const std::string& op, const Backend& backend) {
+  return fmt::format("op {} runs on the host: the backend '{}' has no kernel for it", op,
+                     backend.info().name);
+}
+
 std::string bytes_text(double bytes) {
   if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes * 1e-3);
   return bytes < 1e9 ? fmt::format("{:.1f} MB", bytes * 1e-6) : fmt::format("{:.2f} GB", bytes * 1e-9);

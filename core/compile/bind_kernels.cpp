@@ -11,6 +11,7 @@
 #include "core/compile/rebuild.h"
 #include "core/compile/select_regions.h"
 #include "core/graph/print.h"
+#include "core/host/host_adapter.h"
 #include "core/ops/reorder.h"
 
 namespace plexaura {
@@ -170,21 +171,46 @@ class Binder {
     const std::vector<Candidate> candidates = candidates_for(query);
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty() && needs_ranks(region)) return bind_collective(region, query);
-    if (candidates.empty())
-      throw UserError(
-          fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
-                      name_of(graph(), region.nodes.back()), backend_.info().name, region.kind,
-                      op(region.nodes.back()).reference() == nullptr
-                          ? "give the op a member compute() and use the backend 'cpu', or compose "
-                            "it of other ops"
-                          : "the backend 'cpu' runs the op's own compute(): use that, or compose it "
-                            "of other ops"));
+    if (candidates.empty()) return bind_on_host(region, query, targets);
     const auto reorders = [&](const Candidate& candidate) {
       return seconds_of_reorders(region, candidate, targets);
     };
     // A rank that measures is alone, and nobody would come to its sums.
     Tuner* tuner = needs_ranks(region) ? nullptr : request_.tuner;
-    add_step(region, query, cheapest(backend_, tuner, query, candidates, reorders), targets);
+    const Candidate& best = cheapest(backend_, tuner, query, candidates, reorders);
+    add_step(region, query, best, KernelWork{best.make()}, targets);
+  }
+
+  // The host is given all operands in row-major layout.
+  void bind_on_host(const Region& region, const RegionQuery& query, const std::vector<Target*>& targets) {
+    require_host_call(query);
+    Candidate candidate = propose_host_kernel(query)[0];
+    candidate.implementation = fmt::format("on the host, {} bytes cross", bytes_across(query, candidate));
+    add_step(region, query, candidate, HostWork{candidate.make()}, targets);
+  }
+
+  void require_host_call(const RegionQuery& query) const {
+    const char* why = "give the op a member compute(), which the host can run, or compose it of other ops";
+    if (query.op().reference() != nullptr) {
+      const bool has_kernels = !backend_.propose(query).empty();  // none of them with an estimate
+      if (!has_kernels && !request_.strict) return;
+      why = has_kernels
+                ? "those that it has would have to be measured against another one; compose it of other ops"
+                : "it would run on the host, which 'strict' forbids: set strict to false, compose it "
+                  "of other ops, or use the backend 'cpu'";
+    }
+    throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
+                                name_of(graph(), query.region.nodes[0]), backend_.info().name,
+                                query.op().name(), why));
+  }
+
+  static std::int64_t bytes_across(const RegionQuery& query, const Candidate& candidate) {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
+      if (candidate.reads.empty() || candidate.reads[i]) bytes += query.type(query.region.inputs[i]).bytes();
+    for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
+      if (query.wanted[i]) bytes += query.type(query.region.outputs[i]).bytes();
+    return bytes;
   }
 
   bool needs_ranks(const Region& region) const {
@@ -206,15 +232,10 @@ class Binder {
   void bind_collective(const Region& region, const RegionQuery& query) {
     Candidate candidate;
     candidate.implementation = "collective";
-    BoundInstruction step{region, {}, nullptr, {}, query.wanted, false};
-    for (const Value value : region.inputs) {
-      candidate.inputs.push_back(row_major(value));
-      step.inputs.push_back(reordered(value, candidate.inputs.back()));
-    }
+    for (const Value value : region.inputs) candidate.inputs.push_back(row_major(value));
     candidate.outputs = candidate.inputs;
-    step.candidate = candidate;
-    result_.layouts[region.outputs[0]] = candidate.outputs[0];
-    result_.steps.push_back(std::move(step));
+    const std::vector<Target*> no_targets(region.outputs.size(), nullptr);
+    add_step(region, query, candidate, CollectiveWork{}, no_targets);
   }
 
   Layout row_major(Value value) const { return Layout::row_major(type(value).shape.rank()); }
@@ -272,22 +293,23 @@ class Binder {
   }
 
   void add_step(const Region& region, const RegionQuery& query, const Candidate& candidate,
-                const std::vector<Target*>& targets) {
+                InstructionWork work, const std::vector<Target*>& targets) {
     for (std::size_t i = 0; i < region.inputs.size(); ++i)
       if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i]))
         fix_layout(region.inputs[i], candidate.inputs[i]);
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
-    BoundInstruction step{region, candidate, nullptr, {}, query.wanted, false};
+    BoundInstruction step{region, candidate, std::move(work), {}, query.wanted, false};
+    step.candidate.make = nullptr;  // holds what the kernel was made of
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
-    bool parameters_alone = request_.prologue && !random && !needs_ranks(region) && !region.inputs.empty();
+    bool parameters_alone = request_.prologue && std::holds_alternative<KernelWork>(step.work) && !random &&
+                            !needs_ranks(region) && !region.inputs.empty();
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       Value input = region.inputs[i];
       if (step.reads(i)) input = reordered(input, candidate.inputs[i]);
       parameters_alone = parameters_alone && from_parameters_.contains(input);
       step.inputs.push_back(input);
     }
-    step.make_kernel();
     step.prologue = parameters_alone;
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
       result_.layouts[region.outputs[i]] = candidate.outputs[i];
@@ -321,8 +343,8 @@ class Binder {
     const Candidate& best =
         cheapest(backend_, request_.tuner, query, candidates, [](const Candidate&) { return 0.0; });
     const bool from_parameters = from_parameters_.contains(value);
-    BoundInstruction step{region, best, nullptr, {value}, {true}, from_parameters};
-    step.make_kernel();
+    BoundInstruction step{region, best, KernelWork{best.make()}, {value}, {true}, from_parameters};
+    step.candidate.make = nullptr;
     result_.steps.push_back(std::move(step));
     result_.layouts[copy] = layout;
     if (from_parameters) from_parameters_.insert(copy);

@@ -25,18 +25,20 @@ struct Target {
 struct BoundInstruction {
   Region region;
   Candidate candidate;
-  std::shared_ptr<const Kernel> kernel;  // null for a collective that the host does
+  InstructionWork work;
   std::vector<Value> inputs;
   std::vector<bool> wanted;  // per output
   bool prologue = false;
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
-  // Once; what the candidate made it of goes.
-  void make_kernel() { kernel = std::exchange(candidate.make, nullptr)(); }
-  std::size_t workspace() const { return kernel == nullptr ? 0 : kernel->workspace(); }
+  // Of the device's memory.
+  std::size_t workspace() const {
+    const auto* kernel_work = std::get_if<KernelWork>(&work);
+    return kernel_work == nullptr ? 0 : kernel_work->kernel->workspace();
+  }
 };
 
-// A graph whose every value has a layout and every region a kernel.
+// A graph whose every value has a layout and every region an instruction.
 struct Lowered {
   std::unique_ptr<Graph> graph;         // reorders were appended
   std::vector<Value> roots;             // as asked for
@@ -59,6 +61,7 @@ struct BindRequest {
   bool fuse;
   bool prologue;                     // steps that depend on parameters alone may be taken out of the program
   Tuner* tuner;                      // null: estimates
+  bool strict = false;               // throws UserError for an op that the host would compute
   std::optional<DType> shadow = {};  // in which the store has a copy of the parameters
 };
 

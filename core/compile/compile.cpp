@@ -84,7 +84,7 @@ class Compiler {
       log("fold", *graph.graph);
     }
     cast_targets(graph);
-    BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner};
+    BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner, options_.strict};
     request.prologue = optimise() && request.graph.graph->updates().empty();
     if (request.graph.graph->updates().empty()) request.shadow = types().shadow;
     split_outputs(request);
@@ -124,11 +124,17 @@ class Compiler {
   }
 
   void log_binding() {
-    const auto kernels = std::ranges::count_if(
-        lowered_.steps, [](const BoundInstruction& step) { return step.kernel != nullptr; });
     program_->passes.push_back(
-        fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue", kernels, lowered_.reorders,
-                    std::ranges::count_if(lowered_.steps, &BoundInstruction::prologue)));
+        fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue", count_work<KernelWork>(),
+                    lowered_.reorders, std::ranges::count_if(lowered_.steps, &BoundInstruction::prologue)));
+    if (const auto on_host = count_work<HostWork>(); on_host > 0)
+      program_->passes.back() += fmt::format(", {} ops on the host", on_host);
+  }
+
+  template <class Work>
+  std::ptrdiff_t count_work() const {
+    return std::ranges::count_if(
+        lowered_.steps, [](const BoundInstruction& step) { return std::holds_alternative<Work>(step.work); });
   }
 
   void log_plan() {
@@ -282,7 +288,7 @@ class Compiler {
       Instruction instruction{name_of(*lowered_.graph, step.region.nodes.back()),
                               step.candidate.implementation,
                               step.region.nodes,
-                              step.kernel,
+                              step.work,
                               {},
                               {},
                               step.workspace(),

@@ -37,11 +37,14 @@ struct CompileOptions {
   bool keep_all = false;
   // Measures kernels where several are offered. Null: they are chosen by estimates.
   Tuner* tuner = nullptr;
+  // On: an op for which the backend has no kernel is an error. Off: the host computes such an op with the op's reference
+  // kernel, and Program::ops_on_host() names it.
+  bool strict = false;
 };
 
 // Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
-// naming node and backend where the backend offers no kernel, and for outputs that have no
-// place. The program keeps nothing of the graph, which
+// naming node and backend for an op that neither the backend nor the host can compute, and UserError for outputs that
+// have no place. The program keeps nothing of the graph, which
 // may go; the backend must outlive it. Threads that compile for one backend take turns.
 PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
                                                     std::span<const ProgramOutput> outputs, Backend& backend,

@@ -67,7 +67,7 @@ void append(std::vector<T>& to, const std::vector<T>& more) {
 
 // The sum of what is there and of the addends, one instruction for each bucket.
 std::shared_ptr<const Program> sum_of(const Placement& placement, std::span<const Bucket> buckets,
-                                      Backend& backend) {
+                                      Backend& backend, bool strict) {
   Graph graph;
   for (const Bucket& bucket : buckets) {
     const auto slice = [&](ArenaKind arena) {
@@ -76,7 +76,7 @@ std::shared_ptr<const Program> sum_of(const Placement& placement, std::span<cons
     const Node gradient = slice(ArenaKind::gradient);
     graph.update(gradient, gradient + slice(ArenaKind::addend));
   }
-  return compile(graph, {}, backend, {.placement = &placement});
+  return compile(graph, {}, backend, {.placement = &placement, .strict = strict});
 }
 
 void move_to_addends(std::span<Instruction> instructions) {
@@ -116,9 +116,9 @@ std::shared_ptr<const Program> link(const Program& first, const Program& second)
 }
 
 std::shared_ptr<const Program> add_to_gradients(const Program& gradients, std::span<const Bucket> buckets,
-                                                Backend& backend) {
+                                                Backend& backend, bool strict) {
   const std::lock_guard turn(backend.turn());
-  const auto sum = sum_of(gradients.placement, buckets, backend);
+  const auto sum = sum_of(gradients.placement, buckets, backend, strict);
   const auto program = join(gradients, *sum);
   std::vector<Instruction>& all = program->instructions;
   auto next = all.begin() + static_cast<std::ptrdiff_t>(gradients.instructions.size());

@@ -14,9 +14,9 @@ namespace plexaura {
 PLEXAURA_API std::shared_ptr<const Program> link(const Program& first, const Program& second);
 
 // What computes the same gradients as `gradients` and adds them to those that are there, bucket by bucket and as soon
-// as one is complete: for micro-batches after the first of a step.
+// as one is complete: for micro-batches after the first of a step. `strict`: see CompileOptions.
 PLEXAURA_API std::shared_ptr<const Program> add_to_gradients(const Program& gradients,
                                                              std::span<const Bucket> buckets,
-                                                             Backend& backend);
+                                                             Backend& backend, bool strict = false);
 
 }  // namespace plexaura

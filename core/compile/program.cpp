@@ -99,6 +99,14 @@ std::size_t Program::first_gradient_use(std::int64_t offset) const {
   return first_reader(*this, ArenaKind::gradient, offset, placement.gradient_count());
 }
 
+std::set<std::string> Program::ops_on_host() const {
+  std::set<std::string> ops;
+  for (const Instruction& instruction : instructions)
+    if (std::holds_alternative<HostWork>(instruction.work))
+      ops.emplace(graph->record(instruction.nodes[0]).op->name());
+  return ops;
+}
+
 std::string Program::to_text() const {
   std::string text = fmt::format(
       "program on {}: {} instructions, {} reorders, arena {} bytes (lower bound {}), prologue {} bytes\n",

@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/export.h"
@@ -44,11 +46,27 @@ struct Slot {
   Place place;
 };
 
+// A kernel of the backend, which the device runs.
+struct KernelWork {
+  std::shared_ptr<const Kernel> kernel;
+};
+
+// A sum over ranks. The host makes it, on a copy of the value.
+struct CollectiveWork {};
+
+// An op for which the backend has no kernel: the host runs the op's reference kernel, on row-major copies of the operands.
+struct HostWork {
+  std::shared_ptr<const Kernel> kernel;  // takes host addresses
+};
+
+// How an instruction is carried out.
+using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork>;
+
 struct Instruction {
-  std::string name;                          // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
-  std::string implementation;                // of the candidate
-  std::vector<NodeId> nodes;                 // one, or those of a region
-  std::shared_ptr<const Kernel> kernel;      // null for a collective that the VM does itself at a host point
+  std::string name;            // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
+  std::string implementation;  // of the candidate
+  std::vector<NodeId> nodes;   // one, or those of a region
+  InstructionWork work;
   std::vector<std::optional<Slot>> inputs;   // nothing for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
   std::size_t workspace_bytes = 0;
@@ -92,6 +110,9 @@ struct PLEXAURA_API Program {
   // The index of the first instruction that reads the gradient arena at or behind `offset`;
   // instructions.size() if none.
   std::size_t first_gradient_use(std::int64_t offset) const;
+
+  // The names of the ops that the host computes because the backend has no kernel for them.
+  std::set<std::string> ops_on_host() const;
 
   // Instruction, op, shapes, layout, arena offset, bytes, source line.
   std::string to_text() const;

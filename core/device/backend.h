@@ -183,8 +183,8 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   // propose() refuses falls apart into its nodes. None by default.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
 
-  // Ways to compute a region; cheap, without code generation. Empty where there is none. For a collective op that
-  // is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the
+  // Ways to compute a region; cheap, without code generation. Empty if there is none: then the host computes a single op,
+  // by its reference kernel. For a collective op that is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the
   // backends of all ranks offer one. It gives the row-major layout, is never measured, and may be recorded.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 

@@ -3,22 +3,23 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
 
-// Offers host kernels as kernels of a backend, for every backend whose code can run on host addresses. The
-// region's ops are computed one after another on row-major memory. Values in other layouts are converted in
-// the workspace, with zero padding. Reorders are also done here.
+// Host kernels as kernels of a backend, for host calls and every backend whose code can run on host addresses: the region's
+// ops are computed one after another on row-major memory; values in another layout are converted through the
+// workspace, with zero padding. Reorders are done here for all of them.
 
 // Returns the layout that the backend prefers for a value.
 using PreferredLayout = Layout (*)(const TensorType& type);
 
-Layout row_major_layout(const TensorType& type);
+PLEXAURA_API Layout row_major_layout(const TensorType& type);
 
-// Returns one candidate, or none if an op of the region has no host kernel. Its launches take host addresses,
-// and are done when run() returns.
-std::vector<Candidate> propose_host_kernel(const RegionQuery& query,
-                                           PreferredLayout preferred = row_major_layout);
+// One candidate, or none where an op of the region has no host kernel. Its launches take host addresses and
+// are done when run() returns.
+PLEXAURA_API std::vector<Candidate> propose_host_kernel(const RegionQuery& query,
+                                                        PreferredLayout preferred = row_major_layout);
 
 }  // namespace plexaura

@@ -2,12 +2,13 @@
 
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
 
-// Returns Candidate::reads for host kernels that compute a region one node after another. An input that no
-// node of the region reads is not read.
-std::vector<bool> inputs_read(const RegionQuery& query);
+// Candidate::reads of the host kernels that compute a region one node after another: an input that none of
+// them looks at, wherever it stands, is not read.
+PLEXAURA_API std::vector<bool> inputs_read(const RegionQuery& query);
 
 }  // namespace plexaura

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
@@ -42,9 +43,9 @@ struct RegionPlan {
   std::size_t workspace = 0;  // bytes
 };
 
-// Makes a plan for a reorder, or for a region of ops that have host kernels. `inputs` and `outputs` are the
-// layouts of the region's inputs and outputs.
-RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
-                       const std::vector<Layout>& outputs);
+// For regions of ops that have host kernels, and for a reorder. `inputs` and `outputs` are the layouts of the
+// boundary.
+PLEXAURA_API RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
+                                    const std::vector<Layout>& outputs);
 
 }  // namespace plexaura

@@ -85,6 +85,12 @@ void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_
       std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
 }
 
+std::set<std::string> TrainingStep::ops_on_host() const {
+  std::set<std::string> ops;
+  for (const auto& [key, vm] : vms_) ops.merge(vm->program().ops_on_host());
+  return ops;
+}
+
 // Where this program needs what the step before has left open: before it announces anything itself. The last bucket is
 // never left open.
 void TrainingStep::add_points_of_late_updates(const Program& gradients, bool final,

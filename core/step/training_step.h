@@ -108,6 +108,8 @@ class PLEXAURA_API TrainingStep {
   void add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                    const Program* update, std::shared_ptr<Workspace> workspace,
                    Collective* collective = nullptr);
+  // The ops that the host computes in the programs that were added: see Program::ops_on_host().
+  std::set<std::string> ops_on_host() const;
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
   // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). With `watch` one in the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -11,7 +12,8 @@
 #include "core/device/backend_use.h"
 #include "core/device/transfer.h"
 #include "core/graph/print.h"
-#include "core/vm/collective_calls.h"
+#include "core/vm/host_calls.h"
+#include "core/vm/instruction_error.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/watch.h"
 
@@ -30,19 +32,6 @@ bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) 
 }
 
 bool reads_feeds(const Instruction& instruction) { return lies_in(instruction.inputs, Place::Space::feed); }
-
-// Throws the exception in flight again, with the name of the instruction that threw it.
-[[noreturn]] void rethrow_as_of(const Instruction& instruction) {
-  try {
-    throw;
-  } catch (const UserError& error) {
-    throw UserError(fmt::format("{}: {}", instruction.name, error.what()));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw DeviceError(fmt::format("{}: {}", instruction.name, error.what()));
-  }
-}
 
 // Passes share the ops of the graph that was compiled, and no other graph has them.
 bool is_of(const Program& program, const Node& node) {
@@ -69,7 +58,7 @@ struct VM::Implementation {
   Profile* profile;
   std::uint64_t placed_times;  // of the store, when this was made
   ProgramMemory memory;
-  CollectiveCalls collectives;
+  HostCalls host_calls;
   std::vector<Segment> segments;
   bool recordable = true;  // until the backend declines
 
@@ -93,12 +82,13 @@ struct VM::Implementation {
         profile(options.profile),
         placed_times(store ? store->placed_times() : 0),
         memory(*program, backend, store ? &*store : nullptr, std::move(options.workspace)),
-        collectives(*program, backend, options.collective, memory, profile) {
+        host_calls(*program, backend, options.collective, memory, profile,
+                   std::bind_front(&Implementation::observe, this)) {
     for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
     if (program->prologue.empty()) bind_fixed();
-    // At one place the collective comes first: it completes its instruction.
-    std::vector<HostPoint> points = collectives.host_points();
+    // At one place the call comes first: it completes its instruction.
+    std::vector<HostPoint> points = host_calls.host_points();
     points.insert(points.end(), options.host_points.begin(), options.host_points.end());
     segments = cut_segments(std::move(points), program->instructions.size());
   }
@@ -132,7 +122,8 @@ struct VM::Implementation {
   }
 
   std::unique_ptr<Launch> bind(const Instruction& instruction) const {
-    if (!instruction.kernel) return nullptr;
+    const auto* const work = std::get_if<KernelWork>(&instruction.work);
+    if (work == nullptr) return nullptr;
     Binding binding;
     for (const auto& input : instruction.inputs)
       binding.inputs.push_back(input ? memory.address(input->place) : nullptr);
@@ -140,7 +131,7 @@ struct VM::Implementation {
       binding.outputs.push_back(output ? memory.address(output->place) : nullptr);
     if (instruction.workspace_bytes > 0) binding.workspace = memory.address(instruction.workspace);
     binding.name = &instruction.name;
-    return instruction.kernel->bind(binding);
+    return work->kernel->bind(binding);
   }
 
   void run(std::span<const Feed> feeds, const StepBlock& block) {
@@ -192,7 +183,7 @@ struct VM::Implementation {
         running = &program->instructions[i];
         launch->run();
         running = nullptr;
-        if (observed()) observe(program->instructions[i], start);
+        observe(program->instructions[i], start);
       }
     } catch (...) {
       if (running != nullptr) rethrow_as_of(*running);
@@ -200,7 +191,7 @@ struct VM::Implementation {
     }
   }
 
-  // Null for a collective, which the host does after its segment.
+  // Null for an instruction that the host carries out after its segment.
   Launch* launch_of(std::size_t index) const {
     Launch* launch = launches[index].get();
     return launch != nullptr ? launch : now->launches[index].get();
@@ -208,12 +199,14 @@ struct VM::Implementation {
 
   bool observed() const { return watch || profile != nullptr; }
 
-  // An instruction that was launched at `start`, in microseconds of the profile.
+  // An instruction that began at `start`, in microseconds of the profile.
   void observe(const Instruction& instruction, double start) {
+    if (!observed()) return;
     wait_for(backend);
     if (profile != nullptr) {
       const double duration = profile->now() - start;
-      profile->add(instruction.name, "instruction", start, duration,
+      const bool sums_over_ranks = std::holds_alternative<CollectiveWork>(instruction.work);
+      profile->add(instruction.name, sums_over_ranks ? "communication" : "instruction", start, duration,
                    detail_of(*program, instruction, duration));
     }
     if (watch) check_finite(instruction, [this](const Slot& slot) { return read(slot); });
@@ -231,7 +224,7 @@ struct VM::Implementation {
       } catch (...) {
         rethrow_as_of(instruction);
       }
-      if (observed()) observe(instruction, start);
+      observe(instruction, start);
     }
     prologue_version = version;
   }

@@ -47,11 +47,10 @@ struct Steps {
 
   Node bind(const Node& node, const Kernel& kernel) {
     const std::vector<Value>& inputs = lowered.graph->record(node.id()).inputs;
-    BoundInstruction step{
-        {"", {node.id()}, inputs, {node.value()}}, {}, nullptr, inputs, {true}, kernel.prologue};
+    BoundInstruction step{{"", {node.id()}, inputs, {node.value()}}, {}, {}, inputs, {true}, kernel.prologue};
     if (kernel.in_place) step.candidate.in_place = {{0, 0}};
     step.candidate.reads = kernel.reads;
-    step.kernel = std::make_shared<Needing>(kernel.workspace);
+    step.work = KernelWork{std::make_shared<Needing>(kernel.workspace)};
     lowered.steps.push_back(step);
     lowered.layouts[node.value()] = Layout::row_major(1);
     return node;

@@ -22,7 +22,6 @@
 #include "tests/support/backend.h"
 #include "tests/support/check_program.h"
 #include "tests/support/error_text.h"
-#include "tests/support/null_device.h"
 
 namespace plexaura::testing::compile_test {
 
@@ -413,17 +412,6 @@ TEST_CASE("outputs that have no place are refused") {
   const std::vector<ProgramOutput> sound{{.node = w, .gradient_of = "weight"},
                                          {.node = loss, .tail = TailSlot(tail_count - 1)}};
   CHECK_NOTHROW(compile(graph, sound, test_backend()));
-}
-
-TEST_CASE("an op without a kernel is told with what a program can do about it") {
-  Graph graph;
-  const std::vector<ProgramOutput> outputs{{.node = exp(graph.input("x", {DType::float32, {3}}))}};
-  NullDevice device({.without = {"exp"}});
-  CHECK(
-      user_error([&] { compile(graph, outputs, device); })
-          .find(
-              "the backend 'null' has no kernel for 'exp' with these types; the backend 'cpu' runs the op's "
-              "own compute(): use that, or compose it of other ops") != std::string::npos);
 }
 
 }  // namespace plexaura::testing::compile_test

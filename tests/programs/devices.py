@@ -50,6 +50,18 @@ class Devices(ProgramTest):
             said = self.run_one("mlp", *self.iris("distributed.algorithm=device", f"distributed.{setting}"), status=2).err
             self.assertIn(f"distributed.algorithm is 'device', and {why}\n", said)
 
+    def test_an_op_that_a_device_lacks_runs_on_the_host_of_each_rank_to_the_same_bits(self):
+        lacks = "far:lacks=tanh+softmax_cross_entropy_grad+matmul"
+        said = self.train(2, "output.dir=far", "distributed.overlap=on", "training.micro_batches=2", backend=lacks)
+        for op in ("tanh", "softmax_cross_entropy_grad", "matmul"):
+            self.assertEqual(said.count(f"op {op} runs on the host: the backend 'far' has no kernel for it\n"), 1)
+        self.assertNotIn("on the host", self.train(2, "output.dir=portable", "training.micro_batches=2", backend="portable"))
+        weights = [(self.checkpoint(folder) / "weights.safetensors").read_bytes() for folder in ("far", "portable")]
+        self.assertEqual(weights[0], weights[1])
+        said = support.without_mpirun(self.train(2, "training.strict=true", backend=lacks, status=2))
+        self.assertEqual(len([line for line in said if "has no kernel" in line]), 1)
+        self.assertRegex(said[-1], r"(tanh|matmul) %\d+ of .*: the backend 'far' has no kernel for '(tanh|matmul)' with these types; .* set strict to false")
+
     def test_a_rank_that_stops_ends_the_other_within_the_deadline(self):
         self.let_go_wrong("1:1:0:stop:step 18")
         said = self.train(2, "distributed.deadline_seconds=4", program=BUILD / "tests/programs/faulty_mlp", status="failure", within=60)

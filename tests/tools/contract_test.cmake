@@ -6,7 +6,7 @@ file(REMOVE_RECURSE ${SCRATCH})
 file(COPY ${SOURCE}/core DESTINATION ${SCRATCH} FILES_MATCHING PATTERN *.h PATTERN *.def)
 plexaura_contract(before ${SCRATCH}/core)
 foreach(header base/error.h tensor/layout.h tensor/host_view.h graph/node.h graph/op.h ops/conv2d.h ops/pool2d.h ops/functors.h ops/ops.def
-        device/backend.h)
+        device/backend.h host/host_adapter.h)
   file(APPEND ${SCRATCH}/core/${header} "// another line\n")
   plexaura_contract(after ${SCRATCH}/core)
   if(after STREQUAL before)

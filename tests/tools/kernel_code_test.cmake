@@ -25,6 +25,7 @@ endfunction()
 
 check_changes(backends/cuda/kernels/softmax.cu cuda TRUE)
 check_changes(backends/cuda/kernels/element.h cuda TRUE)
+check_changes(backends/cuda/kernels/kernels.def cuda TRUE)
 check_changes(backends/cuda/offers/library_source.cpp cuda TRUE)
 check_changes(core/ops/functors.h cuda TRUE)
 foreach(file core/loops/loops.h core/tensor/host_view.h core/ops/ops.def core/ops/draws.h core/ops/conv2d.cpp core/host/region_plan.cpp backends/regions/matmul_regions.cpp)

@@ -86,7 +86,8 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
                                    .own_parts = run.division.taken ? run.division.taken->own : Slice{},
                                    .draws_parts = !run.division.protocol->meets_in_steps,
                                    .parts_may_move = options.parts_may_move,
-                                   .buckets_change_bits = options.buckets_change_bits};
+                                   .buckets_change_bits = options.buckets_change_bits,
+                                   .strict = options.strict};
   run.programs = std::make_unique<TrainingPrograms>(run.parts.model, run.parts.train->fields(), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);

@@ -64,6 +64,7 @@ struct TrainerOptions {
   // The number of this rank in messages. Empty: its place among the ranks that train.
   std::optional<int> number_of_rank = {};
   bool watch = false;           // end with the op that makes the first NaN or infinite number
+  bool strict = false;          // no op runs on the host: see CompileOptions
   Profile* profile = nullptr;   // an event per instruction; slows the run down
   Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
   bool parts_may_move = false;  // regroup() may be called with TakenParts

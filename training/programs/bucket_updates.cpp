@@ -17,18 +17,17 @@ std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimi
   return {};
 }
 
-std::vector<std::shared_ptr<const Program>> compile_bucket_updates(const OptimizerSpec& optimizer,
-                                                                   const Placement& placement,
-                                                                   std::span<const Bucket> buckets,
-                                                                   const std::set<std::string>& replaced,
-                                                                   Backend& backend, Tuner* tuner) {
+std::vector<std::shared_ptr<const Program>> compile_bucket_updates(
+    const OptimizerSpec& optimizer, const Placement& placement, std::span<const Bucket> buckets,
+    const std::set<std::string>& replaced, Backend& backend, Tuner* tuner, bool strict) {
   std::vector<std::shared_ptr<const Program>> programs;
   for (const Bucket& bucket : buckets) {
     Graph graph;
     build_bucket_update(graph, optimizer, placement, bucket, replaced);
     const bool is_empty = graph.updates().empty();
-    programs.push_back(is_empty ? nullptr
-                                : compile(graph, {}, backend, {.placement = &placement, .tuner = tuner}));
+    programs.push_back(
+        is_empty ? nullptr
+                 : compile(graph, {}, backend, {.placement = &placement, .tuner = tuner, .strict = strict}));
   }
   return programs;
 }

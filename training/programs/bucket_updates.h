@@ -18,10 +18,8 @@ std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimi
                          bool watch, const Program& gradients);
 
 // For TrainingStep::update_late(). `replaced`: see replaced_buffers().
-std::vector<std::shared_ptr<const Program>> compile_bucket_updates(const OptimizerSpec& optimizer,
-                                                                   const Placement& placement,
-                                                                   std::span<const Bucket> buckets,
-                                                                   const std::set<std::string>& replaced,
-                                                                   Backend& backend, Tuner* tuner);
+std::vector<std::shared_ptr<const Program>> compile_bucket_updates(
+    const OptimizerSpec& optimizer, const Placement& placement, std::span<const Bucket> buckets,
+    const std::set<std::string>& replaced, Backend& backend, Tuner* tuner, bool strict = false);
 
 }  // namespace plexaura

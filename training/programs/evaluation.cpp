@@ -62,7 +62,7 @@ LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks,
 }  // namespace
 
 Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
-                     Collective& collective, bool watch, Profile* profile, Tuner* tuner)
+                     Collective& collective, bool watch, Profile* profile, Tuner* tuner, bool strict)
     : model_(std::move(model)),
       fields_(std::move(fields)),
       store_(store),
@@ -70,7 +70,8 @@ Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterSto
       collective_(collective),
       watch_(watch),
       profile_(profile),
-      tuner_(tuner) {}
+      tuner_(tuner),
+      strict_(strict) {}
 
 BuiltModel Evaluator::build(std::int64_t samples) const {
   return build_model(model_, fields_, samples, store_, Mode::inference);
@@ -105,8 +106,8 @@ void Evaluator::compile_for(std::int64_t samples) {
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
-  std::shared_ptr<const Program> program =
-      compile(*graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
+  std::shared_ptr<const Program> program = compile(
+      *graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_, .strict = strict_});
   if (collective_.size() > 1)
     check_calls_nobody(*program, "in inference mode",
                        "ranks evaluate unlike shares of the samples, each for itself; leave it out where "
@@ -130,6 +131,12 @@ std::size_t Evaluator::arena_bytes() const {
   std::size_t bytes = 0;
   for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->arena_bytes);
   return bytes;
+}
+
+std::set<std::string> Evaluator::ops_on_host() const {
+  std::set<std::string> ops;
+  for (const auto& [samples, program] : programs_) ops.merge(program->ops_on_host());
+  return ops;
 }
 
 std::size_t Evaluator::feed_bytes() const {

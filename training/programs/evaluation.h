@@ -32,7 +32,8 @@ struct Evaluation {
 class Evaluator {
  public:
   Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
-            Collective& collective, bool watch = false, Profile* profile = nullptr, Tuner* tuner = nullptr);
+            Collective& collective, bool watch = false, Profile* profile = nullptr, Tuner* tuner = nullptr,
+            bool strict = false);
 
   // What the model reports: known once a program was compiled, or by one of these. A rank that gets no samples
   // has to know it, too; the second builds a graph for one sample unless it is known.
@@ -49,6 +50,8 @@ class Evaluator {
   // The largest workspace that a program compiled so far needs, and the largest of their Program::feed_bytes.
   std::size_t arena_bytes() const;
   std::size_t feed_bytes() const;
+  // The ops that the host computes in these programs: see Program::ops_on_host().
+  std::set<std::string> ops_on_host() const;
   // Makes what runs these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
 
@@ -76,6 +79,7 @@ class Evaluator {
   bool watch_;
   Profile* profile_;
   Tuner* tuner_;
+  bool strict_;  // see CompileOptions
   std::vector<std::string> metric_names_;
   std::vector<bool> metric_is_mean_;
   bool knows_metrics_ = false;

@@ -120,7 +120,8 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
                                    const ProgramOptions& options)
     : model_(std::move(model)),
       fields_(std::move(fields)),
-      evaluator_(model_, fields_, store, backend, collective, options.watch, options.profile, options.tuner),
+      evaluator_(model_, fields_, store, backend, collective, options.watch, options.profile, options.tuner,
+                 options.strict),
       store_(store),
       backend_(backend),
       collective_(collective),
@@ -167,9 +168,12 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
         "its update alike whatever the number of samples is");
   replaced_ = std::move(replaced);
   const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
-  std::shared_ptr<const Program> program = compile(
-      *model.graph, outputs, backend_,
-      {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
+  std::shared_ptr<const Program> program = compile(*model.graph, outputs, backend_,
+                                                   {.placement = placement,
+                                                    .types = store_.types(),
+                                                    .apply_updates = false,
+                                                    .tuner = options_.tuner,
+                                                    .strict = options_.strict});
   if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
                        "with this strategy a rank makes its steps without the others; use batch norm of each "
@@ -275,12 +279,14 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
                {.replaced = *replaced_});
-  update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
+  update_ = compile(graph, {}, backend_,
+                    {.placement = &store_.placement(), .tuner = options_.tuner, .strict = options_.strict});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   std::size_t feed_bytes = evaluator_.feed_bytes();
   std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // of micro-batches after the first
   for (const auto& [samples, program] : gradients_) {
-    if (micro_batches > 1) adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_);
+    if (micro_batches > 1)
+      adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_, options_.strict);
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
     feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
@@ -299,7 +305,7 @@ void TrainingPrograms::make_updates_late() {
                                          *gradients_.begin()->second);
   if (!why_not_late_.empty()) return;
   step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),
-                                            *replaced_, backend_, options_.tuner));
+                                            *replaced_, backend_, options_.tuner, options_.strict));
 }
 
 void TrainingPrograms::add_programs(std::int64_t micro_batches,
@@ -323,6 +329,13 @@ std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& si
   for (const auto& [samples, program] : gradients_)
     if (sizes.contains(samples)) text += fmt::format(" {:x}", program->plan_hash());
   return fnv(text);
+}
+
+std::set<std::string> TrainingPrograms::ops_on_host() const {
+  std::set<std::string> ops = evaluator_.ops_on_host();
+  ops.merge(step_->ops_on_host());
+  ops.merge(update_->ops_on_host());
+  return ops;
 }
 
 std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) const {

@@ -32,6 +32,7 @@ struct ProgramOptions {
   bool draws_parts = false;
   bool parts_may_move = false;      // between ranks, so that no program may call all ranks
   bool buckets_change_bits = true;  // another size of theirs may round otherwise
+  bool strict = false;              // see CompileOptions
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank has (with
@@ -67,6 +68,8 @@ class TrainingPrograms {
   const Program& largest() const { return *gradients_.rbegin()->second; }
   // Of the metrics that the model reports.
   const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
+  // The ops that the host computes in these programs: see Program::ops_on_host().
+  std::set<std::string> ops_on_host() const;
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
   // The hash of what is equal on all ranks: the graphs of gradients and update, the placement and the buckets. It does not depend
   // on the share of a batch or on the processor.

@@ -14,8 +14,8 @@ struct Entry {
 };
 
 constexpr Entry entries[] = {
-#define PLEXAURA_OP(name) {#name, cuda_##name},
-#include "core/ops/ops.def"
+#define PLEXAURA_CUDA_KERNEL(name) {#name, cuda_##name},
+#include "backends/cuda/kernels/kernels.def"
 };
 
 constexpr std::string_view on_images[] = {

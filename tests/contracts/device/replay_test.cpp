@@ -193,7 +193,7 @@ TEST_CASE("a recording runs when it is replayed, on what memory holds then") {
                 {counting(weight.type(), 1, 1), Tensor::scalar(0.5F)});
   run.output().write(counting(weight.type(), 9, 0));
   const auto recording = backend.record([&] { run.launch(); });
-  wait_for(backend);
+  testing::wait_for(backend);
   CHECK(run.output().read() == counting(weight.type(), 9, 0));
   for (const float changed : {2.0F, 3.0F}) {
     run.input(1).write(Tensor::scalar(changed));
@@ -230,7 +230,7 @@ TEST_CASE("a replay stands in the compute stream with all its copies") {
   const auto open = backend.make_event();
   open->hold(Stream::copy);  // what stands there holds no copy of the recording
   recording->replay();
-  wait_for(backend);
+  testing::wait_for(backend);
   open->signal();  // before staging memory comes and goes, for which a device may be waited for
   CHECK(to.read() == counting(type));
   wait_for(backend, Stream::copy);
@@ -263,7 +263,7 @@ TEST_CASE("while recording, what a recording cannot hold is refused") {
     CAPTURE(i);
     CHECK_THROWS_WITH_AS(backend.record(forbidden[i]), doctest::Contains("while a segment is recorded"),
                          InternalError);
-    CHECK_NOTHROW(wait_for(backend));
+    CHECK_NOTHROW(testing::wait_for(backend));
   }
 }
 

@@ -4,7 +4,9 @@
 // recordings. Options, and the variables that set them if they are not given:
 //   lazy     PLEXAURA_FAR_LAZY     "1": no work starts until somebody waits for it
 //   regions  PLEXAURA_FAR_REGIONS  "1": offers regions of two nodes
+//   lacks    PLEXAURA_FAR_LACKS    "exp+log": has no kernels for these ops; "*": for none but reorder
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -206,6 +208,7 @@ class FarSums final : public DeviceSums {
 struct Options {
   bool lazy = false;
   bool regions = false;
+  std::string lacks;  // names of ops, joined by '+'
 };
 
 class FarBackend final : public Backend, public SumsOnDevices {
@@ -249,6 +252,7 @@ class FarBackend final : public Backend, public SumsOnDevices {
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
+    if (lacks_op_of(query)) return {};
     std::vector<Candidate> candidates = propose_host_kernel(query, preferred_layout);
     for (Candidate& candidate : candidates)
       candidate.make = [device = device_, make_host = std::move(candidate.make),
@@ -260,6 +264,14 @@ class FarBackend final : public Backend, public SumsOnDevices {
   }
 
  private:
+  bool lacks_op_of(const RegionQuery& query) const {
+    return std::ranges::any_of(query.region.nodes, [&](NodeId node) {
+      const std::string name(query.graph.record(node).op->name());
+      if (options_.lacks == "*") return name != "reorder";
+      return ("+" + options_.lacks + "+").find("+" + name + "+") != std::string::npos;
+    });
+  }
+
   static std::vector<std::size_t> bytes_of(const RegionQuery& query, const std::vector<Value>& values,
                                            const std::vector<Layout>& layouts) {
     std::vector<std::size_t> bytes;
@@ -289,14 +301,18 @@ bool is_on_in_environment(const char* variable) {
 }
 
 Backend* open_far_device(const BackendOptions& given) {
-  Options options{is_on_in_environment("PLEXAURA_FAR_LAZY"), is_on_in_environment("PLEXAURA_FAR_REGIONS")};
+  const char* const lacks = std::getenv("PLEXAURA_FAR_LACKS");
+  Options options{is_on_in_environment("PLEXAURA_FAR_LAZY"), is_on_in_environment("PLEXAURA_FAR_REGIONS"),
+                  lacks == nullptr ? "" : lacks};
   for (const auto& [name, value] : given)
     if (name == "lazy")
       options.lazy = is_on(name, value);
     else if (name == "regions")
       options.regions = is_on(name, value);
+    else if (name == "lacks")
+      options.lacks = value;
     else
-      throw UserError(fmt::format("the far device has no option '{}'; it has: lazy, regions", name));
+      throw UserError(fmt::format("the far device has no option '{}'; it has: lazy, regions, lacks", name));
   return new FarBackend(options);
 }
 

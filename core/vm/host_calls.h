@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/profile.h"
+#include "core/compile/program.h"
+#include "core/exchange/collective.h"
+#include "core/vm/program_memory.h"
+#include "core/vm/segments.h"
+
+namespace plexaura {
+
+// The instructions of a program that the host carries out: sums over ranks, and ops for which the backend has no kernel. Each
+// of them copies its operands to staging memory, computes there, and copies its results back.
+class HostCalls {
+ public:
+  // Called after each call, which began at `start`, in microseconds of the profile. Its results may still be on their way to
+  // the device.
+  using Observer = std::function<void(const Instruction& instruction, double start)>;
+
+  // The program, the backend, the collective, the memory and the profile outlive this. UserError if the program sums over ranks
+  // and `collective` is null.
+  HostCalls(const Program& program, Backend& backend, Collective* collective, ProgramMemory& memory,
+            Profile* profile, Observer observer);
+
+  // One for each of these instructions, which carries it out.
+  std::vector<HostPoint> host_points();
+
+ private:
+  struct StagedSlot {
+    const Slot* slot;
+    std::size_t offset;  // in the staging memory
+    std::size_t bytes() const { return static_cast<std::size_t>(slot->layout.bytes(slot->type)); }
+  };
+  struct Call {
+    std::size_t index;  // of the instruction
+    std::vector<StagedSlot> inputs = {};
+    std::vector<StagedSlot> outputs = {};
+    std::size_t workspace = 0;            // offset of an op's, in the staging memory
+    std::string name = {};                // of a sum, equal on all ranks
+    std::unique_ptr<Launch> launch = {};  // of an op
+  };
+
+  const Instruction& instruction_of(const Call& call) const { return program_.instructions[call.index]; }
+  // Fills in where the operands lie; returns the bytes of staging memory that the call needs.
+  std::size_t lay_out(Call& call) const;
+  std::size_t lay_out_op(Call& call, std::size_t workspace) const;
+  void bind(Call& call, const Kernel& kernel) const;
+  void run(const Call& call);
+  void sum(const Call& call);
+  void run_op(const Call& call);
+
+  const Program& program_;
+  Backend& backend_;
+  Collective* collective_;
+  ProgramMemory& memory_;
+  Profile* profile_;
+  Observer observer_;
+  std::vector<Call> calls_;
+  std::unique_ptr<Memory>
+      staging_;  // one for all calls, which run one after the other; null if there are none
+  std::unique_ptr<Event> copied_;
+};
+
+}  // namespace plexaura
