@@ -13,6 +13,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/cumsum.h"
 #include "core/ops/dropout.h"
 #include "core/ops/element_losses.h"
 #include "core/ops/gather.h"

@@ -14,6 +14,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/cumsum.h"
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/gather.h"
@@ -139,6 +140,8 @@ std::vector<PrintedForm> reducing_forms() {
       {"max", "axes=[0], keepdims=true", [](Graph& g) { max(matrix(g), {.axes = {0}, .keepdims = true}); }},
       {"min", "axes=[], keepdims=false", [](Graph& g) { min(scalar(g)); }},
       {"argmax", "axes=[1], keepdims=true", [](Graph& g) { argmax(matrix(g), -1, true); }},
+      {"cumsum", "axis=1, exclusive=true, reverse=false",
+       [](Graph& g) { cumsum(matrix(g), {.axis = -1, .exclusive = true}); }},
       {"matmul", "transpose_a=true, transpose_b=false",
        [](Graph& g) { matmul(matrix(g), matrix(g), {.transpose_a = true}); }},
       {"softmax", "axis=1", [](Graph& g) { softmax(matrix(g)); }},
@@ -311,10 +314,10 @@ TEST_CASE("the options of every op can be read from their values and from the te
     const bool is_listed =
         is_read_as_one_of<AdamOptions, BatchNormOptions, BroadcastToOptions, CastOptions, ConcatOptions,
                           Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions, CrossEntropyOptions,
-                          DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions, GatherGradOptions,
-                          MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions,
-                          RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions,
-                          SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
+                          CumsumOptions, DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions,
+                          GatherGradOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions,
+                          PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions,
+                          SliceOptions, SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }

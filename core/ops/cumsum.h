@@ -1,0 +1,33 @@
+#pragma once
+
+#include "core/base/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+struct CumsumOptions {
+  std::int64_t axis = 0;   // negative ones count from the back
+  bool exclusive = false;  // element i is the sum of the elements before i, without i
+  bool reverse = false;    // sums begin at the end of the axis
+  static void fields(auto& self, auto& visitor) {
+    visitor("axis", self.axis);
+    visitor("exclusive", self.exclusive);
+    visitor("reverse", self.reverse);
+  }
+};
+
+// Cumulative sums along an axis: element i is the sum of the elements 0 to i. Same type and shape as x. Numbers of any
+// dtype but bool; float32 and below are added up in double. A sum of integers that x's dtype does not hold wraps around, so
+// cast() them to a wider dtype before.
+PLEXAURA_API Node cumsum(Operand x, CumsumOptions options);
+
+class PLEXAURA_API Cumsum final : public OpOf<Cumsum, CumsumOptions> {
+ public:
+  using OpOf::OpOf;
+  std::string_view name() const override { return "cumsum"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void compute(const HostCall& call) const;
+};
+
+}  // namespace plexaura
