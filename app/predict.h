@@ -9,9 +9,10 @@
 
 namespace plexaura {
 
-// One line for each sample of the file, with tabs between: its name, the class that the model ranks first,
-// and the probability of that class (for a model of loss squared_error: the word "output" and its output). The
-// store holds the weights. `strict`: see CompileOptions. Adds to `ops_on_host` what Program::ops_on_host() names. Throws UserError that names the sample whose outputs are not finite.
+// Returns one line for each sample of the file, with tabs between its columns: name, the class with the
+// largest output, and the probability of that class (for a model with loss squared_error: the word "output"
+// and its output). The store contains the weights. Throws UserError that names the first sample whose outputs
+// are not finite. `strict`: see CompileOptions. Adds the ops of Program::ops_on_host() to `ops_on_host`.
 std::vector<std::string> predictions(const NamedSamples& file, Model& model,
                                      const std::vector<std::string>& class_names, ParameterStore& store,
                                      Backend& backend, bool strict, std::set<std::string>& ops_on_host);

@@ -54,7 +54,7 @@ class Predictor {
   // before. Compiles a program for a shape for which none is kept.
   Tensor operator()(const Tensor& samples);
 
-  // The ops that the host has computed so far: see Program::ops_on_host().
+  // Returns the ops that the host has computed so far: see Program::ops_on_host().
   const std::set<std::string>& ops_on_host() const { return ops_on_host_; }
 
  private:
@@ -79,7 +79,7 @@ class Predictor {
   BackendUse backend_;
   PredictorOptions options_;
   std::uint64_t placed_times_ = 0;  // of the store, when the machines were made
-  std::list<Machine> machines_;     // that used last comes first
+  std::list<Machine> machines_;     // the one used last comes first
   std::set<std::string> ops_on_host_;
   BusyFlag busy_;
 };

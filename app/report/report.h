@@ -65,10 +65,10 @@ std::string straggler_text(const RankWaits::Straggler& straggler);
 // Returns a text such as "1.25 GB".
 std::string bytes_text(double bytes);
 
-// "op softmax runs on the host: the backend 'cuda' has no kernel for it"
+// Returns a sentence such as "op softmax runs on the host: the backend 'cuda' has no kernel for it"
 std::string host_op_sentence(const std::string& op, const Backend& backend);
 
-// "12.3 ms" or "4.56 s"
+// Returns a text such as "12.3 ms" or "4.56 s".
 std::string seconds_text(double seconds);
 
 }  // namespace plexaura

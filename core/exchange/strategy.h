@@ -196,7 +196,8 @@ class PLEXAURA_API Strategy {
   virtual void go_on_from(const Strategy& /*former*/) {}
 };
 
-// A strategy and its parts, which are read once. Null stands for a program that runs alone, and has no parts.
+// A strategy and its parts, which are read once. A null strategy has no parts and stands for a program that
+// runs alone.
 struct PLEXAURA_API StrategyInUse {
   explicit StrategyInUse(Strategy* given);
 
@@ -204,7 +205,8 @@ struct PLEXAURA_API StrategyInUse {
   StrategyParts parts;
 };
 
-// The strategy itself. For null, which stands for a program that runs alone, a strategy without parts.
+// Returns the strategy itself or, for null, a strategy without parts, which stands for a program that runs
+// alone.
 PLEXAURA_API Strategy& strategy_or_none(Strategy* strategy);
 
 // A strategy with the parts of another one. A derived class replaces some of them in parts(). All other calls

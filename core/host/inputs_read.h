@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// Candidate::reads of the host kernels that compute a region one node after another: an input that none of
-// them looks at, wherever it stands, is not read.
+// Returns Candidate::reads for host kernels that compute a region one node after another. An input that no
+// node of the region reads is not read.
 PLEXAURA_API std::vector<bool> inputs_read(const RegionQuery& query);
 
 }  // namespace plexaura

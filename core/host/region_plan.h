@@ -43,8 +43,8 @@ struct RegionPlan {
   std::size_t workspace = 0;  // bytes
 };
 
-// For regions of ops that have host kernels, and for a reorder. `inputs` and `outputs` are the layouts of the
-// boundary.
+// Makes a plan for a reorder, or for a region of ops that have host kernels. `inputs` and `outputs` are the
+// layouts of the region's inputs and outputs.
 PLEXAURA_API RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
                                     const std::vector<Layout>& outputs);
 

@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// `inside` where low < x < high.
+// Returns `inside` where low < x < high, 0 where x <= low, and `above` where x >= high.
 Node between_or(const Node& x, double low, double high, const Node& inside, Operand above) {
   return where(le(x, low), 0, where(ge(x, high), above, inside));
 }

@@ -53,7 +53,7 @@ class Where final : public OpOf<Where> {
   void compute(const HostCall& call) const;
 };
 
-// The gradient of maximum and minimum for one operand. Operands that are equal share it.
+// The gradient of maximum and minimum for one operand. Equal operands get half of it each.
 Node share_of_chosen(const Node& chosen, const BinaryOperands& of, const Node& grad) {
   return where(eq(of.a, of.b), 0.5 * grad, where(chosen, grad, 0));
 }

@@ -16,14 +16,14 @@ PLEXAURA_API Node div(Operand a, Operand b);  // integers: rounded towards zero,
 // weight_a * a + weight_b * b. Floating.
 PLEXAURA_API Node weighted_sum(Operand a, double weight_a, Operand b, double weight_b);
 
-// floor(a / b), and what is left: a - b floor(a / b), which has the sign of b, as in Python. Numbers of any dtype but
-// bool. Of integers, floor_div by 0 is 0 and mod by 0 is a; of floats they are a / 0 and NaN. No gradient passes
-// floor_div; those of mod are the cotangent for a, and -floor(a / b) times it for b.
+// floor_div is floor(a / b), and mod is the remainder a - b floor(a / b), which has the sign of b, as in Python.
+// Any dtype but bool. With b = 0, floor_div is 0 and mod is a for integers; for floats they are a / 0 and NaN.
+// floor_div has no gradient. The gradient of mod is the cotangent for a, and -floor(a / b) times it for b.
 PLEXAURA_API Node floor_div(Operand a, Operand b);
 PLEXAURA_API Node mod(Operand a, Operand b);
 
-// The larger and the smaller one; a NaN in either is the result. Where they are equal each takes half of the
-// gradient.
+// The larger and the smaller of two values. If one is NaN, the result is NaN. Equal operands get half of the
+// gradient each.
 PLEXAURA_API Node maximum(Operand a, Operand b);
 PLEXAURA_API Node minimum(Operand a, Operand b);
 // a to the power of b. Floating. The gradient by b is 0 where a is 0, and the gradient by a is 0 where b is

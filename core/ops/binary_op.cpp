@@ -9,8 +9,8 @@ namespace {
 
 using namespace portable;
 
-// dst[i] = function(a[i * step_a], b[i * step_b]); steps are mostly 0 or 1, and are then known to the
-// compiler.
+// dst[i] = function(a[i * step_a], b[i * step_b]). Steps are mostly 0 or 1; for these the compiler makes
+// loops with constant steps.
 template <class T, class Result, class Function>
 void run_of(const Function& function, const T* a, std::int64_t step_a, const T* b, std::int64_t step_b,
             Result* dst, std::int64_t length) {

@@ -13,7 +13,7 @@ std::vector<TensorType> Cumsum::infer(std::span<const TensorType> inputs) const 
   return {inputs[0]};
 }
 
-// An element is a part of the sums at and after its place.
+// An element is a term of the sums at its own index and all later ones.
 std::vector<Node> Cumsum::vjp(const VjpRequest& request) const {
   CumsumOptions backwards = options();
   backwards.reverse = !backwards.reverse;
@@ -22,13 +22,13 @@ std::vector<Node> Cumsum::vjp(const VjpRequest& request) const {
 
 Node cumsum(Operand x, CumsumOptions options) {
   if (options.axis < 0)
-    options.axis += x.node().shape().rank();  // infer refuses one that is still out of range
+    options.axis += x.node().shape().rank();  // infer() refuses an axis that is still out of range
   return apply(std::make_shared<Cumsum>(options), {x});
 }
 
 namespace {
 
-// One line along the axis; `step` is negative in reverse.
+// Sums one line of `count` elements along the axis. `step` is negative if the option reverse is set.
 template <class T>
 void sum_line(const T* src, T* dst, std::int64_t step, std::int64_t count, bool exclusive) {
   portable::Total<T> total = 0;

@@ -6,7 +6,7 @@
 namespace plexaura {
 
 struct CumsumOptions {
-  std::int64_t axis = 0;   // negative ones count from the back
+  std::int64_t axis = 0;   // negative axes count from the back
   bool exclusive = false;  // element i is the sum of the elements before i, without i
   bool reverse = false;    // sums begin at the end of the axis
   static void fields(auto& self, auto& visitor) {
@@ -16,9 +16,9 @@ struct CumsumOptions {
   }
 };
 
-// Cumulative sums along an axis: element i is the sum of the elements 0 to i. Same type and shape as x. Numbers of any
-// dtype but bool; float32 and below are added up in double. A sum of integers that x's dtype does not hold wraps around, so
-// cast() them to a wider dtype before.
+// Cumulative sums along an axis: element i is the sum of the elements 0 to i. The result has the type and
+// shape of x. Any dtype but bool. float32, float16 and bfloat16 are added up in double. A sum of integers that the
+// dtype of x cannot hold wraps around; cast() x to a wider dtype to avoid that.
 PLEXAURA_API Node cumsum(Operand x, CumsumOptions options);
 
 class PLEXAURA_API Cumsum final : public OpOf<Cumsum, CumsumOptions> {

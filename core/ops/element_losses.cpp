@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// The operands of a loss, and, while it lives, the place of the nodes that it is made of.
+// Checks the operands of a loss. While it lives, new nodes have the line of the loss's caller as their origin.
 class LossOf {
  public:
   LossOf(std::string_view loss, std::initializer_list<Operand> operands)
@@ -40,7 +40,8 @@ Node joined(const Node& elements, Reduction reduction) {
   return is_sum ? sum(elements) : mean(elements);
 }
 
-// With c = min(d, limit): c (d - c / 2), which is a parabola up to the limit and its tangent beyond.
+// Returns c (d - c / 2) with d = |difference| and c = min(d, limit): a parabola up to the limit, and its tangent
+// beyond.
 Node huber_of(const Node& difference, double limit) {
   const Node distance = abs(difference);
   const Node capped = clip(distance, 0, limit);

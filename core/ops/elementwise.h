@@ -57,11 +57,11 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   Precision precision_;
 };
 
-// The op of this name on x.
+// Appends the op with this name and returns its result.
 Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision = Precision::follows,
            FunctionOptions options = {});
 
-// Which dtypes a function of two values takes.
+// The dtypes that a function of two values accepts.
 enum class Domain { numbers, floats, integers };
 
 struct BinaryOperands {
@@ -70,7 +70,7 @@ struct BinaryOperands {
   const Node& y;
 };
 
-// y = f(a, b), of one dtype, broadcast. Named by its function.
+// y = f(a, b), of one dtype, with broadcasting. The op has the name of the function.
 class PLEXAURA_API BinaryOp final : public FunctionOp {
  public:
   using Vjp = std::function<std::vector<Node>(const BinaryOperands& operands, const Node& grad)>;
@@ -88,35 +88,35 @@ class PLEXAURA_API BinaryOp final : public FunctionOp {
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:
-  std::string_view name_;  // of static storage
+  std::string_view name_;  // has static storage
   Vjp vjp_;
   Domain domain_;
   Precision precision_;
 };
 
-// The op of this name on a and b.
+// Appends the op with this name and returns its result.
 Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, Domain domain = Domain::numbers,
             FunctionOptions options = {}, Precision precision = Precision::follows);
 
-// The reference kernel of a function of two values; null where there is none.
+// Returns the reference kernel of a function of two values; null if ops.def has no function with this name.
 HostKernel binary_kernel(std::string_view name);
 
 // Throws RuleError unless `count` inputs are given.
 void require_inputs(std::span<const TensorType> inputs, std::size_t count);
 // Throws RuleError unless the dtype is floating.
 void require_floating(const TensorType& type);
-// Throws RuleError unless the dtype is an integer; bool is none.
+// Throws RuleError unless the dtype is an integer. Bool is not an integer.
 void require_integer(const TensorType& type);
-// Throws RuleError unless both have one dtype; names cast().
+// Throws RuleError, which suggests cast(), unless both have the same dtype.
 void require_same_dtype(const TensorType& a, const TensorType& b);
 // Returns the common dtype with the broadcast shape. Throws RuleError if the dtypes differ.
 TensorType broadcast_types(const TensorType& a, const TensorType& b);
 
-// For builders that are made of other ops: throws UserError with the caller's line, the builder, the types of its
-// operands and the rule, unless that holds. A number among the operands is left out.
+// For builders that compose other ops. Unless `holds`, throws UserError with the caller's line, the builder,
+// the types of its operands (numbers are left out) and the rule.
 void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
                   const std::string& rule);
-// The same, for operands that must be floating.
+// Throws this error unless x has a floating dtype.
 void require_floating_operand(std::string_view builder, const Operand& x);
 
 }  // namespace plexaura

@@ -73,7 +73,7 @@ PLEXAURA_HD inline bool is_negative(T x) {
   return T(-1) < T(0) && x < T(0);
 }
 
-// a - b floor(a / b), which has the sign of b. Of integers, by 0 it is a.
+// Returns a - b floor(a / b), which has the sign of b. For integers with b = 0 it is a.
 template <class T, class Math>
 PLEXAURA_HD inline T modulo(T a, T b) {
   T rest = a;
@@ -87,7 +87,8 @@ PLEXAURA_HD inline T modulo(T a, T b) {
   return rest != T(0) && is_negative(rest) != is_negative(b) ? static_cast<T>(rest + b) : rest;
 }
 
-// floor(a / b). Of floats it is exact where a quotient that was rounded first is not; of integers, by 0 it is 0.
+// Returns floor(a / b). For floats it is exact, even if rounding a / b would give the next whole number. For
+// integers with b = 0 it is 0.
 template <class T, class Math>
 PLEXAURA_HD inline T floor_divide(T a, T b) {
   if constexpr (is_whole<T>()) {
@@ -110,7 +111,8 @@ PLEXAURA_HD inline T whole_power(T x, int exponent) {
   return power;
 }
 
-// The sum of (q + k)^-s for k = 0, 1, ..., with q >= 0 and s >= 2: the first terms, then Euler and Maclaurin's formula.
+// Returns the sum of (q + k)^-s for k = 0, 1, ..., with q >= 0 and s >= 2: the first terms one by one, the rest
+// by the Euler-Maclaurin formula.
 template <class T>
 PLEXAURA_HD inline T hurwitz_zeta(int s, T q) {
   T sum = T(0);
@@ -131,11 +133,11 @@ PLEXAURA_HD inline T hurwitz_zeta(int s, T q) {
     sum += static_cast<T>(coefficients[j]) * factor;
     factor *= T(s + 2 * j + 1) / q * (T(s + 2 * j + 2) / q);
   }
-  // All terms of an infinite q are 0.
+  // If q is infinite, all terms are 0. If q is NaN, so is the sum.
   return q - q == T(0) ? sum : (q > T(0) ? T(0) : q);
 }
 
-// The derivative of log(gamma(x)), for x >= 0: its recurrence, then the asymptotic series.
+// The derivative of log(gamma(x)) for x >= 0: by the recurrence up to 10, then by the asymptotic series.
 template <class T, class Math>
 PLEXAURA_HD inline T digamma_of_positive(T x) {
   T sum = T(0);
@@ -151,7 +153,7 @@ PLEXAURA_HD inline T digamma_of_positive(T x) {
   return sum + Math::log(x) - T(0.5) / x - tail * z;
 }
 
-// For x < 0 by psi(1 - x) - pi / tan(pi x); NaN at its poles there.
+// For x < 0 this is digamma(1 - x) - pi / tan(pi x), which is NaN at the poles -1, -2, ...
 template <class T, class Math>
 PLEXAURA_HD inline T digamma(T x) {
   if (!(x < T(0))) return digamma_of_positive<T, Math>(x);
@@ -161,7 +163,8 @@ PLEXAURA_HD inline T digamma(T x) {
   return digamma_of_positive<T, Math>(T(1) - x) - pi / Math::tan(pi * fraction);
 }
 
-// (-1)^s times the sum of (x + k)^-s for k = 0, 1, ..., of any x: terms below zero, too, are a difference of such sums.
+// Returns (-1)^s times the sum of (x + k)^-s for k = 0, 1, ..., for any x. For x < 0 the terms with x + k < 0
+// are the difference of two such sums.
 template <class T, class Math>
 PLEXAURA_HD inline T alternating_zeta(int s, T x) {
   const T sign = s % 2 == 0 ? T(1) : T(-1);
@@ -170,7 +173,8 @@ PLEXAURA_HD inline T alternating_zeta(int s, T x) {
   return sign * hurwitz_zeta(s, fraction) + hurwitz_zeta(s, T(1) - fraction) - hurwitz_zeta(s, T(1) - x);
 }
 
-// erf(x) = y: an estimate to three digits, then Halley's steps, each of which triples the digits.
+// Returns x with erf(x) = y: an estimate with three digits, then steps of Halley's method, each of which triples
+// the number of correct digits.
 template <class T, class Math>
 PLEXAURA_HD inline T inverse_erf(T y) {
   const T size = Math::abs(y);
@@ -188,7 +192,7 @@ PLEXAURA_HD inline T inverse_erf(T y) {
   return y < T(0) ? -x : x;
 }
 
-// A function is made from the options of its op, numbers in the order of its members; most have none.
+// A functor is constructed from the options of its op, numbers in the order of its members. Most have none.
 #define PLEXAURA_UNARY_FUNCTOR(Name, ...)               \
   template <class T, class Math>                        \
   struct Name {                                         \
@@ -287,7 +291,8 @@ struct Elu {
   PLEXAURA_HD T operator()(T x) const { return x > T(0) ? x : alpha * Math::expm1(rate * x); }
 };
 
-// The derivative of digamma of an order: (-1)^s (s - 1)! times the sum of (x + k)^-s, with s = order + 1.
+// The derivative of digamma of the given order: (-1)^s (s - 1)! times the sum of (x + k)^-s for k = 0, 1, ...,
+// with s = order + 1.
 template <class T, class Math>
 struct Polygamma {
   int order;
@@ -334,7 +339,7 @@ PLEXAURA_BINARY_FUNCTOR(Prelu, T, return a > T(0) ? a : b * a;)
 PLEXAURA_BINARY_FUNCTOR(BitwiseAnd, T, return static_cast<T>(a & b);)
 PLEXAURA_BINARY_FUNCTOR(BitwiseOr, T, return static_cast<T>(a | b);)
 PLEXAURA_BINARY_FUNCTOR(BitwiseXor, T, return static_cast<T>(a ^ b);)
-// By a negative number, or by as many bits as there are: all bits are shifted out.
+// If b is negative, or at least the number of bits of the dtype, all bits are shifted out.
 PLEXAURA_BINARY_FUNCTOR(LeftShift, T, const bool stays = !is_negative(b) && b < T(8 * sizeof(T));
                         return stays ? static_cast<T>(a << b) : T(0);)
 PLEXAURA_BINARY_FUNCTOR(RightShift, T, const bool stays = !is_negative(b) && b < T(8 * sizeof(T));

@@ -45,7 +45,7 @@ Node bitwise_xor(Operand a, Operand b) { return on_bits("bitwise_xor", a, b); }
 Node left_shift(Operand a, Operand b) { return on_bits("left_shift", a, b); }
 Node right_shift(Operand a, Operand b) { return on_bits("right_shift", a, b); }
 
-// All bits are set in -1, and in the largest number without a sign.
+// All bits are set in -1, and in the largest number of an unsigned dtype (uint8 is the only one).
 Node bitwise_not(Operand x) {
   const double all_set = x.node().dtype() == DType::uint8 ? 255 : -1;
   return bitwise_xor(x, {all_set, x.where()});

@@ -5,26 +5,26 @@
 
 namespace plexaura {
 
-// Elementwise questions and operations on truth values and bits. None has a gradient. Operands broadcast.
+// Elementwise predicates, logical operations and operations on bits. None has a gradient. Operands broadcast.
 
-// Of any dtype, where anything but zero, a NaN too, is true. Bool.
+// Operands may have any dtype; every value but zero is true, NaN too. The result is bool.
 PLEXAURA_API Node logical_and(Operand a, Operand b);
 PLEXAURA_API Node logical_or(Operand a, Operand b);
 PLEXAURA_API Node logical_xor(Operand a, Operand b);
 PLEXAURA_API Node logical_not(Operand x);
 
-// Of floating values. Bool.
+// For floating operands. The result is bool.
 PLEXAURA_API Node is_nan(Operand x);
 PLEXAURA_API Node is_finite(Operand x);  // neither infinite nor NaN
 
-// Bit by bit, of integers of one dtype; for bools use logical_and() and its kind.
+// Bitwise operations on integers of the same dtype. For bool use logical_and(), logical_or() and so on.
 PLEXAURA_API Node bitwise_and(Operand a, Operand b);
 PLEXAURA_API Node bitwise_or(Operand a, Operand b);
 PLEXAURA_API Node bitwise_xor(Operand a, Operand b);
 PLEXAURA_API Node bitwise_not(Operand x);
 
-// The bits of a, moved by b places. What leaves the dtype is lost; zeros come in, and from the left of a signed number
-// copies of its sign. By a negative b, or by as many places as there are bits, all bits leave.
+// Shifts the bits of a by b places. Bits that leave the dtype are lost. New bits are zero; in a right shift of a signed
+// number they are copies of its sign bit. If b is negative, or at least the number of bits, all bits are lost.
 PLEXAURA_API Node left_shift(Operand a, Operand b);
 PLEXAURA_API Node right_shift(Operand a, Operand b);
 

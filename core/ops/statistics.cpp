@@ -20,12 +20,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// The axes of a reduction from the front, and the shapes of its result.
+// The axes of a reduction, sorted and not negative, and the shapes of its result.
 struct ReducedAxes {
   std::vector<std::int64_t> axes;
   Shape kept;              // reduced axes have extent 1
-  Shape result;            // as the caller wants it
-  std::int64_t count = 1;  // of the elements that make one of the result
+  Shape result;            // the shape that the caller gets
+  std::int64_t count = 1;  // of elements that are reduced to one
 };
 
 ReducedAxes reduction_of(std::string_view builder, const Operand& x, const ReduceOptions& options) {
@@ -67,19 +67,20 @@ Node widened(const Operand& x) {
   return is_floating(node.dtype()) && size_of(node.dtype()) == 2 ? cast(x, DType::float32) : node;
 }
 
-// What was computed in the dtype of `widened`, in the shape and the dtype that the caller wants.
+// Converts y, which was computed in the dtype of widened(x), to the shape and dtype that the caller gets.
 Node finished(const Node& y, const Operand& x, const ReducedAxes& of) {
   const Node shaped = y.shape() == of.result ? y : reshape({y, x.where()}, of.result.extents());
   return cast({shaped, x.where()}, x.node().dtype());
 }
 
-// The square root, whose gradient is 0 where it is 0.
+// The square root. Its gradient is 0 where x is 0.
 Node flat_sqrt(const Node& x) {
   const Node is_zero = eq(x, 0);
   return where(is_zero, x, sqrt(where(is_zero, 1, x)));
 }
 
-// Halves are multiplied with each other; what is left over of an odd extent comes in at the end.
+// Multiplies the first half of the axis by the second half until one element is left. If an extent is odd, its last
+// element is multiplied in at the end.
 Node product_along(Node x, std::int64_t axis) {
   Node rest;
   while (x.shape()[axis] > 1) {
@@ -109,7 +110,7 @@ Node variance_of(std::string_view builder, const Operand& x, const VarianceOptio
   return finished(root ? flat_sqrt(variance) : variance, x, of);
 }
 
-// The p-th root of the sum of p-th powers, for a finite p other than 0.
+// The p-th root of the sum of size^p, for a finite p other than 0.
 Node root_of_powers(const Node& size, double p, const ReducedAxes& of) {
   if (p == 1) return sum(size, kept_axes(of));
   if (p == 2) return flat_sqrt(sum(square(size), kept_axes(of)));
@@ -118,7 +119,8 @@ Node root_of_powers(const Node& size, double p, const ReducedAxes& of) {
   return where(is_zero, p > 0 ? 0 : infinity, pow(where(is_zero, 1, total), 1 / p));
 }
 
-// Truth values as numbers, whose largest or smallest is the answer; without any it is `of_nothing`.
+// Computes any() and all(): casts the truth values to numbers and takes their maximum or minimum with `choose`. The
+// result is `of_nothing` if there are no elements.
 Node truth_of(std::string_view builder, const Operand& x, const ReduceOptions& options, bool of_nothing,
               Node (*choose)(Operand, ReduceOptions)) {
   const ReducedAxes of = reduction_of(builder, x, options);

@@ -11,7 +11,7 @@ namespace {
 // 1 - x^2, without loss of digits near 1 and -1.
 Node one_minus_square(const Node& x) { return (1 - x) * (1 + x); }
 
-// The length of (a, b), and 1 where that is 0, to divide by.
+// A divisor: the length of (a, b), or 1 where the length is 0.
 Node length_or_one(const Node& a, const Node& b) {
   const Node length = hypot(a, b);
   return where(eq(length, 0), 1, length);

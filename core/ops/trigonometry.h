@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// Elementwise functions of angles in radians, and hyperbolic ones: floating types; the result has the operand's type,
-// and is NaN where the function has no real value.
+// Elementwise trigonometric functions, with angles in radians, and hyperbolic functions. They take floating types. The
+// result has the operand's type, and is NaN where the function has no real value.
 
 PLEXAURA_API Node sin(Operand x);
 PLEXAURA_API Node cos(Operand x);
@@ -21,8 +21,8 @@ PLEXAURA_API Node asinh(Operand x);
 PLEXAURA_API Node acosh(Operand x);  // for x >= 1; at 1 its gradient is infinite
 PLEXAURA_API Node atanh(Operand x);  // for -1 <= x <= 1; at the ends it is infinite
 
-// The length of (a, b), without overflow in between, and the angle of the point whose ordinate is a and whose abscissa
-// is b, from -pi to pi. Both broadcast and have one dtype. At (0, 0) the gradients of both are 0.
+// hypot is the length of the vector (a, b); its squares do not overflow. atan2 is the angle of the point with abscissa b
+// and ordinate a, from -pi to pi. The operands broadcast and have the same dtype. At (0, 0) the gradients are 0.
 PLEXAURA_API Node hypot(Operand a, Operand b);
 PLEXAURA_API Node atan2(Operand a, Operand b);
 

@@ -76,7 +76,7 @@ class StopGradient final : public OpOf<StopGradient> {
   void compute(const HostCall& call) const { copy_bytes(call.inputs[0], call.outputs[0]); }
 };
 
-// The derivative of a step is 0 wherever there is one.
+// The derivative of a step function is 0 wherever it exists, so no gradient is passed on.
 Node no_gradient(const Node&, const Node&, const Node&) { return {}; }
 
 }  // namespace

@@ -29,11 +29,11 @@ PLEXAURA_API Node log2(Operand x);        // logarithm to base 2
 PLEXAURA_API Node log10(Operand x);       // logarithm to base 10
 PLEXAURA_API Node log1p(Operand x);       // log(1 + x), without loss of digits near 0
 
-// No gradient passes these. Zeros keep their sign, and a NaN stays one.
+// These have no gradient. Zeros keep their sign, and NaN stays NaN.
 PLEXAURA_API Node sign(Operand x);   // 1, 0 or -1
 PLEXAURA_API Node ceil(Operand x);   // the nearest whole number that is not below x
 PLEXAURA_API Node floor(Operand x);  // the nearest whole number that is not above x
-PLEXAURA_API Node round(Operand x);  // the nearest whole number, and of two the even one
+PLEXAURA_API Node round(Operand x);  // the nearest whole number; of two equally near ones the even one
 PLEXAURA_API Node trunc(Operand x);  // the whole part
 
 struct GeluOptions {

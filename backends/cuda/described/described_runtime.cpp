@@ -69,8 +69,8 @@ std::string ops_of(const std::string& name) {
   return name.substr(0, name.find(' '));
 }
 
-// Copies to and from the host have an engine of their own, beside the kernels. The host receives zeros, which every reference
-// kernel accepts, where it computes an op.
+// Counts a copy. On a GPU, copies to and from the host run beside the kernels, on an engine of their own.
+// A copy to the host writes zeros: if the host then computes an op, its reference kernel accepts them.
 void count_copy(runtime::Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
   EnqueuedCall call{.kind = EnqueuedCall::Kind::copy, .what = "copy from the host"};
   call.bytes = static_cast<double>(bytes);

@@ -9,10 +9,10 @@
 
 namespace plexaura::cuda {
 
-// The kernels of ops.
+// The kernels of ops: one for each op in kernels.def.
 #define PLEXAURA_CUDA_KERNEL(name) void cuda_##name(const Call& call);
 #include "backends/cuda/kernels/kernels.def"
-// The copy of a value from one layout to another, with zeros as padding.
+// Copies a value from one layout to another. Padding becomes zero.
 void enqueue_reorder(const Call& call, const Layout& from, const Layout& to);
 // Adds the input, one element for each channel, to the output, images [N, C, H, W].
 void enqueue_bias(const Call& call);
