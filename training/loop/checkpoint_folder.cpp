@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// A rank that was to take over the folder may have been lost, too.
+// The lock may be held by any rank that was lost: a new rank 0 may itself be lost after it took the lock.
 void CheckpointFolder::lock(Collective& ranks) {
   constexpr const char* what = "the folder of checkpoints";
   if (ranks.rank() != 0) unlock();
@@ -24,7 +24,7 @@ void CheckpointFolder::lock(Collective& ranks) {
   });
 }
 
-// Somebody may have removed the folder, or remove it now.
+// Another process may remove the folder at any time; so saving is tried several times.
 void CheckpointFolder::write(const ParameterStore& store, const RunState& state) {
   constexpr int tries = 3;
   for (int left = tries - 1;; --left) try {

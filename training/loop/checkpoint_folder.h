@@ -16,19 +16,20 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path path, int keep) : path_(std::move(path)), keep_(keep) {}
 
   bool is_written() const { return !path_.empty(); }
-  // All ranks together, before anything is computed, so that no work is lost. Rank 0 takes the lock from ranks that were lost: they may
-  // be stopped instead of dead. Throws as prepare_checkpoints() and FolderLock do.
+  // Called by all ranks together, before anything is computed, so that an error costs no work. Rank 0 takes the
+  // lock of the folder, also from ranks that were lost, because their processes may be stopped instead of dead.
+  // Throws what prepare_checkpoints() and FolderLock throw.
   void lock(Collective& ranks);
   void unlock() { lock_.reset(); }
-  // On rank 0. Throws as save_checkpoint() does.
+  // Saves a checkpoint. Called on rank 0 only. Throws what save_checkpoint() throws.
   void write(const ParameterStore& store, const RunState& state);
 
  private:
   std::filesystem::path path_;
   int keep_;
-  std::unique_ptr<FolderLock> lock_;  // on rank 0
+  std::unique_ptr<FolderLock> lock_;  // null on other ranks than 0
   std::string writer_;                // the process of rank 0
-  std::set<std::string> processes_;   // of all ranks there ever were
+  std::set<std::string> processes_;   // of all ranks that this run has ever had
 };
 
 }  // namespace plexaura

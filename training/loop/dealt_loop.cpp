@@ -1,4 +1,5 @@
-// The loop of ranks that draw the data from a dealer. Each makes its steps without the others, until nothing is left.
+// The training loop of ranks that draw parts of the data from a dealer. Each rank makes its steps without the other
+// ranks, until no parts are left.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@ namespace {
 
 Dealer& dealer_of(const Run& run) { return *run.strategy().parts.dealer; }
 
-// Up to the end of the epoch, or of the run, or to the next checkpoint.
+// Returns the steps of the next deal: up to the next checkpoint, or the end of the epoch or of the run.
 DealtSteps steps_of_deal(const Run& run) {
   const BatchPlan& plan = run.division.train;
   const RunState& state = run.progress.state;
@@ -28,7 +29,7 @@ DealtSteps steps_of_deal(const Run& run) {
   return {state.step_in_epoch, end, parts(state.step_in_epoch), parts(end - 1), state.step};
 }
 
-// One step. Returns this rank's own failure; what fails between the ranks is thrown.
+// Makes one step. Returns this rank's own failure, or null. Throws errors between ranks.
 std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
   Step data;
   try {
@@ -50,7 +51,8 @@ std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
   return run.observers.take_failure();
 }
 
-// As many parts as the loader takes. Returns the step after the last one that was dealt, when nothing is left.
+// Draws as many parts as the loader has room for. If no parts are left, returns the step after the last one that was
+// dealt.
 std::optional<std::int64_t> draw_ahead(Run& run, Loader& loader, const DealtSteps& steps) {
   while (loader.has_room()) {
     const Draw drawn = dealer_of(run).draw(steps);
@@ -60,7 +62,7 @@ std::optional<std::int64_t> draw_ahead(Run& run, Loader& loader, const DealtStep
   return std::nullopt;
 }
 
-// Until nothing is left, or this rank fails. Returns the step after the last one that was dealt.
+// Trains until no parts are left or this rank fails. Returns the step after the last one that was dealt.
 std::int64_t train_drawn(Run& run, Loader& loader, const DealtSteps& steps) {
   std::optional<std::int64_t> dealt;
   while (!run.progress.failure) {
@@ -71,22 +73,22 @@ std::int64_t train_drawn(Run& run, Loader& loader, const DealtSteps& steps) {
     if (loader.is_empty()) return *dealt;
     run.progress.failure = train_alone(run, loader, begin);
   }
-  // The run ends, and nobody has to train on what is left.
+  // This rank has failed, so the run ends and the remaining parts are not trained on.
   dealer_of(run).stop();
   while (true)
     if (const Draw drawn = dealer_of(run).draw(steps); !drawn.part) return drawn.step_in_epoch;
 }
 
-// An epoch, or what is left of it; and what a rank that dies meanwhile has left.
+// Trains on the parts of one deal, including those that a rank leaves behind if it dies meanwhile.
 void train_deal(Run& run, Loader& loader) {
   Progress& progress = run.progress;
-  // The sums so far are rank 0's to bring.
+  // meet() adds up the sums of all ranks; only rank 0 contributes those from before this deal.
   if (run.ranks().rank() != 0) progress.state.epoch_loss = progress.state.epoch_samples = 0;
   const DealtSteps steps = steps_of_deal(run);
   progress.deal_begin = steps.first;
   std::int64_t dealt = steps.first;
   do {
-    run.programs->step().take_weights_back();  // this rank may get no part
+    run.programs->step().take_weights_back();  // needed here in case this rank gets no part
     dealt = train_drawn(run, loader, steps);
     run.programs->step().await_weights();
   } while (!dealer_of(run).is_over());
@@ -95,7 +97,8 @@ void train_deal(Run& run, Loader& loader) {
   progress.is_to_meet = true;
 }
 
-// All ranks have trained on all that was dealt. They go on from the same place with the same weights.
+// Called by all ranks when all parts of a deal were trained on. Afterwards all ranks are at the same step with the same
+// weights.
 void meet(Run& run) {
   Progress& progress = run.progress;
   const std::string what = fmt::format("the steps of epoch {}", progress.state.epoch + 1);
@@ -109,7 +112,7 @@ void meet(Run& run) {
   if (progress.state.step_in_epoch >= run.division.train.steps_per_epoch()) progress.end_epoch();
 }
 
-// Each rank makes its own steps.
+// Each rank makes its own steps, so the rates of the ranks are added up.
 double rate_of_all_ranks(const Run& run) {
   double rate = run.clock.rates.median();
   run.ranks().sum(DType::float64, reinterpret_cast<std::byte*>(&rate), 1, "the speed of all ranks");

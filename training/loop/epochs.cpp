@@ -16,14 +16,14 @@ namespace plexaura {
 
 namespace {
 
-// Ranks that read late and ranks that do not would meet a failure at different points.
+// All ranks must read their metrics at the same time. Otherwise they would notice a failure after different steps.
 bool any_rank_runs_ahead(const Run& run) {
   const std::string mine = run.parts.backend.info().host_memory ? "waits" : "runs ahead";
   const auto all = run.ranks().gather_all(mine, "whether steps run ahead of their metrics");
   return std::ranges::find(all, "runs ahead") != all.end();
 }
 
-// The signal of the lowest rank that received one.
+// Returns the signal of the lowest rank that received one; 0 if none did.
 int agreed_signal(Collective& ranks, int mine) {
   for (const std::string& text : ranks.gather_all(std::to_string(mine), "the signal that ends the run"))
     if (text != "0") return std::stoi(text);
@@ -41,7 +41,8 @@ bool any_rank_asked_to_end(const Run& run) {
   return asking > 0;
 }
 
-// A device of its own computes on while the host waits, so that waiting says nothing about the overlap.
+// A device with its own memory keeps computing while the host waits, so the host's waiting time does not show how
+// much of the exchange overlapped with computation.
 std::optional<ExchangeRecord> take_exchange_record(const Run& run) {
   std::optional<ExchangeRecord> record = strategy_or_none(run.strategy().strategy).take_exchange_record();
   if (record && !run.parts.backend.info().host_memory) record->waited_seconds.reset();
@@ -55,7 +56,8 @@ std::optional<RankWaits> take_waits(const Run& run, double seconds, double waite
   return waits;
 }
 
-// The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any case.
+// The weights are checked even if no checkpoint is written: a finite loss does not prove that they are finite, because
+// an op can turn NaN into a number.
 void save(Run& run) {
   RunState& state = run.progress.state;
   if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
@@ -157,12 +159,12 @@ void verify(Run& run) {
   verify_ranks(run.ranks(), run.store, run.progress.state.step, run.number());
 }
 
-// Counts over the run, so that a run that goes on saves after the same steps.
+// Counts the steps of the whole run, so that a resumed run saves after the same steps.
 bool is_to_be_saved(const Run& run, std::int64_t step) {
   return run.options.save_every && step % *run.options.save_every == 0;
 }
 
-// At the end of an epoch, too, if a rank was lost when all were about to save it.
+// Also true at the end of an epoch whose checkpoint is missing, because a rank was lost before it was saved.
 bool is_save_due(const Run& run) {
   const Progress& progress = run.progress;
   if (progress.saved || progress.state.step == progress.first_step) return false;

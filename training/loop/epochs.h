@@ -6,24 +6,26 @@
 
 namespace plexaura {
 
-// What all ranks of a run do together between steps.
+// What a run does between its steps. All ranks call these functions together.
 
 // Before the first step: begins the strategy.
 void begin_run(Run& run);
-// Before each step: ends the epoch, or saves, where that is due. False at the end of the run.
+// Before each step: ends an epoch or saves a checkpoint if that is due. Returns false at the end of the run.
 bool goes_on(Run& run);
-// After the last step: saves what is not saved yet.
+// After the last step: ends the strategy and saves a checkpoint, unless the last step is saved already.
 void end_run(Run& run);
-// After that. `rate`: images per second of all ranks.
+// After end_run(): fills in the summary of TrainingResult. `rate` is in images per second of all ranks.
 void summarize(Run& run, const StepSource& steps, double rate);
 
-// Under the weights that the store holds.
+// Evaluates the validation data with the weights in the store.
 Validation validate(Run& run);
-// Compares what the ranks hold, where they stay equal by themselves.
+// If Run::verifies is set, checks that all ranks hold the same weights and optimizer state.
 void verify(Run& run);
+// True if save_every demands a checkpoint after this step.
 bool is_to_be_saved(const Run& run, std::int64_t step);
+// True if a checkpoint is due now.
 bool is_save_due(const Run& run);
-// check_loss() of a loss over all ranks: one of them prints the error.
+// Calls check_loss() with a loss that is equal on all ranks, so that only one of them prints the error.
 void check_loss_of_all(Run& run, double loss, const std::string& name);
 
 }  // namespace plexaura

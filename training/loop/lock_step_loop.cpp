@@ -1,4 +1,4 @@
-// The loop of ranks that make each step together.
+// The training loop of ranks that make each step together.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ LaunchedStep launch_next(Run& run, StepSource& steps) {
             .steps_in_epoch = plan.steps_per_epoch(),
             .global_samples = plan.global_batch(state.step_in_epoch).count,
             .micro_batches = {}};
-  // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
+  // If an observer of an earlier step threw on this rank, the exception is treated as a failure of this step.
   std::exception_ptr failure = run.observers.take_failure();
   if (!failure) failure = run.runner->failure();
   if (!failure) try {
@@ -43,7 +43,7 @@ void note_under_way(Run& run) {
   }
 }
 
-// While a device computes, the step before is noted.
+// Launches the next step, and handles the former one while the device computes.
 void make_step(Run& run, StepSource& steps) {
   const LaunchedStep step = launch_next(run, steps);
   note_under_way(run);

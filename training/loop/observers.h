@@ -9,19 +9,19 @@
 
 namespace plexaura {
 
-// The observers of a run. Each gets every record, also if another one throws.
+// The observers of a run. Each gets every record, even if another one throws.
 class Observers {
  public:
   using List = std::vector<std::reference_wrapper<TrainingObserver>>;
 
   void set(List observers) { observers_ = std::move(observers); }
-  // Keeps the first failure. While it is kept, observers hear of no other step.
+  // Calls step() of all observers, and keeps the first exception. While one is kept, does nothing.
   void step(const StepRecord& record, std::int64_t steps_in_epoch);
-  // Throws the first failure.
+  // Calls epoch() of all observers, then throws the first exception.
   void epoch(const EpochRecord& record);
-  // The failure that step() has kept, once; null: none.
+  // Returns the exception that step() has kept, and forgets it. Null if there is none.
   std::exception_ptr take_failure() { return std::exchange(failure_, nullptr); }
-  // Throws it, and keeps it.
+  // Throws the exception that step() has kept, if there is one, and keeps it.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }

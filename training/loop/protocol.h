@@ -6,12 +6,12 @@ namespace plexaura {
 
 struct Run;
 
-// How the ranks of a run make its steps.
+// A way in which the ranks of a run train.
 struct Protocol {
   // Trains to the end of the run.
   void (*loop)(Run& run);
-  // All ranks make each step together, each from its own parts of the batch. Else each rank makes its own steps, from any parts, and
-  // the ranks meet when nothing is left.
+  // True: all ranks make each step together, and each trains on its own parts of the batch. False: each rank makes
+  // steps by itself, from the parts that the dealer gives it, and the ranks meet when no parts are left.
   bool meets_in_steps;
 };
 

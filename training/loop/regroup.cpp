@@ -27,7 +27,7 @@ void stand_together(Run& run) {
   progress.first_step = place.first_step;
   state.epoch = place.epoch;
   state.step_in_epoch = place.step_in_epoch;
-  if (!place.is_to_meet) {  // until then sums are each rank's own
+  if (!place.is_to_meet) {  // before the ranks meet, each rank has its own sums
     state.epoch_loss = place.epoch_loss;
     state.epoch_samples = place.epoch_samples;
   }
@@ -48,9 +48,9 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   Progress& progress = run.progress;
   if (progress.deal_begin) {
     progress.go_to(*std::exchange(progress.deal_begin, std::nullopt));
-    progress.saved = true;  // as it stood there, which the weights do not any more
+    progress.saved = true;  // no checkpoint of that step can be written now, because the weights have changed since
   }
-  progress.state.strategy.clear();  // that of a checkpoint which was not finished
+  progress.state.strategy.clear();  // left over from a checkpoint that was not finished
   progress.stopped = false;
   run.stop.look_for_signal();
   run.division.taken = taken;
@@ -60,7 +60,7 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   try {
     stand_together(run);
   } catch (...) {
-    drop_programs(run);  // nobody trains on from a place of his own
+    drop_programs(run);  // so that no rank continues from a place of its own
     throw;
   }
 }

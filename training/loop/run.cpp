@@ -57,7 +57,7 @@ void RunClock::begin_epoch() {
   waited_before = seconds_waited();
 }
 
-// Where each rank makes its own steps, these keep their parts when ranks are lost.
+// If each rank makes its own steps, a step keeps its number of parts after ranks were lost.
 void share_out(Run& run, const StrategyInUse& strategy) {
   Division& division = run.division;
   const TrainerOptions& options = run.options;

@@ -19,7 +19,7 @@
 
 namespace plexaura {
 
-// How the ranks share out the data. regroup() makes it anew.
+// How the data is divided among the ranks. regroup() makes a new division.
 struct Division {
   const Protocol* protocol = nullptr;
   std::optional<TakenParts> taken = {};
@@ -27,17 +27,17 @@ struct Division {
   BatchPlan validation = {};
 };
 
-// Where a run stands. If a rank is lost, the others go on from here: a loop looks at it before each step.
+// How far a run has come. A loop reads this before each step. If a rank is lost, the others continue from here.
 struct Progress {
   RunState state =
-      {};  // after the last step that was launched; the sums are of steps whose metrics were read
+      {};  // after the last launched step; its loss sums cover only steps whose metrics were read
   std::int64_t first_step = 0;                  // updates done before this run
-  bool epoch_ended = false;                     // and was not validated yet
-  std::optional<std::int64_t> deal_begin = {};  // its step in the epoch; none: this rank is in no deal
-  bool is_to_meet = false;                      // nothing more is dealt
-  std::exception_ptr failure = {};  // of this rank in a deal: the others hear of it when they meet
-  bool stopped = false;             // all ranks leave: one was asked to stop
-  bool saved = false;               // as it stands
+  bool epoch_ended = false;                     // but was not validated yet
+  std::optional<std::int64_t> deal_begin = {};  // the first step of this rank's deal, counted in the epoch; empty outside a deal
+  bool is_to_meet = false;                      // no parts are left to deal, and the ranks have not met yet
+  std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
+  bool stopped = false;             // the run ends on all ranks, because one was asked to stop
+  bool saved = false;               // a checkpoint of the present state exists
 
   void go_to(std::int64_t step_in_epoch);
   void end_epoch();
@@ -54,23 +54,23 @@ struct StopRequest {
 // Times of a run, in seconds.
 struct RunClock {
   double begin = seconds_now();        // of the last call of Trainer::run()
-  double epoch_begin = seconds_now();  // of what that call has made of the epoch
-  double waited_before = seconds_waited();
+  double epoch_begin = seconds_now();  // when that call began its part of the epoch
+  double waited_before = seconds_waited();  // at epoch_begin
   double noted_at = 0;      // when the last step was noted
   RecentValues rates = {};  // images per second of each step
 
   void begin_epoch();
 };
 
-// What a strategy gets from the one before it, when ranks were lost.
+// What a strategy takes over from the former one after ranks were lost.
 struct StrategyHistory {
-  bool has_begun = false;  // and was given its state
-  // With local scope, what the former strategy had, until the next one has it.
+  bool has_begun = false;  // the strategy has begun and has got its state
+  // For strategies with local scope: the former strategy's state, until the next strategy takes it.
   std::optional<std::vector<StrategyState>> own_state = {};
 };
 
-// A run: what it is made of, where it stands, and what it has measured. The loops share it, and keep nothing of their own from one step
-// to the next.
+// The whole state of a run: its parts, its progress and its measurements. The loops share it, and keep no state of
+// their own from one step to the next.
 struct Run {
   Run(const TrainerParts& given, TrainerOptions of_run);
 
@@ -80,11 +80,11 @@ struct Run {
 
   SingleProcess alone;
   ParameterStore store;
-  TrainerParts parts;  // with that store
+  TrainerParts parts;  // refers to `store`
   TrainerOptions options;
   Division division;
   CheckpointFolder folder;
-  std::unique_ptr<TrainingPrograms> programs;  // null: for a spare, and after a regroup() that has failed
+  std::unique_ptr<TrainingPrograms> programs;  // null for a spare, and after a regroup() that failed
   std::unique_ptr<StepRunner> runner;
   Progress progress;
   StrategyHistory history;
@@ -92,18 +92,18 @@ struct Run {
   Observers observers;
   TrainingResult result;
   bool runs_ahead = false;  // metrics are read one step late
-  bool verifies = false;    // ranks compare what they hold
+  bool verifies = false;    // verify() compares the ranks
   RunClock clock;
 };
 
-// Made anew when ranks were lost. All ranks together.
+// Set up a run, and again after ranks were lost. All ranks call these together.
 void share_out(Run& run, const StrategyInUse& strategy);
 void make_programs(Run& run, const StrategyInUse& strategy);
 void drop_programs(Run& run);
-// UserError for a run without programs.
+// Throws UserError if the run has no programs.
 void require_programs(const Run& run);
 
-// How the data of validation, and of training from where the run stands, is read.
+// Return how validation data is read, and how training data is read from the run's present place on.
 LoaderOptions reading(const Run& run);
 LoaderOptions reading_on(const Run& run);
 

@@ -15,8 +15,8 @@ namespace {
 std::atomic<int> noted{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write only lock-free atomics");
 
-// Ranks of a test are threads of one process.
-std::mutex mutex;  // of what follows
+// In tests, ranks are threads of one process, so several objects may live at once.
+std::mutex mutex;  // guards `living` and `previous`
 int living = 0;
 constexpr std::array numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGXCPU};
 std::array<struct sigaction, numbers.size()> previous;
@@ -38,7 +38,7 @@ void note(int number) {
   if (!is_repeated_by_system) std::signal(number, end_as_meant);
 }
 
-// nohup leaves SIGHUP ignored.
+// True for an ignored SIGHUP: nohup starts programs with it ignored.
 bool is_left_alone(int number) {
   struct sigaction now {};
   return number == SIGHUP && sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

@@ -2,11 +2,12 @@
 
 namespace plexaura {
 
-// While it lives, the first signal that asks this process to end is noted instead. These are SIGINT and SIGTERM; SIGUSR2 and
-// SIGUSR1, which count as these: mpirun passes them on to the ranks of all hosts; SIGHUP, unless it is ignored, and SIGXCPU,
-// which count as SIGTERM. The same one again ends the process at once, but not another one: a batch system may warn with one,
-// and end the job with another. Nor do SIGHUP and SIGXCPU, which the system repeats by itself. One that is made while another lives
-// changes nothing.
+// While an object of this class lives, the first signal that asks this process to end is recorded instead of ending
+// it. SIGINT and SIGTERM are such signals. So are SIGUSR2, which counts as SIGINT, and SIGUSR1, which counts as
+// SIGTERM; mpirun passes both on to the ranks of all hosts. SIGXCPU and SIGHUP (unless it is ignored) count as SIGTERM.
+// If the same signal comes again, the process ends at once. A different signal does not end it, because a batch system
+// may warn with one signal and end the job with another. A repeated SIGHUP or SIGXCPU does not end it either, because
+// the system repeats these by itself. A second object has no effect while the first one lives.
 class StopSignals {
  public:
   StopSignals();
@@ -14,10 +15,12 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Where none lives, all of these signals end the process as SIGINT and SIGTERM do. To be called at the start of a program.
+  // From now on, while no object lives, all of these signals end the process as SIGINT or SIGTERM would. Called at the
+  // start of a program.
   static void end_process();
 
-  // SIGINT or SIGTERM, as the outermost one has noted it, 0 for none. Any thread, and afterwards, too.
+  // Returns the signal that was recorded, SIGINT or SIGTERM; 0 if none was. It stays after the object is destroyed. Any
+  // thread may call it.
   static int received();
 };
 

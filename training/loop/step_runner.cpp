@@ -7,7 +7,8 @@
 
 namespace plexaura {
 
-// A rank that has failed reads nothing until the next sum, and ranks that get their data from a courier would wait for it.
+// With a courier the tails are summed after each step: a rank that has failed reads no data until the next sum, and the
+// ranks that get their data from the courier would wait for it.
 StepRunner::StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds)
     : programs_(programs),
       ranks_(ranks),
@@ -44,7 +45,7 @@ std::span<const LaunchedStep> StepRunner::read(bool is_last) {
 }
 
 std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool is_last) {
-  programs_.step().await_exchange(step.ticket);  // no rank may come to agree on what fails there
+  programs_.step().await_exchange(step.ticket);  // an error there is not agreed upon: other ranks may not call agree_on_error() for it
   one_ = {};
   std::exception_ptr mine;
   try {
@@ -58,7 +59,7 @@ std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool 
     if (!is_last && !tails_.is_due(step.is_exchanging)) return {};
     return tails_.add_up(watch_, fmt::format("the loss of step {}", step.number));
   }
-  // A bad number that the watch finds in the update is in no tail.
+  // If `watch` finds a NaN or Inf in the update, the tail does not show it.
   if (mine || one_.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", step.number));
   if (one_.failed)
     throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step.number));
@@ -66,7 +67,8 @@ std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool 
   return {&one_, 1};
 }
 
-// A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
+// Detects a strategy that does not sum the tail. With it, each rank would report the loss of its own samples, and would
+// stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
   if (ranks_.size() == 1 && programs_.strategy().parts.gradients == nullptr) return;
   together(ranks_, "the tail of the first step", [&] {

@@ -12,40 +12,43 @@
 
 namespace plexaura {
 
-// A step that was launched.
+// A step that was launched, and its metrics once they were read.
 struct LaunchedStep {
   StepTicket ticket = {};
-  std::int64_t number = 0;  // of its update, from 1
+  std::int64_t number = 0;  // counts the updates of the run, from 1
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
   std::int64_t global_samples = 0;
   bool ends_epoch = false;
-  bool is_exchanging = false;  // WeightExchange::is_exchanging after it
+  bool is_exchanging = false;  // WeightExchange::is_exchanging() after the step
   double learning_rate = 0;
   double begin = 0;          // seconds
   double end = 0;            // seconds, when its metrics were read
-  StepMetrics metrics = {};  // when they were read
+  StepMetrics metrics = {};  // set when they were read
 };
 
-// Launches the steps of a run, and reads the metrics of those that all ranks make together. If a rank fails, all leave with an error.
-// What it is made of outlives it.
+// Launches the steps of a run, and reads the metrics of steps that all ranks make together. If a rank fails, all ranks
+// throw an error. The constructor's arguments must outlive the runner.
 class StepRunner {
  public:
   // `report_seconds`: see TailSums.
   StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds);
 
-  // Runs the micro-batches of `data`; `inputs` says the rest. With `inputs.failure` there is no data.
+  // Launches a step on the micro-batches of `data`, which is empty if `inputs.failure` is set. Fills in
+  // `micro_batches` and `shards` of `inputs`.
   StepTicket launch(const Step& data, StepInputs inputs);
 
-  // Keeps a step that was launched, and whose metrics are to be read later.
+  // Keeps a launched step whose metrics read() will read.
   void keep(const LaunchedStep& step) { under_way_ = step; }
-  // Reads the step that is kept, if there is one. Returns the steps of which the metrics are now known, until the next call: with local
-  // scope all since the last answer, or none yet. `is_last`: of an epoch or of the run, or before a checkpoint. Throws what fails in
-  // the strategy's exchange as it is, on the ranks that meet it, and what else fails on all ranks.
+  // Reads the kept step, if there is one. Returns the steps whose metrics are now known; the span is valid until the
+  // next call. With local scope, metrics are summed over ranks only from time to time: it then returns all steps since
+  // the last sum, or none. `is_last` is true for the last step of an epoch or of the run, and before a checkpoint. An
+  // error in the strategy's exchange is thrown unchanged, on the ranks where it occurs; any other error is thrown on all
+  // ranks.
   std::span<const LaunchedStep> read(bool is_last);
   const std::optional<LaunchedStep>& under_way() const { return under_way_; }
-  // This rank's own failure, of which the others have not heard: the next step is to be launched with it.
+  // Returns this rank's own failure, which the other ranks do not know yet. The next step must be launched with it.
   const std::exception_ptr& failure() const { return tails_.failure(); }
 
  private:
@@ -55,7 +58,7 @@ class StepRunner {
   TrainingPrograms& programs_;
   Collective& ranks_;
   bool watch_;
-  bool is_local_;  // the trainer adds up the tails
+  bool is_local_;  // the strategy has local scope, so `tails_` sums the metrics
   bool tail_checked_ = false;
   TailSums tails_;
   std::optional<LaunchedStep> under_way_;

@@ -24,7 +24,8 @@ LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, doub
                     .global_samples = data.global_samples,
                     .ends_epoch = ends_epoch,
                     .begin = begin};
-  // A schedule counts the steps of epochs as this run has them: a checkpoint may be of a run with more or fewer.
+  // The step of the schedule is computed from the epoch, not from state.step: the run may be resumed from one with
+  // another number of steps in an epoch.
   step.learning_rate =
       run.options.learning_rate.learning_rate(step.epoch * step.steps_in_epoch + step.step_in_epoch);
   const auto advance = [&] {

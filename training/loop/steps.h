@@ -7,19 +7,20 @@
 
 namespace plexaura {
 
-// What both loops do with a step.
+// What the loops of all protocols do with a step.
 
-// The next step of the data.
+// Waits for the data of the next step and returns it.
 Step next_step(const Run& run, StepSource& steps);
-// Launches the step after the last one. With `failure`, which is this rank's, there is no data. Counts the step before anything after
-// its update can fail: no update is made twice. With `ends_epoch` all ranks have come to the end of the epoch.
+// Launches the next step and advances Run::progress. `failure` is this rank's own failure, or null; with it `data` is
+// empty. If something fails after the update, the step is counted all the same, so that no update is made twice.
+// `begin`: when the step began, in seconds. `ends_epoch`: all ranks end the epoch with this step.
 LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, double begin, bool ends_epoch);
-// Adds a step whose metrics are known to the figures of the epoch, and gives its record to the observers.
+// Adds the metrics of a step to the sums of the epoch, and gives its record to the observers.
 void note(Run& run, const LaunchedStep& step);
-// All ranks together: throws what the observers of any rank have met. After the last step of an epoch or of the run no other step says
-// it.
+// Throws on all ranks if an observer of any rank has thrown. All ranks call it together, after the last step of an epoch
+// or of the run: otherwise the next step would report this.
 void check_reported(Run& run);
-// Comes before anything is saved, so that a good checkpoint stays. Throws UserError for a loss that is not finite.
+// Throws UserError if the loss is not finite. Called before anything is saved, so that good checkpoints are kept.
 void check_loss(double loss, const std::string& name);
 
 }  // namespace plexaura

@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-// So that weights and the optimizer's state are each rank's own.
+// True if each rank has weights and an optimizer state of its own.
 bool keeps_own(const StrategyInUse& strategy) { return strategy.parts.scope == GradientScope::local; }
 
 void settle_strategy(Run& run) {
@@ -22,18 +22,18 @@ void settle_strategy(Run& run) {
   std::vector<StrategyState> own = *std::exchange(run.history.own_state, std::nullopt);
   KeptState* const state = run.strategy().parts.state;
   if (state != nullptr) state->take_state(std::move(own));
-  run.history.has_begun = true;  // if ranks are lost from here on, it is this strategy that knows
+  run.history.has_begun = true;  // if ranks are lost from now on, the state is taken from this strategy
   if (state != nullptr) state->settle();
 }
 
 }  // namespace
 
-// It may call all ranks, and so not where some may have failed before it.
+// The strategy may call all ranks, so no rank may have failed before.
 void begin_strategy(Run& run) {
   Strategy* const strategy = run.strategy().strategy;
   if (strategy == nullptr) return;
   tell_buckets(run.programs->step().border());
-  std::exception_ptr mistake;  // most often the same on all ranks, of which one says it
+  std::exception_ptr mistake;  // usually the same on all ranks; only one of them prints it
   try {
     strategy->begin(run.programs->step().border());
   } catch (const UserError&) {
@@ -49,7 +49,7 @@ void give_strategy_state(Run& run) {
   const int rank = run.ranks().rank();
   const int size = run.ranks().size();
   const bool trains_own = keeps_own(run.strategy());
-  // Ranks that train for themselves go on with what they had where more begin than there were, too.
+  // With local scope, ranks also take their own state if there are more ranks than before.
   const bool have_own = place.strategy_ranks == size || (trains_own && place.strategy_ranks < size);
   if (have_own && trains_own)
     together(run.ranks(), "the weights of each rank", [&] { take_own_store(saved, rank, run.store); });
@@ -66,7 +66,7 @@ SavedStrategy gather_state_of_strategy(Run& run) {
   return gather_strategy_state(run.ranks(), mine, keeps_own(strategy) ? &run.store : nullptr);
 }
 
-// A strategy that has not begun knows nothing yet.
+// A strategy that has not begun has no state to keep.
 void keep_own_state(Run& run, const StrategyInUse& next) {
   const bool had_begun = std::exchange(run.history.has_begun, false);
   if (!keeps_own(next)) return run.history.own_state.reset();

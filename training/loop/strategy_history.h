@@ -4,18 +4,21 @@
 
 namespace plexaura {
 
-// The life of a strategy in a run, and what it hands on to the next one. All ranks call these functions together.
+// Begin and end of a strategy in a run, and the state that it passes on to the next strategy. All ranks call these
+// functions together.
 
 void begin_strategy(Run& run);
-// Gives the strategy its state: that of a checkpoint, or that of the strategy before it.
+// Gives the strategy its state, from a checkpoint or from the former strategy.
 void give_strategy_state(Run& run);
-// What a checkpoint keeps of it.
+// Returns the strategy's state of all ranks, for a checkpoint.
 SavedStrategy gather_state_of_strategy(Run& run);
-// When ranks were lost, while the programs of the former strategy exist: keeps its state if the next one wants it.
+// After ranks were lost, and while the programs of the former strategy still exist: keeps its state if the next strategy
+// has local scope.
 void keep_own_state(Run& run, const StrategyInUse& next);
-// UserError if the run cannot go on without the ranks that were lost.
+// Throws UserError if the run cannot continue without the ranks that were lost.
 void check_outlives_ranks(const Run& run);
-// Whether all ranks compute the same update with the same kernels. What a strategy shows instead of the weights is not compared.
+// True if all ranks compute the same update with the same kernels. False for a strategy that shows other weights than
+// those that are trained.
 bool ranks_stay_equal(const Run& run);
 
 }  // namespace plexaura

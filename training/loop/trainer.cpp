@@ -71,7 +71,7 @@ bool Trainer::resume() {
   return true;
 }
 
-// See core/device/described_backend.h.
+// For described devices: see core/device/described_backend.h.
 void Trainer::step_on_zeros() {
   require_programs(*run_);
   const auto memory = run_->programs->feed_memory();
@@ -110,7 +110,7 @@ void Trainer::step_aside() { plexaura::step_aside(*run_); }
 
 Validation Trainer::validate() {
   require_programs(*run_);
-  if (ran_) run_->programs->step().await_weights();  // before, the strategy has not begun
+  if (ran_) run_->programs->step().await_weights();  // before run() the strategy has not begun
   return plexaura::validate(*run_);
 }
 

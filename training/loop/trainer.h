@@ -14,73 +14,83 @@ namespace plexaura {
 
 struct Run;
 
-// Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
-// each epoch and when a signal ends the run. Where a device computes while the host goes on, the next step is
-// launched before a step's metrics are read, on all ranks if one has such a device: a failure or a bad loss then
-// ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
-// it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
-// Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped. With a strategy of local scope all that is about report_seconds late, and up to ten times
-// as late while it exchanges. If StrategyParts::dealer deals out the data, each rank makes its steps without the others, and they meet at
-// the end of an epoch, or sooner if one fails or is to stop; no two runs are equal.
+// Trains a model. A run consists of epochs of steps. After each epoch it validates, with a program of its own, and saves
+// a checkpoint; it also saves one when a signal ends the run.
+//
+// If a device computes asynchronously on at least one rank, all ranks launch the next step before they read a step's
+// metrics. A failure or a bad loss then ends the run one step later, and a signal up to two steps later, but always
+// before anything is saved. A loss that is not finite ends the run with a UserError. So do weights that are not finite
+// when a checkpoint is due, even if none is written. A failure on one rank ends the run on all ranks, after the same step
+// and with the same error. A resumed run ends bitwise equal to one that was never stopped.
+//
+// With a strategy of local scope the run ends about report_seconds later than that, and up to ten times as late while the
+// strategy exchanges. If StrategyParts::dealer deals out the data, each rank makes its steps without the other ranks.
+// They meet at the end of an epoch, or sooner if one of them fails or is to stop. No two such runs are equal.
 class Trainer {
  public:
-  // Compiles every program and places the store. All ranks construct together, but a spare by itself. As long as the trainer lives
-  // nobody else may write into options.output. Throws UserError where another run does, for parts that are
-  // missing, and for validation data of other fields than the training data's.
+  // Compiles all programs and places the store. All ranks construct their Trainers together, but a spare does so by
+  // itself. While the Trainer lives, no other run may write into options.output. Throws UserError if another run does, if
+  // parts are missing, and if validation and training data have different fields.
   Trainer(TrainerParts parts, TrainerOptions options);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
-  // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
-  // optimizer's state, the next step, the compression if it was chosen; and the choice of kernels, unless the strategy realigns
-  // weights.
+  // Returns what must be equal on all ranks before they exchange data: the seed, the next step, hashes of the plan, of the
+  // weights and of the optimizer's state, and the compression if it was chosen. Also the choice of kernels, unless the
+  // strategy realigns weights.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const;
 
-  // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data,
-  // more epochs than options.epochs or, within an epoch, another number of samples, other batches or another
-  // order. It takes the kernels of that run where options.tuner was given kernel_times_of_newest() before.
+  // Loads the newest checkpoint in options.output, so that run() continues from it. Returns false if there is none. Throws
+  // UserError if the run that wrote it had another precision, optimizer or seed, other settings, another origin of its
+  // data or more epochs than options.epochs; if the checkpoint was written within an epoch, also for another number of
+  // samples, other batches or another order. Uses the kernels of that run if options.tuner was given
+  // kernel_times_of_newest() before.
   bool resume();
-  // Whether the run that was resumed took other kernels than this one, so that rounding may differ: another
-  // processor, build, number of ranks or batch, or other times of kernels.
+  // True if the resumed run used other kernels than this one, so that rounding may differ. Reasons are another processor,
+  // build, number of ranks or batch size, or other measured times of kernels.
   bool has_other_kernels() const { return has_other_kernels_; }
-  // Whether it also had another options.bucket_bytes, which may be the reason.
+  // True if the kernels differ and the resumed run also had another options.bucket_bytes, which may be the reason.
   bool has_other_buckets() const { return has_other_buckets_; }
-  // Runs the first step of an epoch on samples that are all zeros, and counts it nowhere: for a DescribedBackend, to see
-  // what it enqueues.
+  // Runs the first step of an epoch on samples that are all zeros. The step is not counted. For a DescribedBackend, to
+  // see what a step enqueues.
   void step_on_zeros();
-  // Trains to the end, once: UserError for a second call. Each of several observers gets every record, in this order.
+  // Trains to the end of the run. Throws UserError if it is called twice, except after a regroup(). Each of several
+  // observers gets every record, in the order of the list.
   TrainingResult run();
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run(std::vector<std::reference_wrapper<TrainingObserver>> observers);
-  // Ends run() early, for an observer that has seen enough, on one rank or on several. All ranks end together, with a
-  // checkpoint: after the epoch whose figures the observer has got, or after the next step (two steps where a device
-  // computes while the host goes on).
+  // Makes run() end early; an observer may call it, on one rank or on several. All ranks end together and save a
+  // checkpoint: after the epoch whose record the observer has got, or after the next step (up to two steps later if a
+  // device computes asynchronously).
   void end_early();
-  // After a run that ended with the loss of ranks: those that are left share out the data anew, from the step
-  // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
-  // and place are those that the last finished step has left where the strategy agrees before it updates (see
-  // StrategyParts); others may have updated in part. Where some ranks have finished one step more than others, these
-  // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. With
-  // local scope each rank keeps its own weights and state, and those of KeptState::state(); what it has not done of a step
-  // that others have finished is left out. The
-  // old communicator and strategy
-  // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
-  // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
-  // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. Where StrategyParts::dealer deals out the data, a step keeps its parts, and ranks
-  // that are within a deal begin it again: the next dealer knows what is left of it. Each rank keeps its own state of the
-  // optimizer then. UserError where StrategyParts::courier has brought the data, for rank 0 alone may have all.
-  // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
-  // WeightsImmigration::shard(). Only if options.parts_may_move.
+  // Continues after run() has thrown because ranks were lost: the remaining ranks divide the data again, from the step that
+  // was not finished, with a new communicator and strategy; then run() goes on. The remaining ranks call it together, and
+  // compare facts() afterwards. If it throws, only another regroup() is possible. The old communicator and strategy must
+  // live until this has returned or thrown, because it ends the exchanges that are under way in them with errors;
+  // afterwards they are not used any more. The new rank 0 takes over the folder of checkpoints, even if the lost rank 0
+  // is stopped instead of dead.
+  //
+  // If the strategy agrees before it updates (see StrategyParts), weights, optimizer state and place are those after the
+  // last finished step; otherwise some ranks may have made a part of an update. If some ranks have finished one step more
+  // than others, the others take all of this from the lowest of these ranks, and their observers get no record of that
+  // step. Spares, which join here, take it in the same way. With local scope each rank keeps its own weights and state,
+  // and the strategy's KeptState::state(); the part of a step that it has not done is left out if others have finished
+  // that step.
+  //
+  // If StrategyParts::dealer deals out the data, a step keeps its number of parts, each rank keeps its own optimizer
+  // state, and ranks that are within a deal begin it again: the next dealer knows what is left of it. Throws UserError if
+  // StrategyParts::courier has brought the data, because then only rank 0 may have all data.
+  //
+  // With `taken` the ranks do not divide the data again, but take over the parts of lost ranks. The strategy must then sum
+  // over all parts, see WeightsImmigration::shard(). Only allowed if options.parts_may_move is set.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
-  // In the place of regroup(), by itself: this rank trains no more, and lets go of strategy, programs and folder.
+  // Called instead of regroup(), by one rank alone: this rank stops training and releases its strategy, its programs and
+  // the folder of checkpoints.
   void step_aside();
-  // The validation data under the weights as they are. All ranks together. UserError where there is none, or
-  // none of it can be read.
+  // Evaluates the validation data with the present weights. All ranks call it together. Throws UserError if there is no
+  // validation data, or if none of it can be read.
   Validation validate();
 
  private:

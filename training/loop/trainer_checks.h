@@ -5,10 +5,11 @@
 
 namespace plexaura {
 
-// What a Trainer refuses before anything is compiled, each with a UserError.
+// Checks that a Trainer makes before anything is compiled. Each throws UserError.
 void check_parts(const TrainerParts& parts);
 void check_options(const TrainerOptions& options);
-// Ranks that would train apart in silence, a rank that does not train, and what check_strategy_parts() refuses.
+// Refuses several ranks without a strategy, which would train independently without notice; a rank that serves instead
+// of training; and whatever check_strategy_parts() refuses.
 void check_strategy(const StrategyInUse& strategy, const Collective& ranks);
 
 }  // namespace plexaura

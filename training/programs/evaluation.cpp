@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-// A rank may need so many for one micro-batch, or to compile, before it is taken for one that hangs.
+// A rank that compiles or computes one micro-batch for so many deadlines is considered to hang.
 constexpr double deadlines_without_progress = 10;
 
 Step next_step(StepSource& steps, Profile* profile) {
@@ -23,7 +23,7 @@ Step next_step(StepSource& steps, Profile* profile) {
   return steps.next();
 }
 
-// Sums over the samples of this rank. `is_sent`: another rank reads them, and sends them.
+// Evaluates the samples of this rank. `is_sent`: another rank reads the samples and sends them to this one.
 Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan, bool is_sent,
                           WorkProgress& progress) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
@@ -41,7 +41,7 @@ Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPl
       progress.made();
     }
   }
-  if (is_sent) progress.await_others();  // until all samples of the others are read
+  if (is_sent) progress.await_others();  // waits until the samples of all other ranks are read
   return sums;
 }
 
@@ -155,7 +155,8 @@ void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
   for (const auto& [samples, program] : programs_) machine_for(samples);
 }
 
-// The largest first: its program places the store where nothing has, and its workspace serves all.
+// Compiles for the largest size first: its program places the store, unless it is placed, and its workspace is large
+// enough for all sizes.
 void Evaluator::prepare(std::span<const std::int64_t> sizes) {
   for (const std::int64_t samples : std::views::reverse(sizes))
     if (samples > 0) machine_for(samples);

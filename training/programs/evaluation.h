@@ -20,50 +20,52 @@ struct LoaderOptions;
 class Courier;
 class Tuner;
 
-// Sums over the samples that were looked at.
+// Sums over the samples that were evaluated.
 struct Evaluation {
   double loss = 0;
   std::vector<double> metrics = {};  // in the order of Evaluator::metric_names()
   double samples = 0;
 };
 
-// Loss and metrics of a model in inference mode: a program for each size of a batch. The store, the backend,
-// the collective, the profile and the tuner must outlive it. One thread at a time.
+// Computes loss and metrics of a model in inference mode, with one program for each size of a batch. The store, the
+// backend, the collective, the profile and the tuner must outlive it. Only one thread may use it at a time.
 class Evaluator {
  public:
   Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
             Collective& collective, bool watch = false, Profile* profile = nullptr, Tuner* tuner = nullptr,
             bool strict = false);
 
-  // What the model reports: known once a program was compiled, or by one of these. A rank that gets no samples
-  // has to know it, too; the second builds a graph for one sample unless it is known.
+  // Determine the metrics that the model reports. They are known once a program was compiled; a rank that gets no samples
+  // needs them, too. The first function takes them; the second builds a graph for one sample unless they are known.
   void know_metrics(const std::vector<Metric>& metrics);
   void know_metrics();
   const std::vector<std::string>& metric_names() const { return metric_names_; }
   Profile* profile() const { return profile_; }
 
-  // Compiles ahead, for batches of so many samples; once. UserError where the collective has several ranks and the
-  // model calls them in inference mode.
+  // Compiles the program for batches of `samples` samples, unless that was done before. Throws UserError if the collective
+  // has several ranks and the model calls them in inference mode.
   void compile_for(std::int64_t samples);
-  // Forgets the programs of other sizes.
+  // Removes the programs for all other sizes.
   void keep_sizes(const std::set<std::int64_t>& sizes);
-  // The largest workspace that a program compiled so far needs, and the largest of their Program::feed_bytes.
+  // Return the largest workspace and the largest Program::feed_bytes of the programs that were compiled so far.
   std::size_t arena_bytes() const;
   std::size_t feed_bytes() const;
   // The ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
-  // Makes what runs these programs, in a workspace of at least arena_bytes().
+  // Makes the VMs that run these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
 
-  // The same for batches of these sizes, in ascending order, in a workspace of its own where there is none. What is not
-  // compiled is compiled.
+  // Compiles missing programs and makes VMs for batches of these sizes, which are in ascending order. If there is no
+  // workspace yet, makes one.
   void prepare(std::span<const std::int64_t> sizes);
 
-  // Where batches lie best that are evaluated; null before there are machines.
+  // The memory in which batches should be created: programs read them from there without a copy. Null before
+  // make_machines() or prepare().
   std::shared_ptr<FeedMemory> feed_memory() const;
 
-  // Of one batch: its fields, [samples, ...] each. A size that is new is compiled first. Random ops draw as in a
-  // step 0 of seed 0, for samples whose places are `first_sample` and those behind it: the same in every call.
+  // Evaluates one batch; `fields` are its fields, each of shape [samples, ...]. Compiles a program first if the size is new.
+  // Random ops draw as in step 0 with seed 0, for the samples from index `first_sample` on, so they draw the same in each
+  // call.
   Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples, std::int64_t first_sample = 0);
 
  private:
@@ -75,7 +77,7 @@ class Evaluator {
   ParameterStore& store_;
   Backend& backend_;
   Collective& collective_;
-  SingleProcess alone_;  // of programs: see compile_for()
+  SingleProcess alone_;  // for programs that must not call other ranks: see compile_for()
   bool watch_;
   Profile* profile_;
   Tuner* tuner_;
@@ -88,25 +90,23 @@ class Evaluator {
   std::map<std::int64_t, std::unique_ptr<VM>> machines_;
 };
 
-// UserError where the program calls all ranks: "the model calls all ranks <where>, by <op of line>: <why>".
+// Throws UserError if the program calls all ranks: "the model calls all ranks <where>, by <op of line>: <why>".
 void check_calls_nobody(const Program& program, std::string_view where, std::string_view why);
 
-// The loss and the metrics of the model as means over the validation data, those left out that cannot be
-// read.
+// Loss and metrics of the model as means over the validation data. Samples that could not be read are left out.
 struct Validation {
   double loss = 0;
   std::vector<MetricValue> metrics = {};
   Skipped skipped = {};
 };
 
-// Evaluates all samples, each once, divided among the ranks; what random ops draw for a sample depends on its place
-// in the data alone. All ranks together. Of `reading`, the size of
-// batches, their division, the workers and what happens to samples that cannot be read matter. UserError where
-// there are no samples, or none of them can be read.
+// Evaluates each sample once, divided among the ranks. All ranks call it together. What random ops draw for a sample
+// depends only on its index in the data. Uses from `reading` the size of batches, their division, the workers, and what
+// happens to samples that cannot be read. Throws UserError if there are no samples, or if none of them can be read.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
                     Collective& ranks, const LoaderOptions& reading, Courier* courier = nullptr);
 
-// Sums over samples as means, under the names of the metrics.
+// Divides the sums of metrics by the number of samples. Returns the means with their names.
 std::vector<MetricValue> means_of(const std::vector<std::string>& names, std::span<const double> sums,
                                   double samples);
 

@@ -15,14 +15,14 @@ namespace plexaura {
 struct LabelInput {
   std::string name;
   std::int64_t classes = 0;
-  std::optional<std::int64_t> ignore = {};  // a label that is no class, but may be there
+  std::optional<std::int64_t> ignore = {};  // a label that is not a class, but is allowed
 };
 
-// Those of which a label out of range makes a whole loss NaN: not where the loss of each sample is kept and no label is
-// ignored, for a model may leave out some of them.
+// Returns the label inputs of the graph for which one label out of range makes the whole loss NaN. If the loss of each
+// sample is kept and no label is ignored, an input is not returned, because the model may leave out such samples.
 std::vector<LabelInput> label_inputs(const Graph& graph);
 
-// Throws UserError that names the first label out of range.
+// Throws UserError if a label is out of range. The message names the first one.
 void check_labels(std::span<const LabelInput> inputs, std::span<const Feed> feeds);
 
 }  // namespace plexaura

@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// The dtype in which a field reaches the graph.
+// Returns the dtype of a field's input in the graph.
 DType fed_dtype(DType of_field, DType of_store) { return is_floating(of_field) ? of_store : of_field; }
 
 }  // namespace

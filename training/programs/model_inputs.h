@@ -14,7 +14,7 @@
 
 namespace plexaura {
 
-// The inputs of a model for one micro-batch: a node for each field of the data, [samples, ...]. Floating ones
+// The inputs of a model for one micro-batch: a node of shape [samples, ...] for each field of the data. Floating fields
 // have the dtype of the store.
 class ModelInputs {
  public:
@@ -22,7 +22,7 @@ class ModelInputs {
 
   Graph& graph() const { return graph_; }
   std::int64_t samples() const { return samples_; }
-  // UserError that names the nearest field for one that the data does not have.
+  // Throws UserError for a field that the data does not have; the message names the most similar field.
   Node operator[](std::string_view field) const;
 
  private:
@@ -31,24 +31,24 @@ class ModelInputs {
   std::vector<std::pair<std::string, Node>> nodes_;
 };
 
-// Builds a model and its loss for one micro-batch. Called for each program, with graphs of either mode, and to learn
-// the names of the metrics: what it builds depends on the inputs alone.
+// Builds a model and its loss for one micro-batch. It is called for each program, with graphs for training and for
+// inference, and to find out the names of the metrics. What it builds must depend only on the inputs.
 using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
-// A model with the graph that it stands in.
+// A model and the graph that has its nodes.
 struct BuiltModel {
   std::unique_ptr<Graph> graph;
   LossOutputs outputs;
 };
 
-// The model for one micro-batch, in the precision of the store.
+// Builds the model for one micro-batch, in the precision of the store.
 BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields, std::int64_t samples,
                        const ParameterStore& store, Mode mode);
-// A model of float32 as in_mixed_precision(). Throws UserError where check_model() does.
+// Converts a float32 model with in_mixed_precision(). Throws what check_model() throws.
 BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store);
 
-// What a program is fed: the fields of a micro-batch, floating ones converted to `dtype`. Those that need no
-// conversion are referred to and must outlive the feeds.
+// Returns the feeds of a program: the fields of a micro-batch, with floating fields converted to `dtype`. Values that need
+// no conversion are not copied and must outlive the feeds.
 std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype);
 
 }  // namespace plexaura

@@ -15,9 +15,9 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t one_sample = 1;  // the whole batch: the loss is weighted by nothing
+constexpr std::int64_t one_sample = 1;  // the batch counts as one sample, so that the loss gets no weight
 
-// What a model sums over all ranks is what this one has.
+// The collective of a single rank: a sum over all ranks is this rank's own value.
 Collective& the_only_rank() {
   static SingleProcess rank;
   return rank;
@@ -48,7 +48,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   Graph update;
   build_update(update, options.optimizer, store.placement(), step_->border().buckets(),
                {.replaced = replaced_buffers(graph), .is_guarded = true});
-  // Not that of the store, which may hold frozen parameters besides: linked programs have one placement.
+  // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
   const auto update_program = compile(update, {}, backend, {.placement = &gradient_program->placement});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),
@@ -71,7 +71,7 @@ double Optimizer::step(std::span<const Feed> feeds) {
                                         .seed = options_.seed});
   const StepMetrics metrics = step_->metrics(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
-  // With a loss scale the update has counted any other step as skipped.
+  // With a loss scale, a step that is not sound was counted as skipped by the update.
   if (is_sound || store_.types().scales_loss()) store_.set_updates(number);
   if (!is_sound) throw_diverged(number, metrics.loss);
   metrics_ = metrics;

@@ -22,39 +22,41 @@ struct OptimizerOptions {
   OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of dropout
-  bool watch = false;             // fail with the op that makes the first NaN or infinite number
+  bool watch = false;             // throws an error that names the op with the first NaN or infinite number
 };
 
-// Training by hand, on one rank: gradients of a loss and the update of its parameters, compiled once. The
-// graph says the shapes of the inputs; the loss may be of any kind, and need not be a mean over samples. The
-// Optimizer shares the store, which may be moved or destroyed, and the backend where a std::shared_ptr owns it; otherwise
-// the backend outlives it. One thread at a time: UserError for a step while another thread makes one. Where the model sums over all ranks, this is the only one.
+// For a training loop of one's own, on one rank: computes the gradients of a loss and updates its parameters, with
+// programs that are compiled once. The graph determines the shapes of the inputs. The loss may be any scalar and need not
+// be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
+// std::shared_ptr owns; another backend must outlive it. Throws UserError for a step while another thread makes one. If
+// the model sums over all ranks, this rank is the only one.
 class Optimizer {
  public:
-  // Extends the graph of the loss by its gradients, or a copy of it where the store has a mixed precision, and places the store: a VM that was made with the store
-  // before has to be made anew. Begins with the store's weights, and with the state of an optimizer that has made no step. Throws UserError for a trainable parameter that the loss does not use,
-  // for a store of which all is frozen, and for batch normalisation over one element per channel.
+  // Appends the gradients to the graph of the loss (to a copy of it if the store has mixed precision), and places the
+  // store: VMs that were made with the store before must be made again. Training begins with the store's weights and a
+  // reset optimizer state. Throws UserError for a trainable parameter that the loss does not use, for a store whose
+  // parameters are all frozen, and for batch normalisation over one element per channel.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
-  // Feeds the graph's inputs, updates the parameters and returns the loss before the update. Feeds as for
-  // VM::run. UserError for a label that softmax_cross_entropy() has no class for, and for a loss or a gradient that is
-  // not finite: parameters, buffers, state and steps() are then as before the call. In float16 a step whose gradients
-  // are not finite is skipped, and counted: see LossScale.
+  // Feeds the graph's inputs, updates the parameters, and returns the loss before the update. For feeds see VM::run(). Throws
+  // UserError for a label that is not a class of softmax_cross_entropy(), and for a loss or a gradient that is not finite;
+  // then parameters, buffers, state and steps() are as before the call. In float16 a step whose gradients are not finite
+  // is skipped, but counted: see LossScale.
   double step(std::span<const Feed> feeds);
   double step(std::initializer_list<Feed> feeds);
 
-  // A metric of the last step: its mean, or its sum, as the model gave it. UserError for an unknown name, and
+  // Returns a metric of the last step, a mean or a sum as the model defines it. Throws UserError for an unknown name, and
   // before the first step.
   double metric(std::string_view name) const;
-  // Made in all, those before resume() included.
+  // The number of steps, including those before resume().
   std::int64_t steps() const { return store_.updates(); }
 
-  // Writes a checkpoint, as save_checkpoint() does and with its errors. One process at a time.
+  // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder.
   void save(const std::filesystem::path& directory, int keep = 1) const;
-  // Goes on from the newest checkpoint in the folder, so that the steps that follow have the bits of a run that was
-  // never stopped, where they are fed the same; false where there is none. Throws as load_checkpoint(), and UserError
-  // for one that was made with another seed.
+  // Loads the newest checkpoint in the folder; returns false if there is none. With the same feeds, the following steps
+  // give the same bits as in a run that was never stopped. Throws what load_checkpoint() throws, and UserError if the
+  // checkpoint was made with another seed.
   bool resume(const std::filesystem::path& directory);
 
  private:

@@ -33,7 +33,7 @@ std::set<std::int64_t> sizes_of(const BatchPlan& plan, std::int64_t rank) {
   return {sizes.begin(), sizes.end()};
 }
 
-// Those that every rank has.
+// Returns the sizes of micro-batches that every rank has.
 std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   std::set<std::int64_t> shared = sizes_of(plan, 0);
   for (std::int64_t rank = 1; rank < plan.ranks; ++rank) {
@@ -43,10 +43,10 @@ std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   return shared;
 }
 
-// The lowest rank has samples in every step.
+// Rank 0 has samples in every step, and none has more than it has.
 std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
 
-// Where a micro-batch of so many samples is too small: which step has it.
+// A text that names the step with a micro-batch of this size, for errors about micro-batches that are too small.
 std::string too_small(std::int64_t samples, const BatchPlan& plan) {
   const bool in_all = plan.micro_batch(0, plan.ranks - 1, plan.micro_batches - 1).count <= samples;
   const std::int64_t step = in_all ? 0 : plan.steps_per_epoch() - 1;
@@ -60,8 +60,8 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       parts.empty() ? "every step" : "every part of a step", samples + 1);
 }
 
-// Parameters, gradients and the optimizer's state, whatever the batch. `adds`: micro-batches after the first add to the
-// gradients of those before, for which there is a second arena of them.
+// Returns the bytes of parameters, gradients and optimizer state, which do not depend on the batch. `adds`: a step has
+// several micro-batches, which need a second arena of gradients.
 std::size_t parameter_bytes(const Placement& placement, std::int64_t states, bool adds) {
   std::size_t bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
                       static_cast<std::size_t>(states) * placement.bytes(ArenaKind::state);
@@ -77,7 +77,7 @@ std::string parameters_text(std::size_t bytes) {
       bytes);
 }
 
-// Of a step of which a micro-batch has so many samples: what was planned for it, and what makes it smaller.
+// A text about the memory that a step with micro-batches of this size needs, and how to reduce it.
 std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
                       DType precision) {
   if (size_of(precision) > size_of(DType::bfloat16))
@@ -98,12 +98,12 @@ void throw_with_plan(const Kind& error, const std::string& plan) {
     throw Kind(fmt::format("{}: {}", missing->fact(), plan));
 }
 
-// Where the device has not the memory for it, the error says what was planned.
+// Calls a function that allocates memory. If the device has too little of it, adds the plan to the error.
 template <class Work>
 void allocate(const std::string& plan, const Work& work) {
   try {
     work();
-  } catch (const UserError& error) {  // of a device that is only described
+  } catch (const UserError& error) {  // thrown by described devices
     throw_with_plan(error, plan);
     throw;
   } catch (const DeviceError& error) {
@@ -186,7 +186,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   return program;
 }
 
-// The placement of rank 0 is everyone's.
+// All ranks use the placement of rank 0.
 void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   std::string placement;
   on_rank_0(collective, "placing the parameters",
@@ -194,7 +194,7 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
   const Placement placed = together(collective, "placing the parameters",
                                     [&] { return store_.complete(parse_placement(placement)); });
-  // Calls of all ranks, and so not where some may have failed before them.
+  // Constructing the memory may call all ranks, so no rank may have failed before.
   std::unique_ptr<Memory> gradients;
   if (strategy_.parts.gradients != nullptr && backend_.info().host_memory)
     gradients = strategy_.parts.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
@@ -207,7 +207,7 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   });
 }
 
-// Ranks that measured for themselves, or knew other times, would choose unlike kernels.
+// If each rank measured by itself, or had other times, the ranks would choose different kernels.
 void TrainingPrograms::share_kernel_times() {
   if (options_.tuner == nullptr || collective_.size() == 1) return;
   const bool knows = collective_.rank() == 0;
@@ -232,7 +232,7 @@ void TrainingPrograms::measure_kernels(const BatchPlan& train, const BatchPlan& 
   options_.tuner->freeze();
 }
 
-// Of all kinds of processors, so that a checkpoint of rank 0 serves all.
+// Returns the times for all kinds of processors, so that all ranks can use a checkpoint of rank 0.
 std::string TrainingPrograms::times_in_use() const {
   if (options_.tuner == nullptr) return {};
   Tuner all(Tuning::off);
@@ -242,7 +242,7 @@ std::string TrainingPrograms::times_in_use() const {
   return all.to_text();
 }
 
-// Each once.
+// Compiles each size only once.
 void TrainingPrograms::compile_part(const BatchPlan& train, std::int64_t part) {
   for (const std::int64_t samples : train.micro_batch_sizes(part))
     if (!gradients_.contains(samples))
@@ -283,7 +283,7 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
                     {.placement = &store_.placement(), .tuner = options_.tuner, .strict = options_.strict});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   std::size_t feed_bytes = evaluator_.feed_bytes();
-  std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // of micro-batches after the first
+  std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // for micro-batches after the first, by samples
   for (const auto& [samples, program] : gradients_) {
     if (micro_batches > 1)
       adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_, options_.strict);
@@ -323,7 +323,7 @@ void TrainingPrograms::add_programs(std::int64_t micro_batches,
   }
 }
 
-// `with_update`: which is cut into buckets.
+// `with_update`: includes the update, whose kernels depend on the buckets.
 std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const {
   std::string text = with_update ? fmt::format("{:x}", update_->plan_hash()) : "";
   for (const auto& [samples, program] : gradients_)
@@ -344,7 +344,7 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
   return feeds;
 }
 
-// Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.
+// Every rank hashes the graph of rank 0's first micro-batch, because its own sizes may differ.
 std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const std::span<const Bucket> buckets = step_->border().buckets();
   const BuiltModel model = build(samples);

@@ -23,65 +23,66 @@ struct ProgramOptions {
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;
-  // Of kernels, on all ranks or on none, and of these programs alone: when they are compiled it is frozen.
-  // Null: estimates choose kernels.
+  // Chooses kernels by measured times. Given on all ranks or on none, and for these programs only: it is frozen once they
+  // are compiled. Null: estimates choose kernels.
   Tuner* tuner = nullptr;
-  // Of the parts into which the plan divides a step: those of this rank. Empty: that of its number.
+  // This rank's parts of a step, among those into which the plan divides it. Empty: the part with this rank's number.
   Slice own_parts = {};
-  // This rank makes its steps without the others, of any part. So no program may call all ranks.
+  // This rank makes its steps without the other ranks, and may get any part. So no program may call all ranks.
   bool draws_parts = false;
-  bool parts_may_move = false;      // between ranks, so that no program may call all ranks
-  bool buckets_change_bits = true;  // another size of theirs may round otherwise
+  bool parts_may_move = false;      // parts may move between ranks, so no program may call all ranks
+  bool buckets_change_bits = true;  // other bucket_bytes may change the rounding
   bool strict = false;              // see CompileOptions
 };
 
-// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank has (with
-// ProgramOptions::draws_parts, of any rank), the update, and those of an Evaluator for validation. They share one store, and one
-// workspace of the largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread at a
-// time.
+// All programs of a run, compiled before the first step: gradients for every size of a micro-batch of this rank (with
+// ProgramOptions::draws_parts: of any rank), the update, and the Evaluator's programs for validation. They share one store,
+// and one workspace that is as large as the largest program needs. The store, the backend, the collective, the strategy
+// and the profile must outlive this object. Only one thread may use it at a time.
 class TrainingPrograms {
  public:
-  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the
-  // times of kernels that it knows. Of each kind of processor the lowest rank measures what is not known, for
-  // all of its kind and for the sizes of all ranks; the others wait, however long it takes. All ranks
-  // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
+  // Places the store. Rank 0 broadcasts its placement and the times of kernels that it knows, so that both are equal on all
+  // ranks. Missing times are measured by the lowest rank of each kind of processor, for all ranks of this kind and all
+  // their sizes; the other ranks wait, however long it takes. All ranks construct together; if one fails, all throw.
+  // `train` and `validation` determine which sizes of batches occur.
   TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
                    Collective& collective, const StrategyInUse& strategy, const BatchPlan& train,
                    const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
-  // The strategy of this run. The programs own what was read of it.
+  // The strategy of this run, and its parts as they were read at construction.
   const StrategyInUse& strategy() const { return strategy_; }
-  // Where batches lie best that are fed to the programs.
+  // The memory in which batches should be created: programs read them from there without a copy.
   std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
-  // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store. UserError
-  // for a label that softmax_cross_entropy() has no class for.
+  // Converts the fields of a micro-batch to feeds; floating fields get the dtype of the store. Throws UserError for a label
+  // that is not a class of softmax_cross_entropy().
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
   // For validation.
   Evaluator& evaluator() { return evaluator_; }
 
-  // Why a strategy that declares updates_late gets no late updates: a text that continues a sentence after "because". Empty if it
-  // gets them.
+  // Returns why a strategy that declares updates_late gets no late updates, as a text that continues a sentence after
+  // "because". Empty if it gets them.
   const std::string& why_not_late() const { return why_not_late_; }
 
-  // The gradient program of the largest micro-batch: what --dry-run prints.
+  // The gradient program of the largest micro-batch, which --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
-  // Of the metrics that the model reports.
+  // The names of the metrics that the model reports.
   const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
   // The ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
-  // The hash of what is equal on all ranks: the graphs of gradients and update, the placement and the buckets. It does not depend
-  // on the share of a batch or on the processor.
+  // A hash of what is equal on all ranks: the graphs of gradients and update, the placement and the buckets. It does not
+  // depend on this rank's share of a batch or on its processor.
   std::uint64_t plan_hash() const { return plan_hash_; }
-  // The hash of the kernels and layouts for the update and for the sizes of micro-batches that all ranks have. It is equal on ranks
-  // whose backends are of one kind.
+  // A hash of the kernels and layouts for the update and for the sizes of micro-batches that all ranks have. It is equal on
+  // ranks with the same kind of backend.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
-  // The hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if one rank deals them out. It leaves
-  // out the update if other buckets give the same bits. On the lowest rank it does not change when other ranks are lost.
+  // A hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if a dealer deals them out. It
+  // leaves out the update if other buckets give the same bits. On the lowest rank it does not change when other ranks are
+  // lost.
   std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
-  // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
-  // same kernels again.
+  // The measured times by which the kernels of all ranks were chosen. A Tuner with these times chooses the same kernels for
+  // the same programs.
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:
@@ -98,7 +99,7 @@ class TrainingPrograms {
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(std::int64_t micro_batches);
   void make_updates_late();
-  // `adding`: by samples, those of micro-batches after the first.
+  // `adding`: the programs of micro-batches after the first, by number of samples.
   void add_programs(std::int64_t micro_batches,
                     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
   std::uint64_t hash_of_plan(std::int64_t samples);
@@ -121,7 +122,7 @@ class TrainingPrograms {
   std::uint64_t plan_hash_ = 0;
   std::uint64_t kernels_hash_ = 0;
   std::uint64_t own_kernels_hash_ = 0;
-  bool measures_ = true;  // for its kind of processor
+  bool measures_ = true;  // this rank measures the kernels of its kind of processor
   std::string why_not_late_;
   std::string kernel_times_;
 };
