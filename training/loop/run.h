@@ -31,10 +31,11 @@ struct Division {
 struct Progress {
   RunState state =
       {};  // after the last launched step; its loss sums cover only steps whose metrics were read
-  std::int64_t first_step = 0;                  // updates done before this run
-  bool epoch_ended = false;                     // but was not validated yet
-  std::optional<std::int64_t> deal_begin = {};  // the first step of this rank's deal, counted in the epoch; empty outside a deal
-  bool is_to_meet = false;                      // no parts are left to deal, and the ranks have not met yet
+  std::int64_t first_step = 0;  // updates done before this run
+  bool epoch_ended = false;     // but was not validated yet
+  std::optional<std::int64_t> deal_begin =
+      {};                   // the first step of this rank's deal, counted in the epoch; empty outside a deal
+  bool is_to_meet = false;  // no parts are left to deal, and the ranks have not met yet
   std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
   bool stopped = false;             // the run ends on all ranks, because one was asked to stop
   bool saved = false;               // a checkpoint of the present state exists
@@ -53,11 +54,11 @@ struct StopRequest {
 
 // Times of a run, in seconds.
 struct RunClock {
-  double begin = seconds_now();        // of the last call of Trainer::run()
-  double epoch_begin = seconds_now();  // when that call began its part of the epoch
+  double begin = seconds_now();             // of the last call of Trainer::run()
+  double epoch_begin = seconds_now();       // when that call began its part of the epoch
   double waited_before = seconds_waited();  // at epoch_begin
-  double noted_at = 0;      // when the last step was noted
-  RecentValues rates = {};  // images per second of each step
+  double noted_at = 0;                      // when the last step was noted
+  RecentValues rates = {};                  // images per second of each step
 
   void begin_epoch();
 };
