@@ -9,17 +9,18 @@
 
 namespace plexaura {
 
-// Updates that wait until the next step needs their bucket: one program for each. All of a step are open at first.
+// Updates that run only when the next step needs their bucket. Each bucket has an update program of its own. At the end
+// of a step all updates are open, that is, not run yet.
 class LateUpdates {
  public:
-  // By bucket; null where nothing is to be updated. They run while another program is at work, and so in a workspace of
-  // their own.
+  // `programs` has one entry per bucket; null for a bucket without an update. They run while another program is running,
+  // so they have a workspace of their own.
   LateUpdates(const std::vector<std::shared_ptr<const Program>>& programs, Backend& backend,
               ParameterStore& store, Profile* profile);
 
-  // `failed`: this rank leaves its updates out.
+  // Makes all updates open. With `failed` this rank will not run them.
   void open(const StepBlock& block, bool failed);
-  // Whether it was open. It is not any more.
+  // Closes the update of the bucket. Returns whether it was open.
   bool take(std::size_t bucket);
   bool any_open() const;
   void run(std::size_t bucket);

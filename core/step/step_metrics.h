@@ -15,12 +15,13 @@ namespace plexaura {
 struct StepMetrics {
   double loss = 0;  // mean over all samples of the step
   double samples = 0;
-  bool stop = false;                           // some rank was asked to stop: all leave after this step
+  bool stop = false;                           // some rank was asked to stop; all ranks stop after this step
   bool failed = false;                         // some rank's own work failed
   std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
 };
 
-// The same as slots, to be summed where no strategy has summed them with the gradients, and back.
+// Metrics as the slots of the tail, and back. Used to sum them over ranks if no strategy has summed them with the
+// gradients.
 using StepTail = std::array<double, static_cast<std::size_t>(tail_count)>;
 PLEXAURA_API StepTail tail_of(const StepMetrics& metrics);
 PLEXAURA_API StepMetrics metrics_of(const StepTail& tail);
@@ -30,20 +31,21 @@ struct StepTicket {
   std::uint64_t number = 0;  // counts the steps of one TrainingStep, from 1
 };
 
-// The tails of the last two steps in host memory: a step can be read while the next one runs.
+// Keeps the tails of the last two steps in host memory, so that a step can be read while the next one runs.
 class MetricsRing {
  public:
-  // The backend and the store, which is placed, outlive this.
+  // The backend and the store must outlive this object. The store must be placed.
   MetricsRing(Backend& backend, const ParameterStore& store);
 
-  // Enqueues the copy of the tail as it will be when all that is enqueued now is done. `failure` is of this
-  // rank's own work. Returns the number of the step. Allocates nothing.
+  // Enqueues a copy of the tail after all work that is enqueued now. `failure` is this rank's own failure, or null. Returns
+  // the number of the step. Allocates nothing.
   std::uint64_t push(std::exception_ptr failure);
 
-  // A failure of the last step, if not null, that the device showed only after the push.
+  // Adds a failure of the last step that the device reported only after push(). Does nothing for null.
   void add_failure(const std::exception_ptr& late);
 
-  // Waits for that step alone. Throws its failure; InternalError unless it is one of the last two.
+  // Waits for this step only, and returns its metrics. Throws its failure. Throws InternalError unless it is one of the
+  // last two steps.
   StepMetrics read(std::uint64_t number);
 
  private:

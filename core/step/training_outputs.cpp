@@ -24,7 +24,7 @@ std::map<std::string, Node> parameters_of(Graph& graph) {
   return parameters;
 }
 
-// What a model may have meant that asks for a parameter by a wrong name.
+// A hint for an error: parameters that the model asks for under a name that the store does not have.
 std::string unknown_names(const std::map<std::string, Node>& used, const ParameterStore& store) {
   std::vector<std::string> unknown;
   for (const auto& [name, node] : used)
@@ -54,7 +54,7 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
   for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
 }
 
-// What the update adds to the buffer; nothing where its next value is not such a sum.
+// Returns what the update adds to the buffer; empty if the next value is not the old value plus an addend.
 std::optional<Value> addend_of(const Graph& graph, const Update& update) {
   const NodeRecord& next = graph.record(update.next.node);
   if (next.op->name() != "add") return std::nullopt;
@@ -63,13 +63,13 @@ std::optional<Value> addend_of(const Graph& graph, const Update& update) {
   return std::nullopt;
 }
 
-// Null for an update of an arena slice.
+// Returns the buffer that is updated; null if the update is of an arena slice.
 const Leaf* updated_buffer(const Graph& graph, const Update& update) {
   const Leaf* leaf = as_leaf(*graph.record(update.buffer.node).op);
   return leaf->kind() == LeafKind::buffer ? leaf : nullptr;
 }
 
-// Summed over ranks and micro-batches these are one update of the buffer by the whole batch.
+// Adds outputs for the updates of buffers. Their sum over ranks and micro-batches is the update by the whole batch.
 void add_buffers(Graph& graph, std::int64_t samples, std::vector<ProgramOutput>& outputs) {
   for (const Update& update : graph.updates()) {
     const Leaf* leaf = updated_buffer(graph, update);

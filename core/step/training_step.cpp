@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::string_view communication = "communication";  // a category of events
+constexpr std::string_view communication = "communication";  // a category of profile events
 
 bool reads(const Graph& graph, StepScalar scalar) {
   for (NodeId id = 0; id < graph.size(); ++id)
@@ -59,7 +59,7 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, const Strate
   check_strategy_parts(parts_);
 }
 
-// What the strategy still exchanges lies in memory of the border.
+// The strategy gives up first, because its open exchanges use memory of `border_`.
 TrainingStep::~TrainingStep() {
   if (late_ && late_->any_open()) strategy_.give_up();
 }
@@ -91,8 +91,8 @@ std::set<std::string> TrainingStep::ops_on_host() const {
   return ops;
 }
 
-// Where this program needs what the step before has left open: before it announces anything itself. The last bucket is
-// never left open.
+// Adds the points at which this program needs the open updates of the step before. They come before it announces any
+// bucket. The last bucket is never open.
 void TrainingStep::add_points_of_late_updates(const Program& gradients, bool final,
                                               std::vector<HostPoint>& points) {
   const std::span<const Bucket> buckets = border_.buckets();
@@ -108,14 +108,14 @@ void TrainingStep::add_points_of_late_updates(const Program& gradients, bool fin
   }
 }
 
-// Where this program, after which gradients are final, finishes the buckets. They are announced in placement order: a bucket
-// waits for those before it.
+// Adds the points at which buckets become final, for a program after which the step's gradients are final. Buckets are
+// announced in placement order: a bucket waits for those before it.
 void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points) {
   if (parts_.gradients == nullptr) return;
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
     const std::int64_t end = slice.offset + slice.count;
-    // Where the program itself calls all ranks, a strategy calls them behind it, and not at the same time.
+    // If the program itself sums over ranks, the strategy exchanges only after the program, never at the same time.
     const std::size_t ready =
         sums_in_programs_ ? gradients.instructions.size() : gradients.gradients_ready_after(end);
     points.push_back({ready, [this, bucket] {
@@ -164,7 +164,8 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   return {push_metrics()};
 }
 
-// The strategy may wait for the device there, which would be without a deadline while exchanges are open.
+// The strategy's after_update() may wait for the device, and such a wait has no deadline. So open exchanges are awaited
+// first.
 void TrainingStep::after_update(std::int64_t step) {
   if (parts_.weights != nullptr) border_.await_answers();
   if (!skips_ && !failure_) updated_step_ = step;
@@ -173,9 +174,9 @@ void TrainingStep::after_update(std::int64_t step) {
   parts_.weights->after_update();
 }
 
-// Computes the gradients and, unless the strategy skips it, the update. Where this rank's own work
-// fails it leaves its update out, but answers and asks the other ranks as if it made it; unless they wait for it
-// where a program sums over ranks.
+// Computes the gradients and, unless the strategy skips it, the update. If this rank's own work fails, it makes no update
+// but still takes part in the exchange with the other ranks. If a program sums over ranks, the other ranks wait in that
+// program, so it throws instead.
 void TrainingStep::attempt(const StepInputs& inputs) {
   announced_ = 0;
   asked_ = 0;
@@ -202,21 +203,21 @@ void TrainingStep::attempt(const StepInputs& inputs) {
     if (!begin_update(bucket)) return;
 }
 
-// Whether the update of the bucket follows.
+// Called before the update of a bucket. Returns whether the update is made.
 bool TrainingStep::begin_update(std::size_t bucket) {
   updating_ = exchanging_ = true;
   asked_ = bucket + 1;
   const UpdateAnswer answer = before_update(bucket);
   skips_ = answer.skip;
   if (skips_ && bucket > 0) throw_skips_late();
-  // The tail, in the last bucket, comes back in either case.
+  // Even if the update is skipped, the last bucket is copied back, because it contains the tail.
   border_.stage_in(skips_ ? border_.buckets().size() - 1 : bucket, answer);
-  if (watch_ || profile_ != nullptr) border_.await_answers();  // they wait for the device, without a deadline
+  if (watch_ || profile_ != nullptr) border_.await_answers();  // both wait for the device without a deadline
   exchanging_ = false;
   return !skips_;
 }
 
-// Ranks agree when they know that they all have the sums of all buckets.
+// Called before the update, if ranks agree before they update: all buckets must be summed on all ranks first.
 void TrainingStep::begin_whole_update() {
   updating_ = exchanging_ = true;
   for (std::size_t bucket = 0; bucket < exchanged_.size(); ++bucket) {
@@ -232,7 +233,8 @@ void TrainingStep::begin_whole_update() {
   exchanging_ = false;
 }
 
-// Updates the last bucket, which holds the loss, now; and at the end of an epoch all buckets, so that validation sees final weights.
+// Leaves the updates open, except for the last bucket, which holds the loss. At the end of an epoch makes all updates, so
+// that validation sees final weights.
 void TrainingStep::leave_open(const StepInputs& inputs) {
   late_->open(block_, failure_ != nullptr);
   update_open(border_.buckets().size() - 1);
@@ -245,7 +247,7 @@ void TrainingStep::update_open(std::size_t bucket) {
   const UpdateAnswer answer = before_update(bucket);
   if (answer.skip) throw InternalError("a strategy that updates late may skip no update");
   border_.stage_in(bucket, answer);
-  // A device of its own is waited for when a third update takes the slot of the first: then under no deadline.
+  // On an asynchronous device, a third update would wait, without a deadline, until the slot of the first one is free.
   if (profile_ != nullptr || !backend_.info().host_memory) border_.await_answers();
   exchanging_ = false;
   late_->run(bucket);
@@ -267,8 +269,7 @@ void TrainingStep::take_weights_back() {
   if (std::exchange(shown_, false)) parts_.weights->take_weights_back();
 }
 
-// Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
-// is told.
+// If this rank has failed before, an error of the strategy may be a consequence. So the first failure is reported.
 UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
   const ProfileSpan span(profile_, "before_update", communication, bucket);
   try {
@@ -323,8 +324,8 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   }
 }
 
-// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn
-// of it. Buckets that were announced before the failure are the strategy's already.
+// A rank whose work failed still takes part in the exchange, with gradients of zero, so that no rank waits for it and all
+// learn of the failure. Buckets that were announced before the failure belong to the strategy and are not changed.
 void TrainingStep::fail(const StepInputs& inputs) {
   const Placement& placement = store_.placement();
   const auto start = [&](std::int64_t element) {
@@ -341,7 +342,7 @@ void TrainingStep::fail(const StepInputs& inputs) {
   try {
     wait_for(backend_);
   } catch (const std::exception&) {
-    // The failure that brought us here, or one that followed from it.
+    // This is the failure that is being handled, or a consequence of it.
   }
   if (announced_ == border_.buckets().size()) return;
   const std::size_t first = start(border_.buckets()[announced_].offset);
@@ -353,7 +354,7 @@ void TrainingStep::announce(std::size_t bucket) {
   announced_ = bucket + 1;
 }
 
-// After this rank's work failed: those that backward has not announced.
+// After this rank's work failed: announces the buckets that the gradient program has not announced.
 void TrainingStep::announce_rest() {
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
     border_.stage_out(bucket);

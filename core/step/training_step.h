@@ -22,115 +22,121 @@
 
 namespace plexaura {
 
-// A number that is reported beside the loss: a scalar of the store's dtype over the samples of one
-// micro-batch, either their mean or their sum. It is reported as a mean over all samples: the sum of hits as
-// the accuracy.
+// A number that is reported with the loss. The model gives a scalar of the store's dtype: the mean or the sum over the
+// samples of one micro-batch. It is reported as a mean over all samples; for example, the sum of hits is reported as the
+// accuracy.
 struct Metric {
   std::string name;
   Node mean = {};
   Node sum = {};  // exact for counts, whatever the division into micro-batches
 };
 
-// What a model gives to training.
+// The outputs of a model that training uses.
 struct LossOutputs {
   Node loss;  // the mean over the samples of one micro-batch, a scalar of the store's dtype
   std::vector<Metric> metrics = {};
 };
 
-// Throws UserError for a store whose parameters are all frozen; one without parameters is sound.
+// Throws UserError if the store has parameters and all of them are frozen.
 PLEXAURA_API void check_trains(const ParameterStore& store);
 
-// Throws UserError where a model was given no loss.
+// Throws UserError if the outputs have no loss.
 PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 
-// Throws UserError for no loss, for a loss or a metric that is not a scalar of the store's dtype or of another
-// graph, for more than `most_metrics` metrics, and for two metrics with one name.
+// Throws UserError if there is no loss; if the loss or a metric belongs to another graph or is not a scalar of the store's
+// dtype; for more than `most_metrics` metrics; and for two metrics with the same name.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
-// Extends a model's graph by gradients, what buffers get and the tail: what a program for gradients computes. A buffer
-// gets the share of the samples times what its update adds to it, or times its next value: see replaced_buffers().
-// With `samples` = 0, gradients, what buffers get and loss are zero. Throws UserError for a trainable parameter
-// that the loss does not use, and where check_model() does.
+// Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail. Returns these
+// outputs. The output of a buffer is this micro-batch's share of the step's samples times the number that its update adds
+// to the old value, or times its next value: see replaced_buffers(). With `samples` = 0, gradients, updates of buffers
+// and loss are zero. Throws UserError for a trainable parameter that the loss does not use, and what check_model()
+// throws.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
 
-// The buffers that the model gives a next value other than the old one plus something. Summed over ranks and
-// micro-batches, what a step leaves of these is the next value, and of all others what is added to the old one.
+// Returns the names of the buffers whose next value is not the old value plus an addend. The outputs of a step, summed over
+// ranks and micro-batches, are the next values of these buffers; of all other buffers they are what is added to the old
+// values.
 PLEXAURA_API std::set<std::string> replaced_buffers(const Graph& graph);
 
-// Whether an op of the program calls all ranks.
+// True if an op of the program sums over all ranks.
 PLEXAURA_API bool sums_over_ranks(const Program& program);
 
 struct MicroBatchInputs {
   std::span<const Feed> feeds;
-  std::int64_t samples = 0;       // of this micro-batch: chooses the program
+  std::int64_t samples = 0;       // of this micro-batch; selects the program
   std::int64_t first_sample = 0;  // position in the step's global batch
 };
 
 struct StepInputs {
-  std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
-  // Into which the micro-batches fall, equally many into each, in order: the gradients of each shard are kept by
-  // themselves, for a strategy that adds them as if they were those of several ranks.
+  std::span<const MicroBatchInputs> micro_batches = {};  // the same number on every rank, at least one
+  // The micro-batches are divided, in order, into this many shards of the same number of micro-batches. The gradients of
+  // each shard are kept separately, for a strategy that adds them as if they came from several ranks.
   std::int64_t shards = 1;
-  std::int64_t global_samples = 1;  // over ranks and micro-batches
+  std::int64_t global_samples = 1;  // summed over ranks and micro-batches
   std::int64_t step = 1;            // number of this update, from 1
-  std::int64_t epoch = 0;           // for strategies, as what follows
+  std::int64_t epoch = 0;           // `epoch` and `ends_epoch` are passed to the strategy
   bool ends_epoch = false;
   double learning_rate = 0;
-  double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
+  double loss_scale = 1;  // factor of the gradients; if it is not 1, the update must divide by it
   std::int64_t seed = 0;
   bool stop = false;                // this rank was asked to stop
-  std::exception_ptr failure = {};  // this rank has no batch to show because of this
+  std::exception_ptr failure = {};  // why this rank has no batch; null if it has one
 };
 
-// One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
-// update, bucket by bucket. Programs are compiled beforehand: for each number of samples that of a step's only
-// micro-batch and, where a step or a shard has several, those of its first, its last and the others. UserError for a
-// step while another thread makes one, and after the backend is gone, unless a std::shared_ptr owns that.
+// Makes training steps, in the same way on every rank: the gradients of each micro-batch, the strategy's exchange, and the
+// update bucket by bucket. Its programs are compiled before. Each number of samples needs a program for a step with one
+// micro-batch; if a step or a shard has several, it needs programs for the first, the last and the other micro-batches.
+// Throws UserError for a step while another thread makes one, and if the backend was destroyed. A backend that a
+// std::shared_ptr owns is kept alive.
 class PLEXAURA_API TrainingStep {
  public:
-  // Allocates nothing once every program has run from each of its slots. The strategy must outlive the step. Throws UserError where
-  // check_strategy_parts() does.
+  // Steps allocate nothing once every program has run from each of its slots. The strategy must outlive this object. Throws
+  // what check_strategy_parts() throws.
   TrainingStep(Backend& backend, ParameterStore& store, const StrategyInUse& strategy,
                std::int64_t bucket_bytes, bool watch = false, Profile* profile = nullptr);
   ~TrainingStep();
 
   WeightsImmigration& border() { return border_; }
 
-  // Where the strategy declares updates_late: the update of each bucket by itself, null for a bucket without one, in
-  // the place of the programs of add_program(), which come behind this. For updates that need the gradients of no other
-  // bucket, and models that do not call all ranks.
+  // Sets one update program per bucket, null for a bucket without an update. Called before add_program(), if the strategy
+  // declares updates_late; the programs replace the `update` of add_program(). The update of a bucket must not need the
+  // gradients of other buckets, and the model must not sum over ranks.
   void update_late(const std::vector<std::shared_ptr<const Program>>& updates);
 
-  // What a micro-batch of `samples` samples runs: `gradients` computes them and, where it is not the first of its
-  // step, adds them to those of the ones before: see add_to_gradients(). Behind the last one of a step `update` reads the gradients and
-  // writes values and state, in bucket order; null for the others.
+  // Adds the program of a micro-batch of `samples` samples. `gradients` computes the gradients; if `is_first` is false, it
+  // adds them to those of the micro-batches before, see add_to_gradients(). `update` reads the gradients and writes values
+  // and state in bucket order. It runs after the last micro-batch of a step, and is null for other micro-batches.
   void add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                    const Program* update, std::shared_ptr<Workspace> workspace,
                    Collective* collective = nullptr);
-  // The ops that the host computes in the programs that were added: see Program::ops_on_host().
+  // Returns the ops of all added programs that the host computes: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
 
-  // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
-  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). With `watch` one in the
-  // update is kept, too, and the exchange goes on; the others may not see it in the tail. Where an op sums
-  // over ranks the others wait there for a rank that failed: it throws at once.
+  // Runs one step. If the device computes asynchronously, returns before the step is done. If this rank's own work fails,
+  // its gradients are set to zero, the tail reports the failure to the other ranks, and metrics() throws it. With `watch`
+  // a failure in the update is also kept while the exchange continues; the tail may not report it to the other ranks. If
+  // an op of the model sums over ranks, the other ranks would wait there for this rank: then run() throws at once.
   StepTicket run(const StepInputs& inputs);
 
-  // The number of the last step whose update this rank has made or left open until the next step, even if after_update() threw
-  // afterwards. 0: none.
+  // The number of the last step whose update this rank has made or left open until the next step, even if after_update()
+  // threw afterwards. 0 if there is none.
   std::int64_t updated_step() const { return updated_step_; }
 
-  // Makes the updates that are left open, and has the strategy show the weights that are to be looked at: comes before whatever reads the store outside of a step. All ranks call it together.
+  // Makes the open updates, and lets the strategy put the weights into the store that are to be evaluated or saved. Called
+  // by all ranks together, before anything reads the store outside of a step.
   void await_weights();
-  // The end of that: run() does it, and a rank that may come to await_weights() again without a run in between.
+  // Undoes await_weights(): the strategy takes its training weights back. run() calls it. A rank that may call
+  // await_weights() again without a run() in between must call it itself.
   void take_weights_back();
 
-  // Waits for what the strategy exchanges in that run, and throws what fails there, as run() does: other ranks may
-  // have met no failure. metrics() does the same.
+  // Waits for the strategy's exchanges of that step and throws their failures, as run() and metrics() do. Other ranks may
+  // not have had this failure.
   void await_exchange(const StepTicket& ticket);
 
-  // Of one of the last two runs; waits for that run alone. Throws this rank's own failure. Allocates nothing.
+  // Returns the metrics of one of the last two steps; waits for this step only. Throws this rank's own failure. Allocates
+  // nothing.
   StepMetrics metrics(const StepTicket& ticket);
 
  private:
@@ -153,7 +159,7 @@ class PLEXAURA_API TrainingStep {
   void update_open(std::size_t bucket);
   void update_all_open();
   void announce(std::size_t bucket);
-  // Calls of the strategy, as events of the profile.
+  // Call the strategy and add an event to the profile.
   UpdateAnswer before_update(std::size_t bucket);
   void agree();
   void gradients_ready(std::size_t bucket);
@@ -165,26 +171,27 @@ class PLEXAURA_API TrainingStep {
   Backend& backend_;
   ParameterStore store_;
   Strategy& strategy_;
-  const StrategyParts& parts_;  // of it
+  const StrategyParts& parts_;  // of the strategy
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
-  std::optional<LateUpdates> late_;  // those of the step before
-  WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
-  bool divides_loss_scale_ = false;  // the update
-  bool sums_in_programs_ = false;    // over all ranks, by an op
-  // Of this step.
-  std::size_t announced_ = 0;            // buckets
-  std::size_t asked_ = 0;                // buckets whose update the strategy was asked for
-  bool updating_ = false;                // the strategy was asked for the update
-  bool exchanging_ = false;              // it is asked now
-  StepBlock block_;                      // of its last micro-batch
+  std::optional<LateUpdates> late_;  // open updates of the step before
+  WeightsImmigration
+      border_;  // destroyed first: the device may wait for exchanges that its destructor cancels
+  bool divides_loss_scale_ = false;  // the update divides by StepInputs::loss_scale
+  bool sums_in_programs_ = false;    // an op of a program sums over all ranks
+  // The state of the present step.
+  std::size_t announced_ = 0;            // number of buckets whose gradients were announced to the strategy
+  std::size_t asked_ = 0;                // number of buckets for which before_update() was called
+  bool updating_ = false;                // before_update() was called in this step
+  bool exchanging_ = false;              // a call of the strategy about the update is under way
+  StepBlock block_;                      // of the step's last micro-batch
   bool skips_ = false;                   // the strategy skips the update
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
-  bool shown_ = false;                   // the store has weights that the strategy shows
+  bool shown_ = false;                   // the store has the weights that the strategy shows for evaluation
   std::exception_ptr failure_;
-  std::uint64_t newest_ = 0;  // the step that was pushed last
+  std::uint64_t newest_ = 0;  // number of the last step in `metrics_`
   std::int64_t updated_step_ = 0;
   BusyFlag busy_;
 };

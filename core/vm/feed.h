@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// A value for an input of a program, by the input's name. A temporary tensor is kept. Of another one this knows where
-// its elements lie: whoever reads them after the tensor was destroyed or assigned to gets a UserError.
+// A value for the input of a program with this name. A temporary tensor is kept in the Feed. Of any other tensor the Feed
+// only refers to the elements: reading them after the tensor was destroyed or assigned to throws UserError.
 class PLEXAURA_API Feed {
  public:
   Feed(std::string name, const Tensor& tensor);
@@ -18,9 +18,9 @@ class PLEXAURA_API Feed {
 
   const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
-  // The elements, which lie there as long as the tensor does.
+  // The address of the elements. Valid as long as the tensor lives.
   const std::byte* data() const;
-  // A tensor of the same memory.
+  // Returns a tensor that shares the memory.
   Tensor tensor() const;
 
  private:
@@ -28,7 +28,7 @@ class PLEXAURA_API Feed {
 
   std::string name_;
   TensorType type_;
-  std::shared_ptr<std::byte> kept_;  // null where the tensor is not kept
+  std::shared_ptr<std::byte> kept_;  // null if the tensor is not kept
   std::weak_ptr<std::byte> memory_;
 };
 

@@ -20,7 +20,7 @@ void FeedSlot::wait() {
 }
 
 std::shared_ptr<FeedSlot> FeedSlots::take(std::size_t bytes) {
-  Entry* last = nullptr;  // of the idle ones, and the one taken before it
+  Entry* last = nullptr;  // the idle slot that was taken last, and the idle one taken before it
   Entry* before = nullptr;
   for (Entry& entry : entries_) {
     if (entry.slot.use_count() > 1 || entry.slot->bytes() < bytes) continue;

@@ -20,26 +20,26 @@ class FeedSlot {
   std::size_t bytes() const { return memory_->bytes(); }
   std::size_t index() const { return index_; }  // among the slots of its kind
 
-  // All that reads the slot stands in this stream now.
+  // Records that all work that reads the slot is in this stream now.
   Event& mark_read(Stream stream);
-  // Until nothing reads it any more. Throws the device's failure.
+  // Waits until no enqueued work reads the slot. Throws a failure of the device.
   void wait();
 
  private:
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Event> reader_;
   std::size_t index_;
-  bool marked_ = false;  // since the last wait
+  bool marked_ = false;  // mark_read() was called since the last wait()
 };
 
-// Slots of one kind of memory, made when they are needed.
+// A pool of slots of one kind of memory. Slots are allocated when they are needed.
 class FeedSlots {
  public:
   FeedSlots(Backend& backend, MemoryUse use, std::size_t least_bytes)
       : backend_(backend), use_(use), least_bytes_(least_bytes) {}
 
-  // A slot that nobody else holds and nothing reads. Two are used in turn, so that one can be written while the device
-  // still reads the other.
+  // Returns a slot that is not in use, after no enqueued work reads it. Takes turns between two slots, so that one can be
+  // written while the device still reads the other.
   std::shared_ptr<FeedSlot> take(std::size_t bytes);
   FeedSlot* find(const std::byte* address) const;
 
@@ -56,31 +56,31 @@ class FeedSlots {
   std::uint64_t takes_ = 0;
 };
 
-// What runs are fed from. Programs that never run at the same time share one. Whoever makes batches writes them into
-// tensors from take(), and a run that is fed these reads them where they lie, or, on a device whose memory is not host
-// memory, copies them from there. One thread calls; any thread may write the tensors.
-// UserError where the backend is gone, unless a std::shared_ptr owns that.
+// The memory from which runs are fed. Programs that never run at the same time share one. A data loader writes batches into
+// tensors from take(). A run that is fed these tensors reads them in place; if the device's memory is not host memory, it
+// copies them from there to the device. Only one thread may call these functions; any thread may write the tensors.
+// Throws UserError if the backend was destroyed. A backend that a std::shared_ptr owns is kept alive.
 class PLEXAURA_API FeedMemory {
  public:
-  // `least_bytes` of a slot: the largest Program::feed_bytes, so that all programs use the same slots.
+  // `least_bytes` is the minimum size of a slot: the largest Program::feed_bytes, so that all programs use the same slots.
   FeedMemory(Backend& backend, std::size_t least_bytes);
 
-  // Tensors of these types, uninitialised, in a slot of their own, which is taken again when the last of them is gone
-  // and no run reads them any more. They lie as the inputs of a program whose graph has inputs of these types in this
-  // order.
+  // Returns uninitialised tensors of these types in a slot of their own, with the layout of the inputs of a program whose
+  // graph has inputs of these types in this order. The slot is reused when all the tensors are destroyed and no run reads
+  // them any more.
   std::vector<Tensor> take(std::vector<TensorType> types);
 
-  // For the VM: host memory to write a run's step block and inputs into.
+  // For the VM: returns a slot in host memory for a run's step block and inputs.
   std::shared_ptr<FeedSlot> take_slot(std::size_t bytes);
-  // The slot that an address lies in; null where it lies in none.
+  // Returns the slot that contains the address; null if none does.
   FeedSlot* find(const std::byte* address) const;
-  // The slot that kernels read: this one, or one of the device's to which it is copied.
+  // Returns the slot that kernels read: this slot, or a slot in device memory to which it is copied.
   FeedSlot& send(FeedSlot& slot, std::size_t bytes);
 
  private:
   BackendUse backend_;
-  FeedSlots written_;  // by the host
-  FeedSlots device_;   // none where the device's memory is host memory
+  FeedSlots written_;  // host memory
+  FeedSlots device_;   // unused if the device's memory is host memory
 };
 
 }  // namespace plexaura

@@ -29,7 +29,7 @@ HostCalls::HostCalls(const Program& program, Backend& backend, Collective* colle
     if (!std::holds_alternative<CollectiveWork>(instruction.work)) continue;
     if (collective == nullptr)
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
-    // Without the number of the node: ranks whose batches differ in size have other ones.
+    // The name has no node number, because ranks with batches of other sizes have other numbers.
     const NodeRecord& record = program.graph->record(instruction.nodes[0]);
     call.name = fmt::format("{} of {}, number {} of the program", record.op->name(), to_string(record.origin),
                             ++sums);
@@ -45,13 +45,13 @@ std::size_t HostCalls::lay_out(Call& call) const {
   const Instruction& instruction = instruction_of(call);
   if (const auto* op = std::get_if<HostWork>(&instruction.work))
     return lay_out_op(call, op->kernel->workspace());
-  // A sum takes the place of the value that goes in.
+  // A sum is computed in place.
   call.inputs.push_back({&*instruction.inputs[0], 0});
   if (instruction.outputs[0]) call.outputs.push_back({&*instruction.outputs[0], 0});
   return call.inputs[0].bytes();
 }
 
-// The kernel's workspace comes last.
+// The kernel's workspace comes after the operands.
 std::size_t HostCalls::lay_out_op(Call& call, std::size_t workspace) const {
   const Instruction& instruction = instruction_of(call);
   std::size_t end = 0;
@@ -92,8 +92,8 @@ std::vector<HostPoint> HostCalls::host_points() {
   return points;
 }
 
-// The host waits for the operands, and not for the results: whatever uses the staging memory next comes after them in the
-// stream, or waits for operands of its own.
+// The host waits for the copies of the operands but not for those of the results: the next use of the staging memory comes
+// later in the stream, or waits for operands of its own.
 void HostCalls::run(const Call& call) {
   const double start = profile_ != nullptr ? profile_->now() : 0;
   for (const StagedSlot& input : call.inputs)

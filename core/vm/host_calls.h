@@ -17,16 +17,16 @@ namespace plexaura {
 // of them copies its operands to staging memory, computes there, and copies its results back.
 class HostCalls {
  public:
-  // Called after each call, which began at `start`, in microseconds of the profile. Its results may still be on their way to
-  // the device.
+  // Called after each host call. `start` is when the call began, in microseconds of the profile. The copy of its results
+  // to the device may still be under way.
   using Observer = std::function<void(const Instruction& instruction, double start)>;
 
-  // The program, the backend, the collective, the memory and the profile outlive this. UserError if the program sums over ranks
-  // and `collective` is null.
+  // The program, the backend, the collective, the memory and the profile must outlive this object. Throws UserError if the
+  // program sums over ranks and `collective` is null.
   HostCalls(const Program& program, Backend& backend, Collective* collective, ProgramMemory& memory,
             Profile* profile, Observer observer);
 
-  // One for each of these instructions, which carries it out.
+  // Returns one host point for each of these instructions. Its action carries out the instruction.
   std::vector<HostPoint> host_points();
 
  private:
@@ -39,13 +39,13 @@ class HostCalls {
     std::size_t index;  // of the instruction
     std::vector<StagedSlot> inputs = {};
     std::vector<StagedSlot> outputs = {};
-    std::size_t workspace = 0;            // offset of an op's, in the staging memory
-    std::string name = {};                // of a sum, equal on all ranks
-    std::unique_ptr<Launch> launch = {};  // of an op
+    std::size_t workspace = 0;            // offset in the staging memory; only for an op
+    std::string name = {};                // only for a sum: its name, equal on all ranks
+    std::unique_ptr<Launch> launch = {};  // only for an op
   };
 
   const Instruction& instruction_of(const Call& call) const { return program_.instructions[call.index]; }
-  // Fills in where the operands lie; returns the bytes of staging memory that the call needs.
+  // Sets the offsets of the operands in the staging memory. Returns the bytes that the call needs there.
   std::size_t lay_out(Call& call) const;
   std::size_t lay_out_op(Call& call, std::size_t workspace) const;
   void bind(Call& call, const Kernel& kernel) const;

@@ -16,7 +16,7 @@ bool is_fed(std::span<const Feed> feeds, const std::string& name) {
   return std::ranges::find(feeds, name, &Feed::name) != feeds.end();
 }
 
-// Inputs that are fed already are not what was meant.
+// The error suggests only inputs that were not fed.
 UserError unknown_input(const Program& program, std::span<const Feed> feeds, const std::string& name) {
   std::vector<std::string> missing;
   for (const Program::Feed& feed : program.feeds)
@@ -27,7 +27,7 @@ UserError unknown_input(const Program& program, std::span<const Feed> feeds, con
       fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, missing)));
 }
 
-// A bool of another byte than 0 and 1 is undefined behaviour where it is read.
+// Throws UserError if a bool is a byte other than 0 or 1, which would be undefined behaviour when it is read.
 void check_flags(const Feed& feed) {
   if (feed.type().dtype != DType::boolean) return;
   const std::span bytes(feed.data(), static_cast<std::size_t>(feed.type().bytes()));
@@ -47,7 +47,7 @@ void ProgramFeeds::fill(std::span<const Feed> feeds, const StepBlock& block) {
   std::shared_ptr<FeedSlot> own;
   FeedSlot* slot = slot_of_given();
   if (slot != nullptr) {
-    slot->wait();  // a run before this one may have been fed the same
+    slot->wait();  // an earlier run that was fed the same values may still read the slot
   } else {
     own = memory_.take_slot(program_.feed_bytes);
     slot = own.get();

@@ -10,17 +10,17 @@
 
 namespace plexaura {
 
-// What the runs of one program are fed.
+// Puts the feeds of a program's runs into slots.
 class ProgramFeeds {
  public:
-  // The program and the memory outlive this.
+  // The program and the memory must outlive this object.
   ProgramFeeds(const Program& program, FeedMemory& memory);
 
-  // Makes the slot of the next run current: that in which all fed values lie already, or one that they are copied to.
-  // Allocates nothing once the memory has as many slots as are used in turn. UserError, before anything changes, unless
-  // every input of the program is fed exactly once and with its type.
+  // Makes the slot of the next run current: the slot that has all fed values already, or another slot to which they are
+  // copied. Allocates nothing once the memory has as many slots as are used in turn. Throws UserError, before anything
+  // changes, unless every input of the program is fed exactly once and with its type.
   void fill(std::span<const Feed> feeds, const StepBlock& block);
-  // All that reads the current slot has been enqueued.
+  // Called when all work that reads the current slot is enqueued.
   void mark_read() { current_->mark_read(Stream::compute); }
 
   // The slot of the last run, which kernels read; null before the first.
@@ -28,15 +28,16 @@ class ProgramFeeds {
 
  private:
   void resolve(std::span<const Feed> feeds);
-  // The place of a feed's input in Program::feeds, most often the same; their number for one that is never read.
+  // Returns the index in Program::feeds of the input of feeds[place]; usually it is `place`. Returns the size of
+  // Program::feeds for an input that is never read.
   std::size_t index_of(std::span<const Feed> feeds, std::size_t place) const;
-  // The slot in which the given values lie where the program wants them; null where there is none.
+  // Returns the slot that contains all given values at the offsets that the program expects; null if there is none.
   FeedSlot* slot_of_given() const;
 
   const Program& program_;
   FeedMemory& memory_;
   FeedSlot* current_ = nullptr;
-  std::vector<const std::byte*> given_;  // for each of Program::feeds: the elements
+  std::vector<const std::byte*> given_;  // addresses of the elements, in the order of Program::feeds
 };
 
 }  // namespace plexaura

@@ -9,18 +9,18 @@
 
 namespace plexaura {
 
-// All that a program of one VM reads and writes: its workspace, constants, prologue and feeds, and the arenas of
-// the store. Gives places their addresses.
+// All memory that a VM's program reads and writes: workspace, constants, prologue, feeds, and the arenas of the store.
+// Translates places to addresses.
 class ProgramMemory {
  public:
-  // The program, the backend and the store outlive this. `store` may be null where the program reads no
-  // parameters, `workspace` where it is to have one of its own. UserError where one does not fit the program.
+  // The program, the backend and the store must outlive this object. `store` may be null if the program reads no
+  // parameters. If `workspace` is null, allocates one. Throws UserError if store or workspace do not fit the program.
   ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                 std::shared_ptr<Workspace> workspace);
 
-  // Comes before an address in the prologue is asked for: a program that never runs needs none.
+  // Called before the first address in the prologue is needed, so that a program that never runs allocates none.
   void allocate_prologue();
-  // In the current slot where the place is that of a feed.
+  // Returns the address of a place. A feed is in the current slot.
   Address address(const Place& place) const;
   ProgramFeeds& feeds() { return feeds_; }
   const ProgramFeeds& feeds() const { return feeds_; }

@@ -11,22 +11,23 @@ namespace plexaura {
 
 struct HostPoint {
   std::size_t instruction;  // runs before this instruction; instructions.size() for after the last
-  // Called by run(), after everything before it is enqueued; false: run() leaves out the rest.
+  // Called by run() after everything before the point is enqueued. If it returns false, run() skips the rest.
   std::function<bool()> action;
-  // Enqueues copies and events here, before the action. With it the point cuts no recording: this is captured there,
-  // and the action, which returns true, may be called later, before what follows the recording is enqueued.
+  // If not empty, enqueues copies and events at this point, before the action. The point then does not divide a recording:
+  // the recording captures these, and the action may be called later, before anything after the recording is enqueued.
+  // The action must then return true.
   std::function<void()> enqueue = {};
 };
 
-// Instructions between two points at which the host takes part.
+// The instructions between two host points.
 struct Segment {
   std::size_t begin;
   std::size_t end;
-  std::vector<HostPoint> inner = {};  // those that enqueue
-  std::function<bool()> then = {};    // what the host does behind it; empty for nothing
+  std::vector<HostPoint> inner = {};  // points in the segment, all with `enqueue`
+  std::function<bool()> then = {};  // the action of the host point after the segment; empty if there is none
 };
 
-// Points are sorted by instruction, those of one instruction stay in their order.
+// Divides a program into segments. `points` may be in any order; those at the same instruction keep their order.
 std::vector<Segment> cut_segments(std::vector<HostPoint> points, std::size_t instructions);
 
 }  // namespace plexaura

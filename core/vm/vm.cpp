@@ -33,7 +33,7 @@ bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) 
 
 bool reads_feeds(const Instruction& instruction) { return lies_in(instruction.inputs, Place::Space::feed); }
 
-// Passes share the ops of the graph that was compiled, and no other graph has them.
+// True if the node belongs to the graph that was compiled. The passes keep its op objects, which no other graph has.
 bool is_of(const Program& program, const Node& node) {
   const std::shared_ptr<const Op>& op = node.graph().record(node.id()).op;
   for (NodeId id = 0; id < program.graph->size(); ++id)
@@ -44,10 +44,10 @@ bool is_of(const Program& program, const Node& node) {
 }  // namespace
 
 struct VM::Implementation {
-  // What is made once for each slot that the program is fed from.
+  // Launches and recordings that are bound to one feed slot.
   struct OfSlot {
-    Launches launches;  // of the instructions that read feeds; null for all others
-    std::vector<std::unique_ptr<Recording>> recordings;  // of the segments, once they have run
+    Launches launches;  // of instructions that read feeds; null for all others
+    std::vector<std::unique_ptr<Recording>> recordings;  // one for each segment that has run
   };
 
   std::shared_ptr<const Program> program;
@@ -60,17 +60,17 @@ struct VM::Implementation {
   ProgramMemory memory;
   HostCalls host_calls;
   std::vector<Segment> segments;
-  bool recordable = true;  // until the backend declines
+  bool recordable = true;  // false once the backend has refused to record
 
-  Launches launches;  // of the instructions that read no feeds; null for all others
+  Launches launches;  // of instructions that read no feeds; null for all others
   std::vector<OfSlot> of_slots;
-  OfSlot* now = nullptr;  // of the slot of this run
+  OfSlot* now = nullptr;  // for the slot of this run
   Launches prologue;
-  bool bound = false;                  // the launches are there
-  std::uint64_t prologue_version = 0;  // of the store
-  bool writes_values = false;          // applies updates
-  bool failed = false;                 // the last run, so that there is nothing to read
-  double steps = 0;                    // the runs that were given no StepBlock
+  bool bound = false;                  // `launches` is filled
+  std::uint64_t prologue_version = 0;  // of the store, when the prologue ran last
+  bool writes_values = false;          // the program applies updates
+  bool failed = false;                 // the last run failed, so there are no outputs to read
+  double steps = 0;                    // the number of runs without a StepBlock
   BusyFlag busy;
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
@@ -87,29 +87,30 @@ struct VM::Implementation {
     for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
     if (program->prologue.empty()) bind_fixed();
-    // At one place the call comes first: it completes its instruction.
+    // Before other points at the same instruction, because a host call completes the instruction before them.
     std::vector<HostPoint> points = host_calls.host_points();
     points.insert(points.end(), options.host_points.begin(), options.host_points.end());
     segments = cut_segments(std::move(points), program->instructions.size());
   }
 
-  // What reads no feeds.
+  // Binds the instructions that read no feeds.
   void bind_fixed() {
     for (const Instruction& instruction : program->instructions)
       launches.push_back(reads_feeds(instruction) ? nullptr : bind(instruction));
     bound = true;
   }
 
-  // The memory of a prologue may be large, and a program for validation may never run: with the first run.
+  // Called in the first run, not earlier: the memory of a prologue may be large, and a program for validation may never
+  // run.
   void bind_with_prologue() {
     memory.allocate_prologue();
-    prologue.clear();  // of a run that failed here
+    prologue.clear();  // left over from a run that failed here
     launches.clear();
     for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction));
     bind_fixed();
   }
 
-  // What reads feeds, at the first run from the slot.
+  // Binds the instructions that read feeds, in the first run from this slot.
   void bind_to(const FeedSlot& slot) {
     if (of_slots.size() <= slot.index()) of_slots.resize(slot.index() + 1);
     now = &of_slots[slot.index()];
@@ -165,8 +166,8 @@ struct VM::Implementation {
     for (const HostPoint& point : segment.inner) point.action();
   }
 
-  // Launches the instructions of a segment. Its inner points enqueue their copies and events between them, and take their actions
-  // at once if `with_actions`.
+  // Launches the instructions of a segment. Its inner points enqueue their copies and events between them. With
+  // `with_actions` their actions are called at once.
   void launch(const Segment& segment, bool with_actions) {
     const Instruction* running = nullptr;
     auto point = segment.inner.begin();
@@ -191,7 +192,7 @@ struct VM::Implementation {
     }
   }
 
-  // Null for an instruction that the host carries out after its segment.
+  // Returns null for an instruction that the host carries out after its segment.
   Launch* launch_of(std::size_t index) const {
     Launch* launch = launches[index].get();
     return launch != nullptr ? launch : now->launches[index].get();
@@ -199,7 +200,7 @@ struct VM::Implementation {
 
   bool observed() const { return watch || profile != nullptr; }
 
-  // An instruction that began at `start`, in microseconds of the profile.
+  // Profiles and checks an instruction that began at `start`, in microseconds of the profile.
   void observe(const Instruction& instruction, double start) {
     if (!observed()) return;
     wait_for(backend);
@@ -213,7 +214,7 @@ struct VM::Implementation {
   }
 
   void refresh_prologue() {
-    // What derives from constants alone needs no store, and is computed once.
+    // Without a store, the prologue depends only on constants and runs once.
     const std::uint64_t version = store ? store->version() : 1;
     if (prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) {
@@ -234,8 +235,8 @@ struct VM::Implementation {
     memory.feeds().mark_read();
   }
 
-  // What was launched until then still reads the feeds, and may have written values. Only the failure that ended
-  // the run is told.
+  // Called when a run fails. Work that was launched before still reads the feeds, and may have written values. Further
+  // failures are ignored, so that only the one that ended the run is reported.
   void mark_failed_end() noexcept {
     try {
       mark_end();
@@ -284,7 +285,7 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
 }
 
 VM::~VM() {
-  const BackendUse use = implementation_->backend_use;  // the turn is the backend's
+  const BackendUse use = implementation_->backend_use;  // keeps the backend alive while its turn is held
   if (!use.exists()) return;
   const std::lock_guard turn(implementation_->backend.turn());
   settle(implementation_->backend);

@@ -17,19 +17,19 @@
 namespace plexaura {
 
 struct VmOptions {
-  ParameterStore* store = nullptr;  // needed where the program reads parameters, buffers or arenas
+  ParameterStore* store = nullptr;  // needed if the program reads parameters, buffers or arenas
   // Memory for intermediate values and feeds. Programs that share it overwrite each other's. Null: the VM allocates its own.
   std::shared_ptr<Workspace> workspace = {};
   Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
-  std::vector<HostPoint> host_points = {};  // in any order; cut the program into segments
-  bool watch = false;                       // after each instruction look for NaN and Inf
-  class Profile* profile = nullptr;         // an event per instruction; waits after each
+  std::vector<HostPoint> host_points = {};  // in any order; they divide the program into segments
+  bool watch = false;                       // checks the results of each instruction for NaN and Inf
+  class Profile* profile = nullptr;         // gets an event for each instruction; the VM waits after each
 };
 
-// Runs a program. One VM per thread; the program is shared: UserError for a call while another thread is in one. run()
-// enqueues and, on a device of its own, returns before the work is done. It allocates nothing once it has run from each
-// slot of its workspace's FeedMemory. It shares the store, and the backend where a std::shared_ptr owns it; UserError
-// where another backend is gone.
+// Runs a program. Use one VM per thread: a call while another thread is in a call throws UserError. VMs may share the
+// program. run() enqueues the work and, on an asynchronous device, returns before it is done. It allocates nothing once it
+// has run from each slot of its workspace's FeedMemory. A VM shares the store, and a backend that a std::shared_ptr owns.
+// If any other backend was destroyed, calls throw UserError.
 class PLEXAURA_API VM {
  public:
   VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options = {});
@@ -37,24 +37,24 @@ class PLEXAURA_API VM {
   VM(const VM&) = delete;
   VM& operator=(const VM&) = delete;
 
-  // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws
-  // another one naming op, node and source line of the first instruction that produced a NaN or Inf, and the
-  // range of its inputs.
+  // Runs the program once. Throws UserError unless every input of the program is fed exactly once with its type. With
+  // `watch`, throws UserError for the first instruction that produced a NaN or Inf, with its op, node and source line and
+  // the ranges of its inputs.
   void run(std::span<const Feed> feeds, const StepBlock& block);
   void run(std::initializer_list<Feed> feeds, const StepBlock& block);
-  // The n-th run of these is step n of seed 0, so that dropout draws anew in each.
+  // Runs without a step block: the n-th of these runs is step n of seed 0, so that dropout draws anew in each run.
   void run(std::span<const Feed> feeds);
   void run(std::initializer_list<Feed> feeds);
 
-  // Waits for the last run; rethrows its failure.
+  // Waits for the last run. Throws its failure.
   void wait();
 
-  // The i-th readable output of the last run, in logical layout. Waits. UserError before the first run, and where
-  // the last one failed.
+  // Waits for the last run and returns its readable output with this index, in logical layout. Throws UserError before the
+  // first run, and if the last run failed.
   Tensor output(std::size_t index = 0);
-  // Any value that a program compiled with keep_all computes; `node` is of the graph that was compiled. Waits.
-  // UserError before the first run, where the last one failed, for a node of another graph, and for one that no
-  // output of the program needs.
+  // Waits for the last run and returns the value of any node of the graph that was compiled. The program must be compiled
+  // with keep_all. Throws UserError before the first run, if the last run failed, for a node of another graph, and for a
+  // node that no output of the program needs.
   Tensor value(const Node& node);
 
   const Program& program() const;

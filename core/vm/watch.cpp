@@ -27,13 +27,14 @@ std::string range_text(const Tensor& tensor) {
   return fmt::format("[{:.6g}, {:.6g}]", *least, *most);
 }
 
-// By a kernel that works in place.
+// True if the kernel has worked in place and has overwritten this input.
 bool overwritten(const Instruction& instruction, const Slot& input) {
   return std::ranges::any_of(instruction.outputs,
                              [&](const auto& output) { return output && output->place == input.place; });
 }
 
-// Multiply-adds count as two. Convolutions and matmuls only: the rest is bound by memory.
+// A multiply-add counts as two operations. Returns 0 for all ops but convolutions and matmuls, because they are limited by
+// memory bandwidth.
 double flops_of(const Program& program, const Instruction& instruction) {
   const NodeRecord& record = program.graph->record(instruction.nodes.front());
   const std::string_view op = record.op->name();
@@ -46,8 +47,7 @@ double flops_of(const Program& program, const Instruction& instruction) {
                          static_cast<double>(program.graph->type(record.inputs[1]).shape.elements());
     return 2 * std::sqrt(inner * static_cast<double>(record.types[0].shape.elements()));
   }
-  // Each weight meets each position of the small side once: outputs of forward, their gradients in the other
-  // two.
+  // Each weight is used once for each spatial position of the output, or of the output's gradient in the gradient ops.
   if (op == "conv2d")
     return 2 * elements({instruction.nodes.front(), 0}) * elements(record.inputs[1]) /
            static_cast<double>(record.types[0].shape[1]);

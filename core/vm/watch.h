@@ -9,16 +9,17 @@
 
 namespace plexaura {
 
-// What the observing run loop says about values and instructions.
+// Checks and descriptions of values and instructions, for runs with `watch` or a profile.
 
 PLEXAURA_API bool all_finite(const Tensor& tensor);
-PLEXAURA_API std::string first_bad(const Tensor& tensor);  // "NaN at element 17"
+PLEXAURA_API std::string first_bad(const Tensor& tensor);  // such as "NaN at element 17"
 
-// Throws UserError where an output of the instruction, which has just run, is not finite: with its name,
-// the element, and the ranges of its inputs. `read` gets a value in logical layout.
+// Throws UserError if an output of the instruction, which has just run, is not finite. The message has the instruction's
+// name, the element, and the ranges of its inputs. `read` returns a value in logical layout.
 void check_finite(const Instruction& instruction, const std::function<Tensor(const Slot&)>& read);
 
-// Shapes, GB/s and, where the op is a product, GFLOP/s; `microseconds` is how long the instruction took.
+// Returns a text with shapes, GB/s and, for convolutions and matmuls, GFLOP/s. `microseconds` is the duration of the
+// instruction.
 PLEXAURA_API std::string detail_of(const Program& program, const Instruction& instruction,
                                    double microseconds);
 

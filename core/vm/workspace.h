@@ -8,11 +8,12 @@
 
 namespace plexaura {
 
-// Device memory for intermediate values, and what runs are fed from. Programs that never run at the same time share one;
-// it must be as large as the largest.
+// Device memory for intermediate values, and the memory from which runs are fed. Programs that never run at the same time
+// may share one workspace, which must be large enough for each of them.
 class PLEXAURA_API Workspace {
  public:
-  // `feed_bytes`: the largest of the programs; where it is less, a program makes slots of its own.
+  // `feed_bytes` is the largest Program::feed_bytes. If it is smaller than a program needs, that program gets slots of its
+  // own.
   Workspace(Backend& backend, std::size_t bytes, std::size_t feed_bytes = 0);
   Address address() const { return memory_->address(); }
   std::size_t bytes() const { return memory_->bytes(); }
