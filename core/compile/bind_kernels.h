@@ -31,14 +31,14 @@ struct BoundInstruction {
   bool prologue = false;
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
-  // Of the device's memory.
+  // Returns the bytes of scratch memory on the device.
   std::size_t workspace() const {
     const auto* kernel_work = std::get_if<KernelWork>(&work);
     return kernel_work == nullptr ? 0 : kernel_work->kernel->workspace();
   }
 };
 
-// A graph whose every value has a layout and every region an instruction.
+// A graph in which every value has a layout and every region an instruction.
 struct Lowered {
   std::unique_ptr<Graph> graph;         // reorders were appended
   std::vector<Value> roots;             // as asked for

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// What a program is for.
+// A value that a program computes, and where it is written.
 struct ProgramOutput {
   Node node;
   // Empty: VM::output reads it. Otherwise it is cast to what the gradient arena holds there, and written to it: as
@@ -42,10 +42,10 @@ struct CompileOptions {
   bool strict = false;
 };
 
-// Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
-// naming node and backend for an op that neither the backend nor the host can compute, and UserError for outputs that
-// have no place. The program keeps nothing of the graph, which
-// may go; the backend must outlive it. Threads that compile for one backend take turns.
+// Compiles a graph with passes in a fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws
+// UserError with node and backend for an op that neither the backend nor the host can compute, and UserError for outputs
+// that have no place. The graph may be destroyed afterwards; the backend must outlive the program. Threads that compile
+// for the same backend take turns.
 PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
                                                     std::span<const ProgramOutput> outputs, Backend& backend,
                                                     const CompileOptions& options = {});

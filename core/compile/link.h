@@ -13,8 +13,8 @@ namespace plexaura {
 // one has a prologue or outputs to be read, or the second has inputs.
 PLEXAURA_API std::shared_ptr<const Program> link(const Program& first, const Program& second);
 
-// What computes the same gradients as `gradients` and adds them to those that are there, bucket by bucket and as soon
-// as one is complete: for micro-batches after the first of a step. `strict`: see CompileOptions.
+// Returns a program for micro-batches after the first of a step. It computes the same gradients as `gradients` and adds
+// each bucket to the present gradients as soon as the bucket is complete. `strict`: see CompileOptions.
 PLEXAURA_API std::shared_ptr<const Program> add_to_gradients(const Program& gradients,
                                                              std::span<const Bucket> buckets,
                                                              Backend& backend, bool strict = false);

@@ -51,10 +51,10 @@ struct KernelWork {
   std::shared_ptr<const Kernel> kernel;
 };
 
-// A sum over ranks. The host makes it, on a copy of the value.
+// A sum over ranks. The host computes it on a copy of the value.
 struct CollectiveWork {};
 
-// An op for which the backend has no kernel: the host runs the op's reference kernel, on row-major copies of the operands.
+// An op for which the backend has no kernel. The host runs the op's reference kernel on row-major copies of the operands.
 struct HostWork {
   std::shared_ptr<const Kernel> kernel;  // takes host addresses
 };
@@ -111,7 +111,7 @@ struct PLEXAURA_API Program {
   // instructions.size() if none.
   std::size_t first_gradient_use(std::int64_t offset) const;
 
-  // The names of the ops that the host computes because the backend has no kernel for them.
+  // Returns the names of the ops that the host computes because the backend has no kernel for them.
   std::set<std::string> ops_on_host() const;
 
   // Instruction, op, shapes, layout, arena offset, bytes, source line.

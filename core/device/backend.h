@@ -183,9 +183,11 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   // propose() refuses falls apart into its nodes. None by default.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
 
-  // Ways to compute a region; cheap, without code generation. Empty if there is none: then the host computes a single op,
-  // by its reference kernel. For a collective op that is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the
-  // backends of all ranks offer one. It gives the row-major layout, is never measured, and may be recorded.
+  // Returns the candidates for a region. Must be cheap and generate no code. If it returns none, a region of several nodes
+  // is computed node by node, and the host computes a single op with its reference kernel. For a collective op a backend
+  // usually returns none, and the host sums. A backend that offers a kernel for a collective op connects the ranks itself;
+  // then the backends of all ranks must offer one. Such a kernel has the row-major layout, is never measured, and may be
+  // recorded.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 
  private:
