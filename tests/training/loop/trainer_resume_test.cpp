@@ -143,8 +143,8 @@ TEST_CASE("a resumed run takes the kernels of its checkpoint, and says where it 
     ParameterStore store = small_store();
     Trainer trainer;
   };
-  TwoSpeeds then(test_backend(), "matmul", 2ms, 0us);
-  TwoSpeeds now(test_backend(), "matmul", 0us, 2ms);  // the same to look at, other speeds
+  TwoSpeeds then(test_backend(), "matmul", 20ms, 0us);
+  TwoSpeeds now(test_backend(), "matmul", 0us, 20ms);  // the same to look at, other speeds
   {
     Tuner tuner(Tuning::cached);
     Run first(then, options, &tuner);
