@@ -60,8 +60,7 @@ VisitFacts facts_of_run(const RunOptions& options) {
 // diverged.
 class HeldCheckpoints {
  public:
-  // Begins with the version of the server's first checkpoint, and the checkpoints that an earlier server has
-  // kept.
+  // `version`: the checkpoint that was loaded. `earlier`: those that an earlier server said never to remove.
   void begin_with(std::int64_t version, const std::set<std::int64_t>& earlier) {
     next_ = version;
     kept_ = earlier;

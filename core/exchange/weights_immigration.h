@@ -133,7 +133,8 @@ class PLEXAURA_API WeightsImmigration {
   // For the engine: the event that a strategy gets for a bucket. Called in each step after stage_out(). The
   // event passes when the copy is final.
   Event& staged(std::size_t bucket);
-  // For the engine: enqueues the copy of a bucket back to the device, after the event of the answer.
+  // For the engine. In host memory, waits for the answer. Otherwise lets the device wait for its event, and then
+  // copy the bucket back if it was copied to the host.
   void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
   // For the engine: wait for the event of an answer until its deadline, or for all events that stage_in() has
   // not waited for. If one fails, the others are failed too, so that the device waits for none of them.

@@ -39,9 +39,9 @@ std::string variable_text(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-// Ranks ask once for each loss, in numbered turns. The ranks that continue after a turn are among those that
-// continued after the turn before. If a name was published several times, the launcher returns the first
-// text.
+// `left`: the ranks of one side of a cut, packed. Each loss has a numbered turn, and the launcher keeps the first
+// text that is published in a turn. True if that text is `left`, and false if it lacks a rank of `left`. Otherwise
+// the turn belongs to an earlier loss, and the next one is tried.
 std::optional<bool> ask(const std::string& left) {
   if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
   for (int turn = 1;; ++turn) {

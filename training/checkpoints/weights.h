@@ -34,10 +34,10 @@ std::string save_trained_weights(const std::filesystem::path& path, const Parame
 void require_weights_file(const std::filesystem::path& path);
 
 // Overwrites parameters and buffers from a safetensors file. The file must contain each one of the store
-// under its name or an alias, with its shape and finite; float32 and float64 are converted. A name that the
+// under its name or an alias, with its shape and finite; values of any floating dtype are converted. A name that the
 // model does not have is an error, except num_batches_tracked, a counter that other frameworks write and that
 // is not needed here. If all names in the file begin with "module." or "_orig_mod.", the prefixes of
-// PyTorch's wrappers, the prefix is ignored. A parameter that matches one of the patterns `skip` (see
+// PyTorch's wrappers, the prefix is ignored. A parameter or buffer that matches one of the patterns `skip` (see
 // is_named_like(); a tied parameter matches by each of its names) keeps its value, whatever the file
 // contains. Throws UserError for a pattern that matches neither a parameter of the store nor a tensor of the
 // file, not counting num_batches_tracked. Returns the metadata of the file.

@@ -97,8 +97,8 @@ void train_deal(Run& run, Loader& loader) {
   progress.is_to_meet = true;
 }
 
-// Called by all ranks when all parts of a deal were trained on. Afterwards all ranks are at the same step with the same
-// weights.
+// Called by all ranks after a deal, when their weights are equal already. Shares failures and requests to stop, and
+// adds up losses and samples.
 void meet(Run& run) {
   Progress& progress = run.progress;
   const std::string what = fmt::format("the steps of epoch {}", progress.state.epoch + 1);

@@ -56,7 +56,7 @@ class ParameterClient final : public Dealer, public WeightExchange {
   void go_on_from(const ParameterClient& former);
   // Called before begin(): sets the weights to begin with.
   void begin_with(Snapshot snapshot) { newest_ = std::move(snapshot); }
-  // Returns the last snapshot that it got, or the one to begin with.
+  // Returns the last snapshot that was kept, or the one to begin with. Null if there is none: see keeps_snapshot.
   const Snapshot& newest() const { return newest_; }
 
  private:

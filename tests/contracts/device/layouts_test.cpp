@@ -1,5 +1,5 @@
-// Programs of other layouts on one store: the placement that the first one makes, or that comes from
-// elsewhere, holds for all, and changes no result.
+// All programs on one store use the placement of the store, which the first program makes or which is given. The
+// layouts in it change results only by rounding.
 
 #include <algorithm>
 #include <cmath>

@@ -254,7 +254,8 @@ const Raise* Device::raise_to(const HoldByFlag& hold) const {
   return found == raises_.end() ? nullptr : &*found;
 }
 
-// Starts the next work. Returns false if another thread may have continued meanwhile.
+// Runs the first task of the stream. Returns false if it has waited, so that the caller must look at the stream
+// again.
 bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) {
   const std::uint64_t number = stream.done;
   const Task task = stream.tasks.front();

@@ -90,7 +90,7 @@ class Device {
   // Makes the device current in this thread. Otherwise its kernels belong to another device, and this
   // device's streams refuse them.
   static void use_in_this_thread();
-  // Called before each launch of a kernel.
+  // Called before each launch of a kernel. Counts it, and throws if the device has failed or refuses it.
   void begin_launch(const std::string& name);
   // Throws the failure, once it has been reported. Called by each call of CUDA.
   void throw_failure() const;
