@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/activations.h"
+#include "core/ops/axes.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
