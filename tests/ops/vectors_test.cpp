@@ -1,0 +1,93 @@
+#include "core/ops/vectors.h"
+
+#include <doctest/doctest.h>
+
+#include "core/graph/graph.h"
+#include "testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/reference/access.h"
+
+namespace plexaura::testing::vectors_test {
+
+namespace {
+
+using reference::at;
+
+Tensor dot_of(const Tensor& a, const Tensor& b) {
+  Tensor total = reference::zeros({});
+  for (std::int64_t i = 0; i < a.elements(); ++i) at(total) += at(a, i) * at(b, i);
+  return total;
+}
+
+Tensor outer_of(const Tensor& a, const Tensor& b) {
+  Tensor products = reference::zeros({a.elements(), b.elements()});
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    for (std::int64_t j = 0; j < b.elements(); ++j) at(products, i, j) = at(a, i) * at(b, j);
+  return products;
+}
+
+OpCase dot_case(std::int64_t count) {
+  return {"dot of " + std::to_string(count),
+          "matmul",
+          [](Graph&, auto x) { return std::vector{dot(x[0], x[1])}; },
+          {{{count}, between(0.5, 1)}, {{count}, between(0.5, 1)}},
+          [](auto x) { return std::vector{dot_of(x[0], x[1])}; }};
+}
+
+OpCase outer_case(std::int64_t rows, std::int64_t columns) {
+  return {"outer of " + std::to_string(rows) + " and " + std::to_string(columns),
+          "mul",
+          [](Graph&, auto x) { return std::vector{outer(x[0], x[1])}; },
+          {{{rows}}, {{columns}}},
+          [](auto x) { return std::vector{outer_of(x[0], x[1])}; }};
+}
+
+const Cases cases({
+    dot_case(5),
+    dot_case(1),
+    dot_case(0),
+    outer_case(3, 4),
+    outer_case(1, 2),
+    outer_case(0, 3),
+});
+
+using Product = Node (*)(Operand, Operand);
+
+WrongCase of_types(const std::string& op, const std::string& name, Product product, TensorType a,
+                   TensorType b, std::vector<std::string> words) {
+  return {op + ", " + name, op, [=](Graph& graph) { product(graph.input("a", a), graph.input("b", b)); },
+          std::move(words)};
+}
+
+const TensorType three{DType::float32, {3}};
+
+const WrongCases wrong({
+    of_types("dot", "two counts", dot, three, {DType::float32, {1}},
+             {"dot(float32[3], float32[1]): both must have equally many elements"}),
+    of_types("dot", "matrices", dot, {DType::float32, {2, 3}}, {DType::float32, {2, 3}},
+             {"both must have one axis", "flatten()"}),
+    of_types("dot", "two dtypes", dot, three, {DType::float64, {3}}, {"both must have one dtype", "cast()"}),
+    of_types("dot", "bools", dot, {DType::boolean, {3}}, {DType::boolean, {3}}, {"numbers, not for bool"}),
+    of_types("outer", "a scalar", outer, three, {DType::float32, {}},
+             {"outer(float32[3], float32[]): both must have one axis"}),
+    of_types("outer", "two dtypes", outer, three, {DType::int64, {3}},
+             {"both must have one dtype", "cast()"}),
+});
+
+}  // namespace
+
+TEST_CASE("vectors: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("vectors: what they refuse") { check_all(wrong); }
+
+TEST_CASE("dot and outer of integers") {
+  Graph graph;
+  const Node a = graph.input("a", {DType::int64, {2}});
+  const Node b = graph.input("b", {DType::int64, {2}});
+  const auto results = Runner(graph, {dot(a, b), outer(a, b)}, test_backend())(
+      {Tensor::of<std::int64_t>({2}, {2, 3}), Tensor::of<std::int64_t>({2}, {5, -7})});
+  CHECK(results[0] == Tensor::scalar<std::int64_t>(-11));
+  CHECK(results[1] == Tensor::of<std::int64_t>({2, 2}, {10, -14, 15, -21}));
+}
+
+}  // namespace plexaura::testing::vectors_test
