@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
@@ -35,6 +36,15 @@ Node sum_over(Operand elements, std::int64_t count) {
   return is_short ? cast({quotient, where}, dtype) : quotient;
 }
 
+// True if numpy's broadcasting repeats `part` to the shape `whole`.
+bool broadcasts_to(const Shape& part, const Shape& whole) {
+  const std::int64_t added = whole.rank() - part.rank();
+  if (added < 0) return false;
+  for (std::int64_t axis = 0; axis < part.rank(); ++axis)
+    if (part[axis] != 1 && part[axis] != whole[added + axis]) return false;
+  return true;
+}
+
 Node join_samples(Operand elements, Reduction reduction) {
   const Shape& shape = elements.node().shape();
   if (reduction == Reduction::sum) return sum(elements);
@@ -57,10 +67,26 @@ Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Reduction
   return join_samples({sigmoid_cross_entropy(logits, targets), logits.where()}, reduction);
 }
 
-Node mse(Operand prediction, Operand target) {
+// softplus(-logit) (pos_weight - 1) target is added to the loss without a weight. mul_no_nan() keeps the gradient
+// 0 for a sample that is left out and whose target is NaN.
+Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Operand pos_weight,
+                                      Reduction reduction) {
+  require_same_type("binary_cross_entropy_with_logits", logits, targets);
+  const Shape& shape = logits.node().shape();
+  const Node weight = pos_weight.node_like(logits.node());
+  require_that(broadcasts_to(weight.shape(), shape), "binary_cross_entropy_with_logits", {logits, weight},
+               "pos_weight must broadcast to the shape of the logits; reshape it");
+  const Graph::WithOrigin guard(logits.node().graph(), logits.node().graph().origin_of(logits.where()));
+  const Node positive = mul_no_nan(softplus(neg(logits)), (weight - 1) * targets);
+  return join_samples(sigmoid_cross_entropy(logits, targets) + positive, reduction);
+}
+
+Node mse(Operand prediction, Operand target, Reduction reduction) {
   require_same_type("mse", prediction, target);
   const auto where = prediction.where();
   const Node squares = square({sub(prediction, target), where});
+  if (reduction == Reduction::none) return squares;
+  if (reduction == Reduction::sum) return sum({squares, where});
   return sum_over({squares, where}, squares.shape().elements());
 }
 

@@ -19,7 +19,13 @@ PLEXAURA_API Node squared_error(Operand prediction, Operand target, Reduction re
 PLEXAURA_API Node binary_cross_entropy_with_logits(Operand logits, Operand targets,
                                                    Reduction reduction = Reduction::mean);
 
-// The mean of (prediction - target)^2 over *all* elements, which other frameworks call mean squared error.
-PLEXAURA_API Node mse(Operand prediction, Operand target);
+// The same with the first term times pos_weight, a number or a value that broadcasts to the shape of the
+// logits: a weight for each class has the shape [C] for logits [N, C].
+PLEXAURA_API Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Operand pos_weight,
+                                                   Reduction reduction = Reduction::mean);
+
+// (prediction - target)^2, which other frameworks call mean squared error. Unlike in the losses above, a mean
+// is over *all* elements, and Reduction::none keeps the elements.
+PLEXAURA_API Node mse(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
 
 }  // namespace plexaura

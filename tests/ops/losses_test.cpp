@@ -69,6 +69,38 @@ double binary_cross_entropy(double logit, double target) {
   return -target * std::log(p) - (1 - target) * std::log(1 - p);
 }
 
+double weighted_entropy(double logit, double target, double weight) {
+  const double p = 1 / (1 + std::exp(-logit));
+  return -weight * target * std::log(p) - (1 - target) * std::log(1 - p);
+}
+
+OpCase weighted(Shape weight, Reduction reduction) {
+  return {"binary_cross_entropy_with_logits, pos_weight " + to_string(weight) + ", " +
+              std::string(name_of(reduction)),
+          "sigmoid_cross_entropy",
+          [=](Graph&, auto x) {
+            return std::vector{binary_cross_entropy_with_logits(x[0], x[1], x[2], reduction)};
+          },
+          {{{3, 2, 4}}, {{3, 2, 4}, between(0, 1)}, {std::move(weight), between(0.3, 3)}},
+          [=](auto x) {
+            return std::vector{
+                reference::join_samples(reference::elementwise(weighted_entropy)(x)[0], reduction)};
+          }};
+}
+
+OpCase mse_case(Reduction reduction) {
+  return {"mse, " + std::string(name_of(reduction)),
+          "square",
+          [=](Graph&, auto x) { return std::vector{mse(x[0], x[1], reduction)}; },
+          {{{3, 2}}, {{3, 2}}},
+          [=](auto x) {
+            const Tensor squares = reference::elementwise(square_of_difference)(x)[0];
+            if (reduction == Reduction::none) return std::vector{squares};
+            return std::vector{reference::reduce(
+                squares, {}, reduction == Reduction::sum ? reference::sum : reference::mean)};
+          }};
+}
+
 OpCase composed(const std::string& name, std::string op, Node (*loss)(Operand, Operand, Reduction),
                 double (*of_element)(double, double), Reduction reduction) {
   return {name + ", " + std::string(name_of(reduction)),
@@ -106,14 +138,12 @@ const Cases cases({
              binary_cross_entropy, Reduction::mean),
     composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,
              binary_cross_entropy, Reduction::sum),
-    {"mse",
-     "square",
-     [](Graph&, auto x) { return std::vector{mse(x[0], x[1])}; },
-     {{{3, 2}}, {{3, 2}}},
-     [](auto x) {
-       const Tensor squares = reference::elementwise(square_of_difference)(x)[0];
-       return std::vector{reference::reduce(squares, {}, reference::mean)};
-     }},
+    weighted({4}, Reduction::mean),
+    weighted({3, 1, 1}, Reduction::none),
+    weighted({}, Reduction::sum),
+    mse_case(Reduction::mean),
+    mse_case(Reduction::sum),
+    mse_case(Reduction::none),
 });
 
 Node logits_of(Graph& graph, Shape shape) {
@@ -162,6 +192,13 @@ const WrongCases wrong({
      "one_hot",
      [](Graph& graph) { one_hot(logits_of(graph, {3}), 4, DType::float32); },
      {"int64"}},
+    {"binary_cross_entropy_with_logits, pos_weight of another shape",
+     "binary_cross_entropy_with_logits",
+     [](Graph& graph) {
+       const Node x = logits_of(graph, {3, 4});
+       binary_cross_entropy_with_logits(x, x, graph.input("weight", {DType::float32, {3}}));
+     },
+     {"binary_cross_entropy_with_logits(float32[3,4], float32[3]): pos_weight must broadcast"}},
 });
 
 }  // namespace
@@ -194,6 +231,17 @@ TEST_CASE("the binary cross-entropy agrees with figures of PyTorch, and has the 
       {Tensor::of<double>({4}, {-3, 0, 0, 2}), Tensor::of<double>({4}, {0, 1, 0.25, 1})});
   check_close(results[0], {1.561809723736605});
   check_close(results[1], {0.04742587317756678, -0.5, 0.25, -0.11920292202211769});
+}
+
+TEST_CASE("the weighted binary cross-entropy is exact for large logits") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float64, {3}});
+  const Node targets = graph.input("targets", {DType::float64, {3}});
+  const Node loss = binary_cross_entropy_with_logits(logits, targets, 3, Reduction::none);
+  const auto results = Runner(graph, {loss, gradients(sum(loss), {logits})[0]}, test_backend())(
+      {Tensor::of<double>({3}, {-1000, 1000, 1000}), Tensor::of<double>({3}, {1, 1, 0})});
+  CHECK(results[0].to_doubles() == std::vector<double>{3000, 0, 1000});
+  CHECK(results[1].to_doubles() == std::vector<double>{-3, 0, 1});
 }
 
 TEST_CASE("a label out of range makes the loss and the gradient of its sample NaN") {
@@ -263,7 +311,10 @@ TEST_CASE("a sample of logits that are no numbers and is left out of the loss ha
 
 TEST_CASE("a sample without a target that is left out of the loss has the gradient 0") {
   using Loss = Node (*)(Operand, Operand, Reduction);
-  for (const Loss loss : {Loss{squared_error}, Loss{binary_cross_entropy_with_logits}})
+  const Loss weighted_loss = [](Operand outputs, Operand targets, Reduction reduction) {
+    return binary_cross_entropy_with_logits(outputs, targets, 3, reduction);
+  };
+  for (const Loss loss : {Loss{squared_error}, Loss{binary_cross_entropy_with_logits}, weighted_loss})
     for (const DType dtype : kept_floats) {
       CAPTURE(name_of(dtype));
       Graph graph;
