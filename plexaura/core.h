@@ -34,6 +34,7 @@
 #include "core/ops/statistics.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
+#include "core/ops/vector_losses.h"
 #include "core/ops/vectors.h"
 #include "core/params/module.h"
 #include "core/vm/vm.h"

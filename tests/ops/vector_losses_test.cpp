@@ -1,0 +1,112 @@
+#include "core/ops/vector_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/graph/graph.h"
+#include "testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/reference/access.h"
+#include "tests/support/reference/reference.h"
+
+namespace plexaura::testing::vector_losses_test {
+
+namespace {
+
+using reference::at;
+
+double distance_of_rows(const Tensor& a, const Tensor& b, std::int64_t row, double p) {
+  double total = 0;
+  for (std::int64_t i = 0; i < a.shape()[1]; ++i) {
+    const double size = std::fabs(at(a, row, i) - at(b, row, i) + 1e-6);
+    total = std::isinf(p) ? std::max(total, size) : total + std::pow(size, p);
+  }
+  return std::isinf(p) ? total : std::pow(total, 1 / p);
+}
+
+Tensor triplets(std::span<const Tensor> x, const TripletMarginOptions& options) {
+  Tensor losses = reference::zeros({x[0].shape()[0]});
+  for (std::int64_t row = 0; row < losses.elements(); ++row) {
+    double far = distance_of_rows(x[0], x[2], row, options.p);
+    if (options.swap) far = std::min(far, distance_of_rows(x[1], x[2], row, options.p));
+    at(losses, row) = std::max(0.0, options.margin + distance_of_rows(x[0], x[1], row, options.p) - far);
+  }
+  if (options.reduction == Reduction::none) return losses;
+  return reference::reduce(losses, {},
+                           options.reduction == Reduction::sum ? reference::sum : reference::mean);
+}
+
+OpCase triplet_case(const std::string& name, const TripletMarginOptions& options) {
+  return {"triplet_margin, " + name,
+          "relu",
+          [=](Graph&, auto x) { return std::vector{triplet_margin(x[0], x[1], x[2], options)}; },
+          {{{3, 4}, between(-1, -0.5)}, {{3, 4}, between(2, 3)}, {{3, 4}, between(0, 0.5)}},
+          [=](auto x) { return std::vector{triplets(x, options)}; }};
+}
+
+const Cases cases({
+    triplet_case("mean", {}),
+    triplet_case("sum, p = 1", {.margin = 0.3, .p = 1, .reduction = Reduction::sum}),
+    triplet_case("none, p = 3", {.p = 3, .reduction = Reduction::none}),
+    triplet_case("the smaller distance", {.margin = 5, .swap = true, .reduction = Reduction::none}),
+    triplet_case("0 beyond the margin", {.margin = -9}),
+});
+
+Node vectors(Graph& graph, const std::string& name, Shape shape) {
+  return graph.input(name, {DType::float32, std::move(shape)});
+}
+
+WrongCase of_options(const std::string& name, const TripletMarginOptions& options, const std::string& words) {
+  return {"triplet_margin, " + name,
+          "triplet_margin",
+          [=](Graph& graph) {
+            const Node x = vectors(graph, "x", {2, 3});
+            triplet_margin(x, x, x, options);
+          },
+          {words}};
+}
+
+const WrongCases wrong({
+    {"triplet_margin, two shapes",
+     "triplet_margin",
+     [](Graph& graph) {
+       const Node x = vectors(graph, "x", {2, 3});
+       triplet_margin(x, vectors(graph, "y", {3}), x);
+     },
+     {"triplet_margin(float32[2,3], float32[3], float32[2,3])", "one type and shape", "reshape"}},
+    {"triplet_margin, scalars",
+     "triplet_margin",
+     [](Graph& graph) {
+       const Node x = vectors(graph, "x", {});
+       triplet_margin(x, x, x);
+     },
+     {"the operands need an axis"}},
+    {"triplet_margin, integers",
+     "triplet_margin",
+     [](Graph& graph) {
+       const Node x = graph.input("x", {DType::int64, {2, 3}});
+       triplet_margin(x, x, x);
+     },
+     {"must be floating", "cast()"}},
+    of_options("no margin", {.margin = std::nan("")}, "the margin must be a finite number, not nan"),
+    of_options("p = 0", {.p = 0}, "p must be above 0, not 0"),
+    of_options("an infinite epsilon", {.epsilon = std::numeric_limits<double>::infinity()},
+               "epsilon must be a finite number, not inf"),
+});
+
+}  // namespace
+
+TEST_CASE("losses of vectors: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("losses of vectors: what they refuse") { check_all(wrong); }
+
+TEST_CASE("the mean loss of no triplets is 0") {
+  Graph graph;
+  const Node x = vectors(graph, "x", {0, 2});
+  const auto results = Runner(graph, {triplet_margin(x, x, x)}, test_backend())({Tensor(x.type())});
+  CHECK(results[0].to_doubles() == std::vector<double>{0});
+}
+
+}  // namespace plexaura::testing::vector_losses_test
