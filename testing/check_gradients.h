@@ -67,8 +67,8 @@ struct GradientReport {
   double excused = 0;  // largest error that rounding explains among these, as a fraction of the largest
                        // gradient
   std::vector<GradientEntry> failures;  // at most twenty
-  std::vector<std::string>
-      places;  // likely sources of the failures: an op whose own gradient is wrong, and its source line
+  // Likely sources of the failures: an op whose own gradient is wrong, and its source line.
+  std::vector<std::string> places;
   std::vector<std::string> not_checked;
 };
 

@@ -452,8 +452,8 @@ class Binder {
   Lowered result_;
   std::set<Value> kept_;
   std::set<Value> wanted_;
-  std::map<Value, std::vector<std::size_t>>
-      targets_of_value_;  // value -> indices in gradient_targets, ascending
+  // Value -> indices in gradient_targets, ascending.
+  std::map<Value, std::vector<std::size_t>> targets_of_value_;
   std::unordered_map<std::string_view, const Placement::Entry*> entries_;  // of the placement that was given
   std::set<Value> from_parameters_;
   std::map<std::pair<Value, std::string>, Value> reorders_;

@@ -87,8 +87,8 @@ struct PLEXAURA_API Program {
   std::vector<Instruction> prologue;   // rerun when the store's version changed
   std::vector<Instruction> instructions;
   std::vector<Feed> feeds;
-  std::vector<std::string>
-      unread_inputs;           // of the graph, which the outputs do not need: they may be fed or not
+  // Of the graph, which the outputs do not need: they may be fed or not.
+  std::vector<std::string> unread_inputs;
   std::vector<Slot> outputs;   // the readable ones, in the order in which they were asked for
   std::map<Value, Slot> kept;  // keep_all: the values of the user's graph that are computed
   std::vector<std::byte> constants;

@@ -12,8 +12,8 @@ namespace plexaura {
 struct TransferCounts {
   std::uint64_t copies = 0;           // between host and device, those of each replay included
   std::uint64_t recorded_copies = 0;  // of them those within recordings
-  std::uint64_t waits =
-      0;  // of the host, for events that a stream records; for those that have passed already, too
+  // Of the host, for events that a stream records; for those that have passed already, too.
+  std::uint64_t waits = 0;
 };
 
 // A backend may be one, too: dynamic_cast tells.

@@ -19,8 +19,8 @@ struct DealtSteps {
 
 // What a rank has drawn.
 struct Draw {
-  std::int64_t step_in_epoch =
-      0;  // of the part; where there is none, the step behind the last that was dealt
+  // Of the part; where there is none, the step behind the last that was dealt.
+  std::int64_t step_in_epoch = 0;
   std::optional<std::int64_t> part = {};  // its number; none: nothing more is dealt
 };
 

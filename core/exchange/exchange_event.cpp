@@ -9,8 +9,8 @@ namespace plexaura {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-using Clock =
-    std::chrono::system_clock;  // the thread sanitizer of g++ 12 does not support waits on the steady clock
+// The thread sanitizer of g++ 12 does not support waits on the steady clock.
+using Clock = std::chrono::system_clock;
 #else
 using Clock = std::chrono::steady_clock;
 #endif

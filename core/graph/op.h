@@ -26,8 +26,8 @@ class PLEXAURA_API RuleError : public std::invalid_argument {
 struct VjpRequest {
   std::span<const Node> inputs;
   std::span<const Node> outputs;
-  std::span<const Node>
-      grad_outputs;          // one per output; an empty Node stands for zero, also for each saved output
+  // One per output; an empty Node stands for zero, also for each saved output.
+  std::span<const Node> grad_outputs;
   std::vector<bool> wanted;  // one per input: true if its gradient will be used
 };
 

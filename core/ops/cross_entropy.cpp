@@ -157,8 +157,8 @@ void forward(const HostCall& call, const CrossEntropyOptions& options) {
   const auto* labels = call.inputs[1].as<std::int64_t>();
   T* loss = call.outputs[0].as<T>();
   T* probabilities = call.outputs[1].as<T>();
-  constexpr std::int64_t groups =
-      64;  // groups of samples whose losses are added up separately, for any number of threads
+  // Groups of samples whose losses are added up separately, for any number of threads.
+  constexpr std::int64_t groups = 64;
   std::array<double, groups> totals{};
   parallel_for(groups, (samples / groups + 1) * classes * cost_of_exp, [&](std::int64_t group) {
     for (std::int64_t n = samples * group / groups; n < samples * (group + 1) / groups; ++n) {

@@ -91,8 +91,8 @@ struct PLEXAURA_API Placement {
   };
 
   ArenaTypes types;
-  std::vector<Entry>
-      entries;  // in arena order; trainables in the order in which backward finishes their gradients
+  // In arena order; trainables in the order in which backward finishes their gradients.
+  std::vector<Entry> entries;
 
   // Appends an entry. Trainables come first, then buffers, then frozen parameters; throws InternalError for
   // another order.

@@ -60,8 +60,8 @@ class HostCalls {
   Profile* profile_;
   Observer observer_;
   std::vector<Call> calls_;
-  std::unique_ptr<Memory>
-      staging_;  // one for all calls, which run one after the other; null if there are none
+  // One for all calls, which run one after the other; null if there are none.
+  std::unique_ptr<Memory> staging_;
   std::unique_ptr<Event> copied_;
 };
 

@@ -151,8 +151,8 @@ class Workbench {
   std::span<const Bucket> buckets_;
   RankPlaces compressing_;
   Communicator& ranks_;
-  std::unique_ptr<Communicator>
-      host_;  // the ranks that add up before one of them compresses; or this rank alone
+  // The ranks that add up before one of them compresses; or this rank alone.
+  std::unique_ptr<Communicator> host_;
   std::vector<float> owed_;
   std::vector<float> values_;
 };

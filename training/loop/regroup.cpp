@@ -48,8 +48,8 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   Progress& progress = run.progress;
   if (progress.deal_begin) {
     progress.go_to(*std::exchange(progress.deal_begin, std::nullopt));
-    progress.saved =
-        true;  // no checkpoint of that step can be written now, because the weights have changed since
+    // No checkpoint of that step can be written now, because the weights have changed since.
+    progress.saved = true;
   }
   progress.state.strategy.clear();  // left over from a checkpoint that was not finished
   progress.stopped = false;

@@ -29,13 +29,13 @@ struct Division {
 
 // How far a run has come. A loop reads this before each step. If a rank is lost, the others continue from here.
 struct Progress {
-  RunState state =
-      {};  // after the last launched step; its loss sums cover only steps whose metrics were read
+  // After the last launched step; its loss sums cover only steps whose metrics were read.
+  RunState state = {};
   std::int64_t first_step = 0;  // updates done before this run
   bool epoch_ended = false;     // but was not validated yet
-  std::optional<std::int64_t> deal_begin =
-      {};                   // the first step of this rank's deal, counted in the epoch; empty outside a deal
-  bool is_to_meet = false;  // no parts are left to deal, and the ranks have not met yet
+  // The first step of this rank's deal, counted in the epoch; empty outside a deal.
+  std::optional<std::int64_t> deal_begin = {};
+  bool is_to_meet = false;          // no parts are left to deal, and the ranks have not met yet
   std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
   bool stopped = false;             // the run ends on all ranks, because one was asked to stop
   bool saved = false;               // a checkpoint of the present state exists

@@ -283,8 +283,8 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
                     {.placement = &store_.placement(), .tuner = options_.tuner, .strict = options_.strict});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   std::size_t feed_bytes = evaluator_.feed_bytes();
-  std::map<std::int64_t, std::shared_ptr<const Program>>
-      adding;  // for micro-batches after the first, by samples
+  // For micro-batches after the first, by samples.
+  std::map<std::int64_t, std::shared_ptr<const Program>> adding;
   for (const auto& [samples, program] : gradients_) {
     if (micro_batches > 1)
       adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_, options_.strict);

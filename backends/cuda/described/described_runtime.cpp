@@ -41,8 +41,8 @@ struct State {
   std::size_t most_bytes_used = 0;
   std::optional<WorkAccount> account;
   std::optional<std::vector<EnqueuedCall>> captured;
-  std::map<runtime::Stream*, double>
-      chains;  // the seconds of the longest captured chain on each stream so far
+  // The seconds of the longest captured chain on each stream so far.
+  std::map<runtime::Stream*, double> chains;
 };
 
 State& state() {

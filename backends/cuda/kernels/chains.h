@@ -30,8 +30,8 @@ std::optional<StepFunction> step_function(std::string_view op_name);
 struct Step {
   StepFunction function;
   DType dtype;
-  std::uint8_t
-      operands[3];  // indices of values: the chain's operands come first, then the results of the steps
+  // Indices of values: the chain's operands come first, then the results of the steps.
+  std::uint8_t operands[3];
   double options[2];
 };
 

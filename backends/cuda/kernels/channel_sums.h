@@ -66,8 +66,8 @@ struct TwoSums {
 // The sums of all splits.
 struct ChannelSums {
   Global<double> parts;  // [splits, 2, channels]
-  Global<std::uint32_t>
-      arrived;  // number of blocks of each tile that have stored their sums; 0 before and after the kernel
+  // Number of blocks of each tile that have stored their sums; 0 before and after the kernel.
+  Global<std::uint32_t> arrived;
   Channels of;
 
   static std::int64_t count(const Channels& of) { return 2 * of.splits * of.channels; }

@@ -100,8 +100,8 @@ class ParameterClient final : public Dealer, public WeightExchange {
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
   double elapsed_ = 0;                     // seconds in deals that are over
   double waited_ = 0;                      // seconds in deals
-  std::unique_ptr<MailDriver>
-      driver_;  // null for a serial client; declared last, so that it is destroyed first
+  // Null for a serial client; declared last, so that it is destroyed first.
+  std::unique_ptr<MailDriver> driver_;
 };
 
 }  // namespace plexaura

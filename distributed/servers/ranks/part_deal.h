@@ -51,8 +51,8 @@ class PartDeal {
   std::int64_t behind_ = -1;                   // identifies the deal: DealtSteps::behind
   std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal while it is closed
   std::deque<std::int64_t> returned_;          // parts to deal again, numbered as in next_
-  std::vector<std::deque<std::int64_t>>
-      unfinished_;         // parts of each client, in the order in which it has drawn them
+  // Parts of each client, in the order in which it has drawn them.
+  std::vector<std::deque<std::int64_t>> unfinished_;
   bool stopping_ = false;  // the next deal stops as soon as it is opened
 };
 

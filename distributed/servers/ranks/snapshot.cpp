@@ -22,8 +22,8 @@ void take_account(const Letter& snapshot, std::size_t weights, PartDeal& deal, C
 
 Snapshot newest_of(Communicator& ranks, const Snapshot& mine) {
   constexpr const char* what = "the newest weights of the server that any rank has";
-  using Offer =
-      std::pair<std::int64_t, std::size_t>;  // the number of a snapshot, or below 0 for none; its bytes
+  // The number of a snapshot, or below 0 for none; its bytes.
+  using Offer = std::pair<std::int64_t, std::size_t>;
   const Offer own = mine ? Offer(head_of(*mine).number, mine->bytes.size()) : Offer(-1, 0);
   std::vector<Offer> offers;
   for (const std::string& text : ranks.gather_all(fmt::format("{} {}", own.first, own.second), what))

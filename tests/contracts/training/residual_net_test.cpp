@@ -49,8 +49,8 @@ struct Run {
         store(make_store(net, DType::float32, 1)) {
     store.set_types(types);
     const std::vector<Tensor> before = values();
-    constexpr float scale_of_small_steps =
-        256;  // with a larger scale the first step would be skipped because of infinite gradients
+    // With a larger scale the first step would be skipped because of infinite gradients.
+    constexpr float scale_of_small_steps = 256;
     TrainerOptions options{.batch_size = 4, .steps = 2, .learning_rate = 0.01, .seed = 1};
     options.optimizer = {.momentum = 0.9};
     Trainer trainer({builder_of(net), store, backend, std::make_shared<Photos>()}, options);

@@ -78,8 +78,8 @@ void compare(const Communicator& ranks, const void* got, const std::vector<T>& w
 
 template <class T>
 void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, const std::vector<T>& wanted) {
-  constexpr std::int64_t elements_before =
-      3;  // elements to skip, so that the first one is not aligned to a cache line
+  // Elements to skip, so that the first one is not aligned to a cache line.
+  constexpr std::int64_t elements_before = 3;
   const auto size = static_cast<std::int64_t>(sizeof(T));
   SharedWindow window =
       ranks.allocate_shared(static_cast<std::size_t>((count + elements_before) * size), "a window");

@@ -67,8 +67,8 @@ struct Faults {
                                      // once
   std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in this work,
                                      // counted from 1
-  std::uint64_t forgotten_hold =
-      0;  // PLEXAURA_SIMULATED_CUDA_FORGETS: this event wait in captures, counted from 1, has no effect
+  // PLEXAURA_SIMULATED_CUDA_FORGETS: this event wait in captures, counted from 1, has no effect.
+  std::uint64_t forgotten_hold = 0;
   std::uint64_t patience = 20000;  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds after which a wait counts
                                    // as endless
 };

@@ -234,8 +234,8 @@ void check_precision(const std::string& file, const std::vector<double>& values,
     double rounding = 0;
     for (std::size_t i = column; i < values.size(); i += names.size())
       rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
-    const bool is_normal =
-        spread.largest() >= std::numeric_limits<float>::min();  // smaller numbers count as 0 anyway
+    // Smaller numbers count as 0 anyway.
+    const bool is_normal = spread.largest() >= std::numeric_limits<float>::min();
     if (is_normal && width > 0 && rounding > largest_share * width)
       throw UserError(
           fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "
