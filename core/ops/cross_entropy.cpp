@@ -11,6 +11,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/labels.h"
+#include "core/ops/loss_support.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
@@ -46,12 +47,6 @@ Node weighted_cotangent(const Node& grad_out, std::int64_t samples, Reduction re
   if (reduction == Reduction::none) return reshape(grad_out, {samples, 1});
   return reduction == Reduction::mean ? divide_by_count(grad_out, std::max<std::int64_t>(samples, 1))
                                       : grad_out;
-}
-
-// Reduces values [N], one for each sample.
-Node joined(const Node& x, Reduction reduction) {
-  if (reduction == Reduction::none) return x;
-  return reduction == Reduction::mean && x.shape()[0] > 0 ? mean(x) : sum(x);
 }
 
 }  // namespace
@@ -114,7 +109,7 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
   }
   if (request.wanted[3]) {
     const Node excess = p - one_hot(request.inputs[1], shape[1], logits.dtype());
-    grad_grad_out = joined(sum(mul_no_nan(u, excess), {.axes = {1}}), options().reduction);
+    grad_grad_out = reduce_losses(sum(mul_no_nan(u, excess), {.axes = {1}}), options().reduction);
   }
   return {grad_logits, Node(), Node(), grad_grad_out};
 }

@@ -4,41 +4,14 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
-#include "core/ops/reduce.h"
+#include "core/ops/loss_support.h"
 #include "core/ops/unary.h"
 
 namespace plexaura {
 
 namespace {
-
-// Checks the operands of a loss. While it lives, new nodes have the line of the loss's caller as their origin.
-class LossOf {
- public:
-  LossOf(std::string_view loss, std::initializer_list<Operand> operands)
-      : guard_(graph_of(loss, operands),
-               operands.begin()->node().graph().origin_of(operands.begin()->where())) {}
-
- private:
-  static Graph& graph_of(std::string_view loss, std::initializer_list<Operand> operands) {
-    const TensorType type = operands.begin()->node().type();
-    for (const Operand& operand : operands)
-      require_that(operand.node().type() == type, loss, operands,
-                   "the operands must have one type and shape; cast or reshape one of them");
-    require_that(is_floating(type.dtype), loss, operands, "the operands must be floating; use cast()");
-    return operands.begin()->node().graph();
-  }
-
-  Graph::WithOrigin guard_;
-};
-
-Node joined(const Node& elements, Reduction reduction) {
-  if (reduction == Reduction::none) return elements;
-  const bool is_sum = reduction == Reduction::sum || elements.shape().elements() == 0;
-  return is_sum ? sum(elements) : mean(elements);
-}
 
 // Returns c (d - c / 2) with d = |difference| and c = min(d, limit): a parabola up to the limit, and its tangent
 // beyond.
@@ -64,55 +37,55 @@ Node log_above_minus_100(const Node& p) {
 
 Node l1(Operand prediction, Operand target, Reduction reduction) {
   const LossOf loss("l1", {prediction, target});
-  return joined(abs(prediction - target), reduction);
+  return reduce_losses(abs(prediction - target), reduction);
 }
 
 Node smooth_l1(Operand prediction, Operand target, double beta, Reduction reduction) {
   const LossOf loss("smooth_l1", {prediction, target});
   require_above_0("smooth_l1", prediction, target, "beta", beta);
-  return joined(huber_of(prediction - target, beta) * (1 / beta), reduction);
+  return reduce_losses(huber_of(prediction - target, beta) * (1 / beta), reduction);
 }
 
 Node huber(Operand prediction, Operand target, double delta, Reduction reduction) {
   const LossOf loss("huber", {prediction, target});
   require_above_0("huber", prediction, target, "delta", delta);
-  return joined(huber_of(prediction - target, delta), reduction);
+  return reduce_losses(huber_of(prediction - target, delta), reduction);
 }
 
 Node binary_cross_entropy(Operand probabilities, Operand targets, Reduction reduction) {
   const LossOf loss("binary_cross_entropy", {probabilities, targets});
   const Node p = probabilities.node();
   const Node t = targets.node();
-  return joined(-(t * log_above_minus_100(p) + (1 - t) * log_above_minus_100(1 - p)), reduction);
+  return reduce_losses(-(t * log_above_minus_100(p) + (1 - t) * log_above_minus_100(1 - p)), reduction);
 }
 
 Node kl_div(Operand prediction, Operand target, Reduction reduction) {
   const LossOf loss("kl_div", {prediction, target});
-  return joined(mul_no_nan(target, log(target) - prediction), reduction);
+  return reduce_losses(mul_no_nan(target, log(target) - prediction), reduction);
 }
 
 Node poisson_nll(Operand prediction, Operand target, Reduction reduction) {
   const LossOf loss("poisson_nll", {prediction, target});
-  return joined(exp(prediction) - target * prediction, reduction);
+  return reduce_losses(exp(prediction) - target * prediction, reduction);
 }
 
 Node gaussian_nll(Operand prediction, Operand target, Operand variance, double epsilon, Reduction reduction) {
   const LossOf loss("gaussian_nll", {prediction, target, variance});
   require_above_0("gaussian_nll", prediction, target, "epsilon", epsilon);
   const Node bounded = clip(variance, epsilon, std::numeric_limits<double>::infinity());
-  return joined(0.5 * (log(bounded) + square(prediction - target) / bounded), reduction);
+  return reduce_losses(0.5 * (log(bounded) + square(prediction - target) / bounded), reduction);
 }
 
 Node hinge(Operand prediction, Operand target, Reduction reduction) {
   const LossOf loss("hinge", {prediction, target});
-  return joined(relu(1 - target * prediction), reduction);
+  return reduce_losses(relu(1 - target * prediction), reduction);
 }
 
 Node margin_ranking(Operand a, Operand b, Operand target, double margin, Reduction reduction) {
   const LossOf loss("margin_ranking", {a, b, target});
   require_that(std::isfinite(margin), "margin_ranking", {a, b, target},
                fmt::format("the margin must be a finite number, not {}", margin));
-  return joined(relu(margin - target * (a - b)), reduction);
+  return reduce_losses(relu(margin - target * (a - b)), reduction);
 }
 
 }  // namespace plexaura
