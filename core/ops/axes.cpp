@@ -37,18 +37,9 @@ std::vector<Node> cut_evenly(const Operand& x, std::int64_t size, std::int64_t a
 
 }  // namespace
 
-std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank) {
-  require_that(axis >= -rank && axis < rank, builder, {x},
-               fmt::format("axis {} does not exist in a value of rank {}", axis, rank));
-  return axis < 0 ? axis + rank : axis;
-}
-
 Node squeeze(Operand x, std::vector<std::int64_t> axes) {
   const Shape shape = x.node().shape();
-  for (std::int64_t& axis : axes) axis = axis_of("squeeze", x, axis, shape.rank());
-  std::ranges::sort(axes);
-  require_that(std::ranges::adjacent_find(axes) == axes.end(), "squeeze", {x},
-               "an axis is named twice; name each once");
+  axes = axes_of("squeeze", x, std::move(axes));
   std::vector<std::int64_t> extents;
   for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
     const bool may_go = axes.empty() || std::ranges::binary_search(axes, axis);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "core/base/export.h"
@@ -44,9 +43,5 @@ PLEXAURA_API Node tile(Operand x, std::vector<std::int64_t> repeats);
 
 // broadcast_to() the shape of `like`.
 PLEXAURA_API Node expand_as(Operand x, Operand like);
-
-// Returns the axis of a value of this rank, counted from the front. Throws UserError with the line of x and
-// the builder if the axis does not exist.
-std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank);
 
 }  // namespace plexaura

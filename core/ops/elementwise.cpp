@@ -69,6 +69,24 @@ void require_that(bool holds, std::string_view builder, std::initializer_list<Op
                               fmt::join(types, ", "), rule));
 }
 
+std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank) {
+  try {
+    return normalise_axis(axis, rank);
+  } catch (const std::invalid_argument& rule) {
+    require_that(false, builder, {x}, rule.what());
+    throw;
+  }
+}
+
+std::vector<std::int64_t> axes_of(std::string_view builder, const Operand& x,
+                                  std::vector<std::int64_t> axes) {
+  for (std::int64_t& axis : axes) axis = axis_of(builder, x, axis, x.node().shape().rank());
+  std::ranges::sort(axes);
+  require_that(std::ranges::adjacent_find(axes) == axes.end(), builder, {x},
+               "an axis is named twice; name each once");
+  return axes;
+}
+
 void require_floating_operand(std::string_view builder, const Operand& x) {
   const DType dtype = x.node().dtype();
   require_that(is_floating(dtype), builder, {x},

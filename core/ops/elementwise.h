@@ -116,6 +116,10 @@ TensorType broadcast_types(const TensorType& a, const TensorType& b);
 // the types of its operands (numbers are left out) and the rule.
 void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
                   const std::string& rule);
+// Returns the axis, or the axes, of a value of this rank, counted from the front. Throws this error for an axis that
+// does not exist. axes_of() takes the axes of x, returns them in ascending order, and refuses one that is named twice.
+std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank);
+std::vector<std::int64_t> axes_of(std::string_view builder, const Operand& x, std::vector<std::int64_t> axes);
 // Throws this error unless x has a floating dtype.
 void require_floating_operand(std::string_view builder, const Operand& x);
 

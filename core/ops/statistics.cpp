@@ -30,20 +30,12 @@ struct ReducedAxes {
 
 ReducedAxes reduction_of(std::string_view builder, const Operand& x, const ReduceOptions& options) {
   const Shape& shape = x.node().shape();
-  ReducedAxes reduction{options.axes, {}, {}};
+  ReducedAxes reduction{axes_of(builder, x, options.axes), {}, {}};
   std::vector<std::int64_t>& axes = reduction.axes;
   if (axes.empty()) {
     axes.resize(static_cast<std::size_t>(shape.rank()));
     std::iota(axes.begin(), axes.end(), 0);
   }
-  for (std::int64_t& axis : axes) {
-    require_that(axis >= -shape.rank() && axis < shape.rank(), builder, {x},
-                 fmt::format("axis {} does not exist in a value of rank {}", axis, shape.rank()));
-    if (axis < 0) axis += shape.rank();
-  }
-  std::ranges::sort(axes);
-  require_that(std::ranges::adjacent_find(axes) == axes.end(), builder, {x},
-               "an axis is named twice; name each once");
   std::vector<std::int64_t> kept = shape.extents();
   std::vector<std::int64_t> result;
   for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
