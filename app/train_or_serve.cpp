@@ -23,6 +23,7 @@
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
 #include "models/zoo/summary.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/loop/signals.h"
 
 namespace plexaura {

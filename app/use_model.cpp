@@ -13,6 +13,7 @@
 #include "backends/registry.h"
 #include "core/base/print.h"
 #include "distributed/communicator/handshake.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/loader.h"
 #include "training/files/safetensors.h"
 #include "training/files/shortage.h"

@@ -19,6 +19,7 @@
 #include "distributed/servers/jobs/visiting.h"
 #include "distributed/strategies/strategies.h"
 #include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/files/folder_lock.h"
 #include "training/loop/signals.h"
 

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "core/base/profile.h"
-#include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/files/file.h"
 #include "training/files/folder_lock.h"
 

@@ -1,24 +1,15 @@
 #include "training/checkpoints/checkpoint.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "core/vm/watch.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/sampler.h"
-#include "training/files/file.h"
-#include "training/files/folder_lock.h"
 #include "training/files/safetensors.h"
-#include "training/files/shortage.h"
 
 namespace plexaura {
 
@@ -26,11 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view prefix = "checkpoint-";
-constexpr std::string_view unfinished_name = "checkpoint.unfinished";
 constexpr std::string_view strategy_prefix = "strategy.";
 constexpr const char* strategy_ranks_name = "run.strategy_ranks";
-constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 // Keys in the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels and
 // their times, the compression, and the size of a bucket.
 const std::string weights_key = "weights";
@@ -93,105 +81,6 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   for (const auto& [name, value] : state.strategy)
     file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
   return file;
-}
-
-std::optional<std::int64_t> number_of(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (!name.starts_with(prefix)) return std::nullopt;
-  std::int64_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
-}
-
-[[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
-  const Shortage shortage = shortage_at(path, error.value()).value_or(Shortage{error.message(), ""});
-  const std::string elsewhere = shortage.remedy.empty()
-                                    ? "name a folder that can be written in output.dir"
-                                    : shortage.remedy + " or name another folder in output.dir";
-  const std::string limit = remedy_of_limit(error.value());
-  const std::string text = fmt::format("cannot {} {}: {}; {}", what, path.string(), shortage.reason,
-                                       limit.empty() ? elsewhere : limit);
-  if (error == std::errc::no_such_file_or_directory) throw RemovedError(text);
-  if (user_can_mend(error.value())) throw UserError(text);
-  throw DeviceError(text);
-}
-
-std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& directory) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (const auto number = number_of(entry->path())) found.emplace_back(*number, entry->path());
-  if (error && error != std::errc::no_such_file_or_directory) cannot("read", directory, error);
-  std::ranges::sort(found);
-  return found;
-}
-
-// True for the two files of a checkpoint, and for a temporary file that a killed process has left: see
-// AtomicFile.
-bool is_own_name(const std::string& name) {
-  return std::ranges::any_of(file_names, [&](std::string_view own) {
-    return name == own || name.starts_with(fmt::format(".{}.unfinished-", own));
-  });
-}
-
-// Returns what the place of a checkpoint contains that belongs to no checkpoint, and that would be lost with
-// its removal: the path itself, or the first foreign entry of the folder.
-std::optional<fs::path> foreign_at(const fs::path& path) {
-  std::error_code error;
-  const fs::file_type type = fs::symlink_status(path, error).type();
-  if (type == fs::file_type::not_found) return std::nullopt;
-  if (type != fs::file_type::directory) return path;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;  // the entry may have disappeared
-    const bool is_folder = entry->is_directory(ignored);
-    if (is_folder || !is_own_name(entry->path().filename().string())) return entry->path();
-  }
-  return error && error != std::errc::no_such_file_or_directory ? std::optional(path) : std::nullopt;
-}
-
-void refuse_foreign(const fs::path& path) {
-  if (const auto foreign = foreign_at(path))
-    throw UserError(
-        fmt::format("{} is not of a checkpoint of Plexaura and would be removed with '{}'; move it away, or "
-                    "name another folder in output.dir",
-                    foreign->string(), path.filename().string()));
-}
-
-void make_folder(const fs::path& directory) {
-  std::error_code error;
-  if (fs::is_symlink(directory, error) && fs::status(directory, error).type() == fs::file_type::not_found)
-    throw UserError(
-        fmt::format("output.dir is {}, a link to '{}', which is not there; make that folder, or name another "
-                    "in output.dir",
-                    directory.string(), fs::read_symlink(directory, error).string()));
-  fs::create_directories(directory, error);
-  if (error) cannot("create", directory, error);
-}
-
-// Renames a folder, also over a folder with the new name. The exchange is atomic if the file system supports
-// that.
-void put_in_place(const fs::path& made, const fs::path& target) {
-  std::error_code error;
-  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(made, error);
-    return;
-  }
-  fs::remove_all(target, error);
-  fs::rename(made, target, error);
-  if (error) cannot("rename", made, error);
-}
-
-// Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
-void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep,
-                   const std::set<std::int64_t>& held) {
-  auto all = checkpoints_in(directory);
-  const auto later = std::ranges::upper_bound(all, step, {}, [](const auto& found) { return found.first; });
-  const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
-  all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
-  std::error_code error;
-  for (const auto& [number, path] : all)
-    if (!(number < step && held.contains(number)) && !foreign_at(path)) fs::remove_all(path, error);
 }
 
 class Reader {
@@ -288,16 +177,6 @@ void require_pair(const Reader& weights, const fs::path& state, const Metadata& 
                   weights.path().string(), state.filename().string()));
 }
 
-// Checks that no file is missing, because a copy may be incomplete.
-void require_whole(const fs::path& checkpoint) {
-  std::error_code error;
-  for (const std::string_view name : file_names)
-    if (fs::symlink_status(checkpoint / name, error).type() == fs::file_type::not_found)
-      throw UserError(fmt::format(
-          "{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from one before",
-          checkpoint.string(), name));
-}
-
 void read_optimizer_state(const Reader& file, ParameterStore& store) {
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
@@ -388,45 +267,14 @@ std::string text_of_newest(const fs::path& directory, const std::string& key) {
 
 }  // namespace
 
-void prepare_checkpoints(const fs::path& directory) {
-  make_folder(directory);
-  if (::access(directory.c_str(), W_OK | X_OK) != 0)
-    cannot("write in", directory, std::error_code(errno, std::generic_category()));
-  refuse_foreign(directory / unfinished_name);
-  for (const auto& [number, path] : checkpoints_in(directory)) refuse_foreign(path);
-}
-
-bool is_reserved_in_checkpoints(const fs::path& name) {
-  return name == unfinished_name || name == FolderLock::file_name || number_of(name).has_value();
-}
-
-fs::path checkpoint_folder(const fs::path& directory, std::int64_t step) {
-  return directory / fmt::format("{}{:06}", prefix, step);
-}
-
 void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep,
                      const std::set<std::int64_t>& held) {
-  make_folder(directory);
-  std::error_code error;
-  const fs::path target = checkpoint_folder(directory, state.step);
-  const fs::path unfinished = directory / unfinished_name;
-  refuse_foreign(target);
-  refuse_foreign(unfinished);
-  fs::remove_all(unfinished, error);
-  fs::create_directory(unfinished, error);
-  if (error) cannot("create", unfinished, error);
-  try {
-    std::string weights = save_trained_weights(unfinished / "weights.safetensors", store, state.settings,
-                                               state.data_origin, state.notes);
-    write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
-  } catch (...) {
-    fs::remove_all(unfinished, error);
-    throw;
-  }
-  for (const std::string_view name : file_names)
-    if (!fs::exists(unfinished / name, error)) throw_write_error(unfinished / name, ENOENT);
-  put_in_place(unfinished, target);
-  remove_others(directory, state.step, static_cast<std::size_t>(keep), held);
+  UnfinishedCheckpoint unfinished(directory, state.step);
+  std::string weights = save_trained_weights(unfinished.path() / "weights.safetensors", store, state.settings,
+                                             state.data_origin, state.notes);
+  write_safetensors(unfinished.path() / "state.safetensors", state_of(store, state, std::move(weights)));
+  unfinished.put_in_place();
+  remove_other_checkpoints(directory, state.step, keep, held);
 }
 
 std::string kernel_times_of_newest(const fs::path& directory) {
@@ -435,16 +283,6 @@ std::string kernel_times_of_newest(const fs::path& directory) {
 
 std::string compression_of_newest(const fs::path& directory) {
   return text_of_newest(directory, compression_key);
-}
-
-std::optional<std::int64_t> newest_step(const fs::path& directory) {
-  const auto all = checkpoints_in(directory);
-  return all.empty() ? std::nullopt : std::optional(all.back().first);
-}
-
-std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
-  const auto all = checkpoints_in(directory);
-  return all.empty() ? std::nullopt : std::optional(all.back().second);
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,

@@ -43,8 +43,8 @@ struct RunState {
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files. weights.safetensors
 // contains parameters and buffers under their own names, and the settings. state.safetensors contains the
 // state of the optimizer and of the strategy, the RunState, and the checksum of the weights that they belong
-// to. Neither file contains a date or a path. A checkpoint appears under its name completely or not at all: a
-// run that is killed while writing leaves the one before.
+// to. Neither file contains a date or a path. A checkpoint appears under its name completely or not at all,
+// see checkpoint_directory.h: a run that is killed while writing leaves the one before.
 //
 // save_checkpoint() writes a checkpoint, and then removes older ones except the newest `keep` and those of
 // the steps `held`. It also removes those of later steps, which an earlier run has left and from which this
@@ -55,18 +55,6 @@ struct RunState {
 // FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1, const std::set<std::int64_t>& held = {});
-
-// Returns the folder of the checkpoint after `step` updates.
-std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::int64_t step);
-
-// Creates the folder, so that an unwritable one is found before anything is computed. Throws as
-// save_checkpoint() does, and UserError if something at the path of a checkpoint is none, because saving a
-// checkpoint would remove it.
-void prepare_checkpoints(const std::filesystem::path& directory);
-
-// True if a user's file may not have this name in the folder of checkpoints: it is the name of a checkpoint,
-// of an unfinished one, or of the lock.
-bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas), so that an Optimizer of the
 // store continues with the next step. Of the strategy's state it reads what `rank` needs. Only rank 0
@@ -86,11 +74,5 @@ std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
 // The same for RunState::compression.
 std::string compression_of_newest(const std::filesystem::path& directory);
-
-// Returns the number of updates of the newest checkpoint if there is one.
-std::optional<std::int64_t> newest_step(const std::filesystem::path& directory);
-
-// Returns the folder of the newest checkpoint if there is one.
-std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
 
 }  // namespace plexaura

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "training/checkpoints/checkpoint_directory.h"
+
 namespace plexaura {
 
 // The lock may be held by any rank that was lost: a new rank 0 may itself be lost after it took the lock.

@@ -23,7 +23,7 @@
 #include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
-#include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/loop/trainer.h"
 
 namespace plexaura::testing::regroup_test {

@@ -19,6 +19,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/tensor_dataset.h"
 #include "training/loop/trainer.h"
 

@@ -10,7 +10,7 @@
 #include "tests/support/own_process.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
-#include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/files/file.h"
 
 namespace plexaura::testing::shortage_test {

@@ -14,6 +14,7 @@
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
 #include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/files/folder_lock.h"
 
 namespace plexaura::testing::trainer_resume_test {

@@ -16,6 +16,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/small_run.h"
+#include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/dataset.h"
 #include "training/data/tensor_dataset.h"
 

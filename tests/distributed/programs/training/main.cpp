@@ -22,7 +22,7 @@
 #include "tests/distributed/programs/training/equivalence.h"
 #include "tests/distributed/programs/training/measure.h"
 #include "tests/distributed/programs/training/small_run.h"
-#include "training/checkpoints/checkpoint.h"
+#include "training/checkpoints/checkpoint_directory.h"
 
 namespace plexaura::testing {
 namespace {

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+namespace plexaura {
+
+// A directory of checkpoints contains one folder for each, checkpoint-000042 (the number of updates). At every
+// moment each of them is complete, so that a process may be killed while it writes or removes one:
+// checkpoint.unfinished is the one that is being written, and checkpoint.removed-000042 one that is being
+// removed. The next save removes what a killed process has left.
+
+// Returns the folder of the checkpoint after `step` updates.
+std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::int64_t step);
+
+// Creates the directory, so that an unwritable one is found before anything is computed. Throws UserError if
+// it cannot be written, and if something at the path of a checkpoint is none, because saving a checkpoint
+// would remove it.
+void prepare_checkpoints(const std::filesystem::path& directory);
+
+// True if a user's file may not have this name in the directory: it is the name of a checkpoint, of an
+// unfinished or removed one, or of the lock.
+bool is_reserved_in_checkpoints(const std::filesystem::path& name);
+
+// Returns the number of updates of the newest checkpoint if there is one.
+std::optional<std::int64_t> newest_step(const std::filesystem::path& directory);
+
+// Returns the folder of the newest checkpoint if there is one.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
+
+// Throws UserError if a file of the checkpoint is missing, because a copy may be incomplete.
+void require_whole(const std::filesystem::path& checkpoint);
+
+// The folder in which a checkpoint is written before it gets its name. The destructor removes it if it has not
+// been put in place.
+class UnfinishedCheckpoint {
+ public:
+  // Throws as save_checkpoint() does.
+  UnfinishedCheckpoint(const std::filesystem::path& directory, std::int64_t step);
+  UnfinishedCheckpoint(const UnfinishedCheckpoint&) = delete;
+  UnfinishedCheckpoint& operator=(const UnfinishedCheckpoint&) = delete;
+  ~UnfinishedCheckpoint();
+
+  const std::filesystem::path& path() const { return path_; }
+  // Gives the complete checkpoint its name, and removes an earlier one of the same step.
+  void put_in_place();
+
+ private:
+  std::filesystem::path path_, target_;
+};
+
+// Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
+// Keeps folders that contain other files.
+void remove_other_checkpoints(const std::filesystem::path& directory, std::int64_t step, int keep,
+                              const std::set<std::int64_t>& held);
+
+}  // namespace plexaura
