@@ -76,8 +76,11 @@ class VisitTest(support.ProgramTest):
     def wait_until_said(self, process, text, within=60):
         patience = Patience(within)
         while text not in self.said(process):
-            self.assertFalse(patience.is_over(), f"'{text}' was not said\n{self.said(process)}")
+            self.assertFalse(patience.is_over(), f"{process.log.name}: '{text}' was not said\n{self.said_by_all()}")
             time.sleep(0.02)
+
+    def said_by_all(self):
+        return "\n".join(f"{log.name}:\n{log.read_text()}" for log in sorted(self.folder.glob("log*")))
 
     def wait_for_pushes(self, more):
         """Waits for further pushes to a server that saves after each."""
