@@ -18,6 +18,7 @@ install(DIRECTORY core testing training backends distributed models plexaura/ DE
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
   PATTERN sodium_seal.h EXCLUDE)
+install(FILES app/program.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura/app)
 # In this tree, include paths begin at the root. Installed headers are included by paths that begin with
 # plexaura/, so that our folders cannot be confused with those of another project.
 install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")

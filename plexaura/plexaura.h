@@ -13,6 +13,7 @@
 #include "models/layers/functional.h"
 #include "models/predictor.h"
 #include "models/zoo/model.h"
+#include "models/zoo/model_kind.h"
 #include "models/zoo/summary.h"
 #include "training/checkpoints/checkpoint.h"
 #include "training/data/tables/csv.h"

@@ -36,9 +36,7 @@ std::vector<Key> layer_net_keys(LayerNetKeys& keys) {
   };
 }
 
-std::unique_ptr<Model> make_layer_net(const Section& yaml, ModelInfo info) {
-  LayerNetKeys keys;
-  read_keys(yaml, layer_net_keys(keys));
+std::unique_ptr<Model> make_layer_net(ModelInfo info, const LayerNetKeys& keys, const Section& yaml) {
   if (keys.layers.empty())
     throw yaml.error("layers", "is empty; give at least the layer that makes the outputs");
   Graph graph(Mode::inference);

@@ -1,15 +1,14 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <unistd.h>
 #include <vector>
 
 #include "core/base/error.h"
 #include "models/zoo/layer_list.h"
-#include "models/zoo/layer_net.h"
-#include "models/zoo/mlp.h"
 #include "models/zoo/model.h"
+#include "models/zoo/model_kind.h"
 #include "models/zoo/pixel_scale.h"
-#include "models/zoo/resnet.h"
 #include "models/zoo/sample.h"
 #include "models/zoo/yaml_origin.h"
 
@@ -48,20 +47,15 @@ void try_once(Model& model) {
         to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes()));
 }
 
-std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, ModelInfo info) {
-  if (name == "mlp") return make_mlp(yaml, std::move(info));
-  return name == "resnet" ? make_resnet(yaml, std::move(info)) : make_layer_net(yaml, std::move(info));
-}
-
 }  // namespace
 
 std::vector<Key> model_keys(ModelKeys& keys) {
   return {
       {.name = "name",
        .into = &keys.name,
-       .words = {"convnet", "mlp", "resnet"},
+       .words = names_of_models(),
        .required = true,
-       .meaning = "the kind of the model; each has a program with the same name"},
+       .meaning = "the kind of the model; the program of a kind trains no other"},
       {.name = "loss",
        .into = one_of(keys.loss, {{"softmax_cross_entropy", Loss::softmax_cross_entropy},
                                   {"squared_error", Loss::squared_error},
@@ -81,7 +75,7 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
                                   PixelScale pixels) {
   const ModelKeys keys = read_model_keys(yaml);
   ModelInfo info{sample_shape, classes, keys.loss, std::move(pixels), yaml_origin(yaml.position("name"))};
-  std::unique_ptr<Model> model = make_named(keys.name, yaml, std::move(info));
+  std::unique_ptr<Model> model = kind_of_model(keys.name).make(yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);
   return model;
@@ -92,23 +86,15 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 }
 
 std::vector<KeyText> model_key_texts() {
-  std::vector<KeyText> texts;
-  const auto append = [&](const std::string& section, std::vector<Key> keys, const Need& need) {
-    for (Key& key : keys)
-      if (key.needs.key.empty()) key.needs = need;
-    const std::vector<KeyText> more = texts_of(section, keys);
-    texts.insert(texts.end(), more.begin(), more.end());
-  };
-  ModelKeys model;
-  MlpOptions mlp;
-  LayerNetKeys net;
+  ModelKeys keys;
+  std::vector<KeyText> texts = texts_of("model", model_keys(keys));
+  for (const std::string& name : names_of_models())
+    for (KeyText& text : kind_of_model(name).describe()) {
+      if (text.needs.empty()) text.needs = "only with name " + name;
+      texts.push_back(std::move(text));
+    }
   LayerKeys layer;
-  ResNetKeys resnet;
-  append("model", model_keys(model), {});
-  append("model", mlp_keys(mlp), {.key = "name", .values = {"mlp"}});
-  append("model", resnet_keys(resnet), {.key = "name", .values = {"resnet"}});
-  append("model", layer_net_keys(net), {.key = "name", .values = {"convnet"}});
-  append("model.layers[]", layer_keys(layer), {});
+  std::ranges::move(texts_of("model.layers[]", layer_keys(layer)), std::back_inserter(texts));
   return texts;
 }
 

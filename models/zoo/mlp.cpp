@@ -61,9 +61,7 @@ std::vector<Key> mlp_keys(MlpOptions& options) {
   };
 }
 
-std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info) {
-  MlpOptions options;
-  read_keys(yaml, mlp_keys(options));
+std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& /*yaml*/) {
   return std::make_unique<Mlp>(std::move(info), options);
 }
 

@@ -41,6 +41,6 @@ class Mlp final : public Model {
 // The keys of the section `model` that fill the options.
 std::vector<Key> mlp_keys(MlpOptions& options);
 
-std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info);
+std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& yaml);
 
 }  // namespace plexaura

@@ -133,9 +133,7 @@ std::vector<Key> resnet_keys(ResNetKeys& keys) {
   };
 }
 
-std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {
-  ResNetKeys keys;
-  read_keys(yaml, resnet_keys(keys));
+std::unique_ptr<Model> make_resnet(ModelInfo info, ResNetKeys keys, const Section& yaml) {
   choose_stages(yaml, keys);
   if (info.sample_shape.rank() != 3)
     throw yaml.error("name", fmt::format("is resnet, which takes images [C, H, W], and the samples are {}",

@@ -60,6 +60,6 @@ struct ResNetKeys {
 
 std::vector<Key> resnet_keys(ResNetKeys& keys);
 
-std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info);
+std::unique_ptr<Model> make_resnet(ModelInfo info, ResNetKeys keys, const Section& yaml);
 
 }  // namespace plexaura

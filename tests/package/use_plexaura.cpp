@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <plexaura/app/program.h>
 #include <plexaura/backends/registry.h>
 #include <plexaura/core/autodiff/gradients.h>
 #include <plexaura/core/compile/compile.h>
@@ -44,4 +45,5 @@ int run(Communicator& ranks) {
 
 }  // namespace
 
-int main() { return run_ranks({}, run); }
+// With an argument, it is a program like models/mlp.
+int main(int argc, char** argv) { return argc > 1 ? run_program("mlp", argc, argv) : run_ranks({}, run); }
