@@ -21,7 +21,19 @@ std::string encode(const std::exception_ptr& error) {
   } catch (const std::exception& other) {
     return std::string("I") + other.what();
   } catch (...) {
-    return "Ian exception of unknown type";
+    return "Ian exception of unknown type was thrown; throw one that derives from std::exception";
+  }
+}
+
+// A program catches a std::exception and reports it, so another exception becomes one.
+[[noreturn]] void rethrow(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception&) {
+    throw;
+  } catch (...) {
+    throw InternalError(
+        "an exception of unknown type was thrown; throw one that derives from std::exception");
   }
 }
 
@@ -31,7 +43,7 @@ std::vector<std::string> gather_errors(Collective& collective, const std::except
     return collective.gather_all(encode(mine), what);
   } catch (const std::exception&) {
     // The error to agree on is often that of the collective itself, which then refuses this call as well.
-    if (mine) std::rethrow_exception(mine);
+    if (mine) rethrow(mine);
     throw;
   }
 }
@@ -83,7 +95,7 @@ void agree_on_error(Collective& collective, const std::exception_ptr& mine, std:
   const std::vector<std::string> errors = gather_errors(collective, mine, what);
   for (int rank = 0; rank < static_cast<int>(errors.size()); ++rank) {
     if (errors[static_cast<std::size_t>(rank)].empty()) continue;
-    if (rank == collective.rank()) std::rethrow_exception(mine);
+    if (rank == collective.rank()) rethrow(mine);
     throw_remote(rank, errors[static_cast<std::size_t>(rank)]);
   }
 }

@@ -64,6 +64,9 @@ TEST_CASE("agree_on_error: a single process rethrows its own") {
   CHECK_NOTHROW(agree_on_error(alone, nullptr, "reading"));
   CHECK_THROWS_WITH_AS(agree_on_error(alone, std::make_exception_ptr(UserError("broken")), "reading"),
                        "broken", UserError);
+  CHECK_THROWS_WITH_AS(agree_on_error(alone, std::make_exception_ptr(42), "reading"),
+                       "an exception of unknown type was thrown; throw one that derives from std::exception",
+                       InternalError);
 }
 
 TEST_CASE("thread ranks: sum, broadcast, gather") {
