@@ -30,6 +30,13 @@ void check_strategy_parts(const StrategyParts& parts) {
     throw UserError(
         "the strategy has a dealer, with which no step is summed, and gradients of global scope; set "
         "StrategyParts::scope to GradientScope::local");
+  const bool exchanges = parts.weights != nullptr || parts.dealer != nullptr || parts.server != nullptr;
+  if (parts.scope == GradientScope::local && !exchanges)
+    throw UserError(
+        "the strategy has gradients of local scope and no StrategyParts::weights, so that each rank would "
+        "train "
+        "weights of its own and those of rank 0 would be saved; give it that part, or a dealer, or global "
+        "scope");
 }
 
 Strategy& strategy_or_none(Strategy* strategy) {

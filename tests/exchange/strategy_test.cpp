@@ -61,6 +61,8 @@ TEST_CASE("strategy: a declaration about a part that is missing is refused") {
   CHECK(error({.dealer = &dealer}) ==
         "the strategy has a dealer, with which no step is summed, and gradients of global scope; set "
         "StrategyParts::scope to GradientScope::local");
+  CHECK(error({.scope = GradientScope::local})
+            .starts_with("the strategy has gradients of local scope and no StrategyParts::weights"));
   Noting strategy;
   WeightExchange weights;
   strategy.declared = {.gradients = &strategy,

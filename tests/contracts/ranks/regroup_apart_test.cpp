@@ -62,7 +62,7 @@ class Apart final : public Strategy, public KeptState {
  public:
   explicit Apart(Collective& ranks, double own_state = 0) : own(own_state), ranks_(ranks) {}
   StrategyParts parts() override {
-    return {.state = this, .scope = GradientScope::local, .realigns_weights = true};
+    return {.weights = &no_exchange_, .state = this, .scope = GradientScope::local, .realigns_weights = true};
   }
   void begin(WeightsImmigration& border) override { border_ = &border; }
   std::vector<StrategyState> state() const override { return {{"own", Tensor::scalar(own), true}}; }
@@ -76,6 +76,7 @@ class Apart final : public Strategy, public KeptState {
   std::optional<StepPlace> settled_at;
 
  private:
+  WeightExchange no_exchange_;
   Collective& ranks_;
   WeightsImmigration* border_ = nullptr;
 };

@@ -63,7 +63,10 @@ class Counting final : public SummingStrategy, public WeightExchange, public Kep
 // Every rank trains for itself.
 class Apart final : public Strategy {
  public:
-  StrategyParts parts() override { return {.scope = GradientScope::local}; }
+  StrategyParts parts() override { return {.weights = &no_exchange_, .scope = GradientScope::local}; }
+
+ private:
+  WeightExchange no_exchange_;
 };
 
 // Returns the weights and the momentum of each rank.

@@ -32,7 +32,10 @@ LossOutputs model(const ModelInputs& inputs) {
 // Sums nothing, so that each rank trains for itself.
 class Alone final : public Strategy {
  public:
-  StrategyParts parts() override { return {.scope = GradientScope::local}; }
+  StrategyParts parts() override { return {.weights = &no_exchange_, .scope = GradientScope::local}; }
+
+ private:
+  WeightExchange no_exchange_;
 };
 
 struct End {

@@ -75,7 +75,10 @@ bool ends_equal(int count, std::int64_t verify_every, std::int64_t steps = 9) {
 class Apart final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
-  StrategyParts parts() override { return {.scope = GradientScope::local}; }
+  StrategyParts parts() override { return {.weights = &no_exchange_, .scope = GradientScope::local}; }
+
+ private:
+  WeightExchange no_exchange_;
 };
 
 class Realigning final : public SummingStrategy {
