@@ -75,6 +75,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   if ((line.resume || line.replace) && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: {} needs output.dir, where checkpoints are", line.config,
                                 line.resume ? "--resume" : "--replace"));
+  setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
   if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // on a client, the server saves
 }
 

@@ -86,7 +86,8 @@ class PLEXAURA_API KeptState {
 
   // Sets the tensors of the checkpoint from which the run was resumed. Called between begin() and the first
   // step. Tensors of ranks are restored if the number of ranks is the same or, with local scope, larger, and
-  // otherwise dropped.
+  // otherwise dropped. With shows_weights the store holds the weights of the checkpoint, which are those that
+  // were shown; take_weights_back() is not called before the first step.
   virtual void take_state(std::vector<StrategyState> state) = 0;
 
   // With local scope, after ranks were lost: called once, after the remaining ranks have called begin() and

@@ -1,6 +1,7 @@
 #include "training/loop/checkpoint_folder.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -23,6 +24,17 @@ void CheckpointFolder::lock(Collective& ranks) {
     if (!is_written() || ranks.rank() != 0 || lock_) return;
     prepare_checkpoints(path_);
     lock_ = std::make_unique<FolderLock>(path_, lost);
+  });
+}
+
+void CheckpointFolder::check_new(Collective& ranks) const {
+  together(ranks, "the folder of checkpoints", [&] {
+    if (ranks.rank() != 0 || !is_written()) return;
+    if (const auto newest = newest_step(path_))
+      throw UserError(fmt::format(
+          "TrainerOptions::output is {}, where an earlier run has left the checkpoint after step {}: call "
+          "Trainer::resume to continue it, set TrainerOptions::replace to remove it, or name another folder",
+          path_.string(), *newest));
   });
 }
 

@@ -20,6 +20,9 @@ class CheckpointFolder {
   // lock of the folder, also from ranks that were lost, because their processes may be stopped instead of dead.
   // Throws what prepare_checkpoints() and FolderLock throw.
   void lock(Collective& ranks);
+  // Throws UserError if the folder has checkpoints that this run has not written. Called by all ranks together, for a run
+  // that was not resumed and does not replace them.
+  void check_new(Collective& ranks) const;
   void unlock() { lock_.reset(); }
   // Saves a checkpoint. Called on rank 0 only. Throws what save_checkpoint() throws.
   void write(const ParameterStore& store, const RunState& state);

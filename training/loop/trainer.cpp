@@ -60,8 +60,11 @@ std::map<std::string, std::string> Trainer::facts() const {
 }
 
 bool Trainer::resume() {
+  if (ran_)
+    throw UserError("Trainer::resume was called after run; call it before, it loads what run begins with");
   const auto saved = plexaura::resume(*run_);
   if (!saved) return false;
+  continues_run_ = true;
   const RunState& now = run_->progress.state;
   const auto differ = [](const std::string& before, const std::string& after) {
     return !before.empty() && before != after;
@@ -93,6 +96,7 @@ TrainingResult Trainer::run(std::vector<std::reference_wrapper<TrainingObserver>
     throw UserError(
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
         "run begins with the store's weights");
+  if (!continues_run_ && !run_->options.replace) run_->folder.check_new(run_->ranks());
   run_->observers.set(std::move(observers));
   const StopSignals signals;
   run_->division.protocol->loop(*run_);
@@ -103,6 +107,7 @@ void Trainer::end_early() { run_->stop.asked = true; }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken) {
   plexaura::regroup(*run_, collective, strategy, taken);
+  continues_run_ = true;
   ran_ = false;
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ class Trainer {
   // UserError if the run that wrote it had another precision, optimizer or seed, other settings, another origin of its
   // data or more epochs than options.epochs; if the checkpoint was written within an epoch, also for another number of
   // samples, other batches or another order. Uses the kernels of that run if options.tuner was given
-  // kernel_times_of_newest() before.
+  // kernel_times_of_newest() before. Called before run().
   bool resume();
   // True if the resumed run used other kernels than this one, so that rounding may differ. Reasons are another processor,
   // build, number of ranks or batch size, or other measured times of kernels.
@@ -56,11 +57,13 @@ class Trainer {
   // Runs the first step of an epoch on samples that are all zeros. The step is not counted. For a DescribedBackend, to
   // see what a step enqueues.
   void step_on_zeros();
-  // Trains to the end of the run. Throws UserError if it is called twice, except after a regroup(). Each of several
-  // observers gets every record, in the order of the list.
+  // Trains to the end of the run. Throws UserError if it is called twice, except after a regroup(), and if options.output
+  // has checkpoints of an earlier run, which was not resumed and may not be replaced. Each of several observers gets every
+  // record, in the order of the list. The list takes references: run({first, second}).
   TrainingResult run();
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run(std::vector<std::reference_wrapper<TrainingObserver>> observers);
+  TrainingResult run(std::initializer_list<TrainingObserver*> observers) = delete;
   // Makes run() end early; an observer may call it, on one rank or on several. All ranks end together and save a
   // checkpoint: after the epoch whose record the observer has got, or after the next step (up to two steps later if a
   // device computes asynchronously).
@@ -97,6 +100,7 @@ class Trainer {
   std::unique_ptr<Run> run_;
   bool has_other_kernels_ = false;
   bool has_other_buckets_ = false;
+  bool continues_run_ = false;     // resume() or regroup() was called
   std::atomic<bool> ran_ = false;  // since the last regroup()
 };
 

@@ -51,7 +51,9 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
-  std::filesystem::path output = {};            // the folder of checkpoints; empty: none are written
+  std::filesystem::path output = {};  // the folder of checkpoints; empty: none are written
+  // True: run() may replace the checkpoints of an earlier run in `output`, which was not resumed.
+  bool replace = false;
   int keep = 1;                                 // how many checkpoints are kept
   std::optional<std::int64_t> save_every = {};  // saves after every so many steps of the run, too
   std::string compression = {};                 // see RunState

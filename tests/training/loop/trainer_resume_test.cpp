@@ -307,4 +307,31 @@ TEST_CASE("a run does not go on without lost ranks where rank 0 reads the data")
   CHECK(trainer.run().steps == 12);
 }
 
+TEST_CASE("a run does not remove the checkpoints of an earlier one by itself") {
+  const TemporaryFolder folder;
+  const auto run = [&](bool resumes, bool replaces) {
+    ParameterStore store = small_store();
+    TrainerOptions options = momentum();
+    options.output = folder.path();
+    options.replace = replaces;
+    Trainer trainer({.model = small_model, .store = store, .backend = test_backend(), .train = points(30)},
+                    options);
+    if (resumes) CHECK(trainer.resume());
+    trainer.run();
+    CHECK(user_error([&] { trainer.resume(); }).starts_with("Trainer::resume was called after run"));
+  };
+  run(false, false);
+  const std::string said = user_error([&] { run(false, false); });
+  CHECK(said.starts_with("TrainerOptions::output is " + folder.path().string() + ", where an earlier run"));
+  run(true, false);
+  run(false, true);
+}
+
+// A vector would take two pointers for the two ends of an array.
+template <class T>
+concept RunsWithPointers = requires(T& trainer, TrainingObserver* observer) {
+  trainer.run({observer, observer});
+};
+static_assert(!RunsWithPointers<Trainer>);
+
 }  // namespace plexaura::testing::trainer_resume_test
