@@ -54,6 +54,33 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
   return beginning;
 }
 
+// The work of one rank. Returns the exit status.
+int run_rank(const std::string& kind, int argc, const char* const* argv, Communicator& ranks) {
+  const CommandLine line = together(ranks, "reading the command line", [&] {
+    CommandLine read = parse_command_line(kind, argc, argv);
+    check_alone(read, ranks);
+    return read;
+  });
+  check_agreement(ranks, {{"--help, --version or --describe", line.message.empty() ? "not given" : "given"}});
+  if (!line.message.empty()) {
+    together(ranks, "printing", [&] {
+      if (ranks.rank() == 0) print_output(line.message + "\n");
+    });
+    return 0;
+  }
+  const int spares = read_spares(ranks);
+  const int computing = ranks_that_compute_here(ranks, spares);
+  together(ranks, "choosing the threads", [&] { use_cores(computing, launcher_process()); });
+  Setup setup = read_setup(kind, line, ranks, spares);
+  check_agreement(ranks, facts_of(setup, line));
+  together(ranks, "reading the configuration",
+           [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
+  if (!line.serve.empty())
+    return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
+  if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
+  return train_or_serve(line, ranks, std::move(setup), spares);
+}
+
 }  // namespace
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
@@ -63,32 +90,12 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   StopSignals::end_process();
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);
-  return run_ranks(beginning.communicator, [&](Communicator& ranks) {
-    const CommandLine line = together(ranks, "reading the command line", [&] {
-      CommandLine read = parse_command_line(kind, argc, argv);
-      check_alone(read, ranks);
-      return read;
-    });
-    check_agreement(ranks,
-                    {{"--help, --version or --describe", line.message.empty() ? "not given" : "given"}});
-    if (!line.message.empty()) {
-      together(ranks, "printing", [&] {
-        if (ranks.rank() == 0) print_output(line.message + "\n");
-      });
-      return 0;
-    }
-    const int spares = read_spares(ranks);
-    const int computing = ranks_that_compute_here(ranks, spares);
-    together(ranks, "choosing the threads", [&] { use_cores(computing, launcher_process()); });
-    Setup setup = read_setup(kind, line, ranks, spares);
-    check_agreement(ranks, facts_of(setup, line));
-    together(ranks, "reading the configuration",
-             [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
-    if (!line.serve.empty())
-      return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
-    if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
-    return train_or_serve(line, ranks, std::move(setup), spares);
-  });
+  RankSession session;
+  try {
+    return session.end(run_rank(kind, argc, argv, session.open(beginning.communicator)));
+  } catch (const std::exception& error) {
+    return session.fail(error);
+  }
 }
 
 }  // namespace plexaura

@@ -48,55 +48,45 @@ void let_another_speak(const std::exception& error) {
 // other ranks together with the last rank that it counted.
 void end_unlike_others() { raise(SIGKILL); }
 
-struct Ending {
-  int status = 0;
-  bool together = false;  // all ranks have reached the end of their work
-  bool cut_off = false;
-};
+}  // namespace
 
-bool is_cut_off(const std::exception& error) { return dynamic_cast<const CutOff*>(&error) != nullptr; }
+Communicator& RankSession::open(const CommunicatorOptions& options) {
+  ranks_ = make_communicator(options);
+  tell_event(EventKind::ready, ranks_->size());
+  return *ranks_;
+}
 
-Ending leave_with(const std::exception& error, Communicator& communicator) {
+int RankSession::end(int status) {
+  if (status != 0) tell_event(EventKind::end, status);
+  return close(status, ranks_->leave(0));
+}
+
+int RankSession::fail(const std::exception& error) {
   const int status = report(error);
   // Reported before leave(), because this rank may be killed during leave().
   tell_event(EventKind::end, status);
-  const bool together = communicator.leave(status);
+  const bool together = ranks_ != nullptr && ranks_->leave(status);
   if (!together) let_another_speak(error);
-  return {status, together, is_cut_off(error)};
-}
-
-Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
-  tell_event(EventKind::ready, communicator.size());
-  int status = 0;
-  try {
-    status = body(communicator);
-  } catch (const std::exception& error) {
-    return leave_with(error, communicator);
-  }
-  if (status != 0) tell_event(EventKind::end, status);
-  return {status, communicator.leave(0)};
+  const int closed = close(status, together);
+  if (dynamic_cast<const CutOff*>(&error) != nullptr) end_unlike_others();
+  return closed;
 }
 
 // When this returns, MPI is closed or must not be closed: see Communicator::leave().
-Ending run_all(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
-  try {
-    const std::unique_ptr<Communicator> communicator = make_communicator(options);
-    return run_body(*communicator, body);
-  } catch (const std::exception& error) {
-    const int status = report(error);
-    let_another_speak(error);
-    return {status, false};
-  }
+int RankSession::close(int status, bool together) {
+  ranks_.reset();
+  tell_event(EventKind::end, status);
+  if (status != 0 && together) hurry_launcher();
+  return status;
 }
 
-}  // namespace
-
 int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
-  const Ending ending = run_all(options, body);
-  tell_event(EventKind::end, ending.status);
-  if (ending.cut_off) end_unlike_others();
-  if (ending.status != 0 && ending.together) hurry_launcher();
-  return ending.status;
+  RankSession session;
+  try {
+    return session.end(body(session.open(options)));
+  } catch (const std::exception& error) {
+    return session.fail(error);
+  }
 }
 
 }  // namespace plexaura

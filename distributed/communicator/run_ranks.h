@@ -1,15 +1,43 @@
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <memory>
 
 #include "distributed/communicator/communicator.h"
 
 namespace plexaura {
 
-// The main function of a program that may run as several ranks: makes the communicator, runs `body`, and
-// closes the communicator. Exactly one rank prints an error of the body (see speaks()). It prints before the
-// ranks leave, because mpirun ends the job with the first process that returns a status other than 0. Returns
-// the status that the body returns, 2 for a UserError, or 1 for any other exception.
+// The ranks of a program, from the start of its work to the end. Exactly one rank prints an error (see
+// speaks()). It prints before the ranks leave, because mpirun ends the job with the first process that returns
+// a status other than 0. Use:
+//
+//   RankSession session;
+//   try {
+//     return session.end(work(session.open(options)));
+//   } catch (const std::exception& error) {
+//     return session.fail(error);
+//   }
+class RankSession {
+ public:
+  // Makes the communicator of all ranks. It lives until end() or fail(). Called once; throws what
+  // make_communicator() throws.
+  Communicator& open(const CommunicatorOptions& options);
+  // Called after the work: waits for the other ranks, and closes the communicator. `status`: the exit status of
+  // this rank, which is returned. Throws DeviceError if the other ranks do not come; fail() follows.
+  int end(int status);
+  // Called instead, or after open() or end() has thrown: reports the error, and closes the communicator. Returns
+  // the exit status: 2 for a UserError, 1 for any other exception.
+  int fail(const std::exception& error);
+
+ private:
+  int close(int status, bool together);
+
+  std::unique_ptr<Communicator> ranks_;
+};
+
+// The main function of a program that may run as several ranks: a RankSession whose work is `body`, which
+// returns the exit status.
 int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body);
 
 }  // namespace plexaura
