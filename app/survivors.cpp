@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <fmt/format.h>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -125,29 +126,31 @@ Strategy& Survivors::strategy() const {
 
 bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
-TrainingResult Survivors::run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report) {
+TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* trainer, RunReport* report) {
   const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
   await_the_beginning();
-  return outlive([&](bool is_lost) {
-    if (is_lost) go_on(trainer, report);
-    if (roles().serves()) return serve_once(store, backend);
-    return trains_ ? train(trainer, store, report) : stand_by();
-  });
-}
-
-void Survivors::serve(ParameterStore& store, Backend& backend) {
-  outlive([&](bool is_lost) {
-    if (is_lost) {
-      regroup();
-      former_.clear();
+  std::vector<std::reference_wrapper<TrainingObserver>> observers;
+  if (report != nullptr) observers.emplace_back(*report);
+  for (bool is_lost = false;; is_lost = true) {
+    TrainingResult result;
+    bool has_ended = false;
+    try {
+      if (is_lost) go_on(trainer, report);
+      if (roles().serves()) {
+        roles().serve(strategy(), store, backend, options_.trainer.bucket_bytes);
+      } else if (trains_) {
+        roles().share_parameters(store);
+        result = trainer->run(observers);
+        if (has_spares()) tell_spares(result.signal, "the end of training");
+      } else {
+        result.signal = stand_by();
+      }
+      has_ended = true;
+    } catch (const RankLost& loss) {
+      if (!is_outlived(loss)) throw;
     }
-    return serve_once(store, backend);
-  });
-}
-
-TrainingResult Survivors::serve_once(ParameterStore& store, Backend& backend) {
-  roles().serve(strategy(), store, backend, options_.trainer.bucket_bytes);
-  return {};
+    if (all_have_ended(has_ended)) return result;
+  }
 }
 
 // All have come to the end of their work.
@@ -160,26 +163,18 @@ int Survivors::share_status(int mine) const {
   }
 }
 
-TrainingResult Survivors::outlive(const Work& work) {
-  Communicator& all = roles_at_start_.all();
-  if (!all.outlives_ranks()) return work(false);
-  for (bool is_lost = false;; is_lost = true) {
-    const std::optional<TrainingResult> end = attempt(work, is_lost);
-    // While ranks agree, Open MPI 5 bears no other thread: its agreements would fail, or crash.
-    strategy().give_up();
-    // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
-    if (all.agree(end.has_value(), patience())) return *end;
-  }
+bool Survivors::is_outlived(const RankLost& loss) const {
+  return loss.is_outlived() && roles_at_start_.all().outlives_ranks();
 }
 
-// Nothing where another rank has died meanwhile.
-std::optional<TrainingResult> Survivors::attempt(const Work& work, bool is_lost) {
-  try {
-    return work(is_lost);
-  } catch (const RankLost& loss) {
-    if (!loss.is_outlived()) throw;
-    return std::nullopt;
-  }
+// A rank that has come to the end may be needed by one that has not, because other ranks have died before they could
+// tell it.
+bool Survivors::all_have_ended(bool has_ended) {
+  Communicator& all = roles_at_start_.all();
+  if (!all.outlives_ranks()) return has_ended;
+  // While ranks agree, no other thread may call Open MPI 5: its agreements would fail, or crash.
+  strategy().give_up();
+  return all.agree(has_ended, patience());
 }
 
 // Those that train come when they hear of a death, which may be behind a long computation.
@@ -193,18 +188,10 @@ void Survivors::await_the_beginning() {
   hear(patience_seconds, "the beginning of training");
 }
 
-TrainingResult Survivors::train(Trainer& trainer, const ParameterStore& store, RunReport& report) {
-  roles().share_parameters(store);
-  TrainingResult result = trainer.run(report);
-  if (has_spares()) tell_spares(result.signal, "the end of training");
-  return result;
-}
-
-TrainingResult Survivors::stand_by() {
+// Returns the signal that ended the run.
+int Survivors::stand_by() {
   tell_event(EventKind::spare, 1);
-  TrainingResult result;
-  result.signal = hear(as_long_as_it_takes, "the death of another rank");
-  return result;
+  return hear(as_long_as_it_takes, "the death of another rank");
 }
 
 // From the lowest rank, which trains.
@@ -235,22 +222,22 @@ void Survivors::regroup() {
   if (former != nullptr) strategy().go_on_from(*former);
 }
 
-void Survivors::go_on(Trainer& trainer, RunReport& report) {
+void Survivors::go_on(Trainer* trainer, RunReport* report) {
   const bool was_spare = !trains_;
   regroup();
   trains_ = !group_->roles->is_spare() && !group_->roles->serves();
-  if (group_->roles->serves()) trainer.step_aside();
+  if (group_->roles->serves() && trainer != nullptr) trainer->step_aside();
   if (!trains_) return former_.clear();
   if (was_spare) tell_event(EventKind::spare, 0);
   const bool exact = options_.on_loss == OnLoss::exact;
-  trainer.regroup(ranks(), group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
+  trainer->regroup(ranks(), group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
   former_.clear();
-  const auto facts = trainer.facts();
+  const auto facts = trainer->facts();
   check_agreement(ranks(), facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
   tell_event(EventKind::survived, group_->living->size(), sentence);
-  if (ranks().rank() == 0) report.speak(log_);
-  report.say(sentence);
+  if (ranks().rank() == 0) report->speak(log_);
+  report->say(sentence);
 }
 
 // All ranks divide the parts alike.

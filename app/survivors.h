@@ -1,8 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +29,13 @@ class Survivors {
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
 
-  // Trainer::run(), again after each loss that is outlived. A spare, whose Trainer is one of TrainerOptions::is_spare, waits
-  // first; where nobody has needed it, its result names the signal that ended the run, and no more. All ranks together;
-  // throws what else ends the run. `store` and `backend`: the Trainer's.
-  TrainingResult run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report);
-  // Roles::serve() likewise, on a rank whose role that is.
-  void serve(ParameterStore& store, Backend& backend);
+  // All ranks call it together. Makes this rank's part of the run, again after each loss that is outlived, and throws
+  // what else ends the run. A rank that trains calls Trainer::run(), and one that serves Roles::serve(). A spare, whose
+  // Trainer is one of TrainerOptions::is_spare, waits first; if it was never needed, its result contains only the signal
+  // that ended the run. `trainer` and `report`: null on a rank that serves from the start. `store` and `backend`: the
+  // Trainer's.
+  TrainingResult run(ParameterStore& store, Backend& backend, Trainer* trainer = nullptr,
+                     RunReport* report = nullptr);
   // Roles::share_status(), of the ranks that are left.
   int share_status(int mine) const;
 
@@ -53,17 +52,14 @@ class Survivors {
   const Roles& roles() const;
   bool has_spares() const;
   void await_the_beginning();
-  using Work = std::function<TrainingResult(bool is_lost)>;
-  TrainingResult outlive(const Work& work);
-  static std::optional<TrainingResult> attempt(const Work& work, bool is_lost);
+  bool is_outlived(const RankLost& loss) const;
+  bool all_have_ended(bool has_ended);
   double patience() const;
-  TrainingResult serve_once(ParameterStore& store, Backend& backend);
-  TrainingResult train(Trainer& trainer, const ParameterStore& store, RunReport& report);
-  TrainingResult stand_by();
+  int stand_by();
   void tell_spares(int signal, std::string_view what);
   int hear(double deadline_seconds, std::string_view what);
   void regroup();
-  void go_on(Trainer& trainer, RunReport& report);
+  void go_on(Trainer* trainer, RunReport* report);
   std::string note_who_is_left();
   TakenParts taken_parts() const;
 

@@ -133,20 +133,22 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
-// Prints the summary of a serving rank. Runs last, so that an error of printing cannot lose a checkpoint.
-void print_account(const Survivors& survivors) { print_output(survivors.strategy().account()); }
+// Waits for the other ranks. Returns the exit status. The summary of a rank that serves is printed last, so that an
+// error of printing cannot lose a checkpoint.
+int end_with_others(const Survivors& survivors, const TrainingResult& result) {
+  const int status = survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
+  print_output(survivors.strategy().account());
+  return status;
+}
 
-// Trains, and reports the result. Returns the exit status.
-int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
-                   Work& work) {
-  const TrainingResult result = survivors.run(trainer, work.store, *work.backend, *work.report);
+// Reports the result. Returns the exit status.
+int conclude(const CommandLine& line, const Setup& setup, const Survivors& survivors, const Work& work,
+             const TrainingResult& result) {
   if (survivors.trains()) {
     work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
     if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
   }
-  const int status = survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
-  print_account(survivors);
-  return status;
+  return end_with_others(survivors, result);
 }
 
 // The work of a spare. Returns the exit status.
@@ -155,7 +157,8 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
   setup.options.trainer.is_spare = true;
   Trainer trainer(parts_of(setup, work), setup.options.trainer);
-  return run_to_the_end(line, setup, survivors, trainer, work);
+  const TrainingResult result = survivors.run(work.store, *work.backend, &trainer, work.report.get());
+  return conclude(line, setup, survivors, work, result);
 }
 
 // The work of a rank that trains. Returns the exit status.
@@ -222,7 +225,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
         "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "
         "or another division into buckets, may round differently",
         setup.options.algorithm));
-  return run_to_the_end(line, setup, survivors, trainer, work);
+  const TrainingResult result = survivors.run(work.store, *work.backend, &trainer, work.report.get());
+  return conclude(line, setup, survivors, work, result);
 }
 
 // The work of a rank that serves. It gets the weights from the ranks that train. It ignores signals to stop:
@@ -234,10 +238,7 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   if (line.dry_run) return 0;
   const StopSignals signals;
   Survivors survivors(roles, &strategy, setup.options, backend->info().kind, line.log);
-  survivors.serve(store, *backend);
-  const int status = survivors.share_status(0);
-  print_account(survivors);
-  return status;
+  return end_with_others(survivors, survivors.run(store, *backend));
 }
 
 // Checks that on_loss is possible in this job. The default value is not checked; an explicit one is.
