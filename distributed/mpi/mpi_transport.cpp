@@ -123,6 +123,13 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
+  Request send(std::span<const std::byte> data, int to, int tag) override {
+    count_sent(data.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &request);
+    return is_loss(code, "MPI_Isend") ? never : wrap(request);
+  }
+
   Request receive(std::span<std::byte> data, int from, int tag) override {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = MPI_Irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, comm_, &request);
@@ -215,12 +222,6 @@ class MpiTransport final : public Transport {
   bool abandoned() const noexcept override { return *abandoned_; }
 
  private:
-  Request begin_send(std::span<const std::byte> data, int to, int tag) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &request);
-    return is_loss(code, "MPI_Isend") ? never : wrap(request);
-  }
-
   // Returns true if the call failed because a rank has died. Throws DeviceError for other failures.
   bool is_loss(int code, const char* name) const {
     if (session_->ulfm() && Ulfm::is_loss(code)) return true;

@@ -124,7 +124,7 @@ void PartExchange::send_summands(const Job& job, const Turn& turn) {
     std::byte* const sum = message.data() + block * job.bytes(theirs);
     add_in_order(job.call.dtype, summands_, theirs.count, std::span(&sum, 1));
   }
-  outbox_.post(rank_in(turn.to), tag::summands);
+  outbox_.send(message, rank_in(turn.to), tag::summands);
 }
 
 void PartExchange::take_summands(const Job& job, const Turn& turn) {

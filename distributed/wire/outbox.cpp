@@ -11,8 +11,13 @@ Outbox::~Outbox() {
 }
 
 void Outbox::send(std::span<const std::byte> data, int to, int tag) {
-  std::ranges::copy(data, draft(data.size()).begin());
-  post(to, tag);
+  const bool is_draft = draft_ && messages_[*draft_].data.data() == data.data();
+  if (!is_draft) std::ranges::copy(data, draft(data.size()).begin());
+  Message& message = messages_[*draft_];
+  message.to = to;
+  message.request = transport_.send(message.content(), to, tag);
+  message.under_way = true;
+  draft_.reset();
 }
 
 std::span<std::byte> Outbox::draft(std::size_t bytes) {
@@ -28,14 +33,6 @@ std::span<std::byte> Outbox::draft(std::size_t bytes) {
   message.bytes = bytes;
   if (message.data.size() < bytes) message.data.resize(bytes);
   return message.content();
-}
-
-void Outbox::post(int to, int tag) {
-  Message& message = messages_[*draft_];
-  message.to = to;
-  message.request = transport_.send(message.content(), to, tag);
-  message.under_way = true;
-  draft_.reset();
 }
 
 std::size_t Outbox::under_way() {

@@ -21,11 +21,10 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // Sends a copy.
+  // Sends a copy; or `data` itself if it is the draft.
   void send(std::span<const std::byte> data, int to, int tag);
-  // draft() returns room for one message. The caller fills it, and post() sends it.
+  // Returns room for the next message, which the caller fills and sends.
   std::span<std::byte> draft(std::size_t bytes);
-  void post(int to, int tag);
 
   // Returns how many messages have not left yet. Makes progress, and never waits.
   std::size_t under_way();

@@ -45,10 +45,7 @@ class Transport {
 
   // Begin to send or to receive. The memory must not be touched until done() has returned true. A message
   // longer than the receiver's memory is an error; a shorter one fills only the beginning.
-  Request send(std::span<const std::byte> data, int to, int tag) {
-    bytes_sent_ += static_cast<std::int64_t>(data.size());
-    return begin_send(data, to, tag);
-  }
+  virtual Request send(std::span<const std::byte> data, int to, int tag) = 0;
   virtual Request receive(std::span<std::byte> data, int from, int tag) = 0;
 
   // Returns the size of all messages that were sent with this object.
@@ -111,9 +108,11 @@ class Transport {
   virtual void abandon() noexcept = 0;
   virtual bool abandoned() const noexcept = 0;
 
- private:
-  virtual Request begin_send(std::span<const std::byte> data, int to, int tag) = 0;
+ protected:
+  // Called by send().
+  void count_sent(std::size_t bytes) { bytes_sent_ += static_cast<std::int64_t>(bytes); }
 
+ private:
   std::int64_t bytes_sent_ = 0;
 };
 

@@ -49,6 +49,7 @@ constexpr std::size_t stuck_bytes = 8;
 class Stuck : public StubTransport {
  public:
   explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}
+  Request send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
   Request receive(std::span<std::byte> data, int, int) override { return {data.size()}; }
   bool done(Request& request) override { return request.handle != stuck_bytes || !stands_still; }
   void keep(const Request&, std::shared_ptr<const void>) override { ++kept; }
@@ -63,8 +64,6 @@ class Stuck : public StubTransport {
   static inline bool stands_still = true;
 
  private:
-  Request begin_send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
-
   std::deque<Envelope> announced_;
 };
 

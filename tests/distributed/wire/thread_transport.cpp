@@ -28,6 +28,20 @@ class ThreadNetwork::Member final : public Transport {
   }
   int size() const override { return static_cast<int>(members_.size()); }
 
+  Request send(std::span<const std::byte> data, int to, int tag) override {
+    count_sent(data.size());
+    if (const double pace = network_.seconds_per_byte_; pace > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(pace * static_cast<double>(data.size())));
+    const std::lock_guard lock(network_.mutex_);
+    if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
+      network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
+      network_.bytes_sent_[{self_, member(to)}] += data.size();
+      ++network_.messages_sent_[{self_, member(to)}];
+      ++network_.unread(member(to));
+    }
+    return {};
+  }
+
   Request receive(std::span<std::byte> data, int from, int tag) override {
     receipts_.push_back({data, from, tag});
     return {receipts_.size()};
@@ -138,19 +152,6 @@ class ThreadNetwork::Member final : public Transport {
     int tag;
     bool open = true;
   };
-
-  Request begin_send(std::span<const std::byte> data, int to, int tag) override {
-    if (const double pace = network_.seconds_per_byte_; pace > 0)
-      std::this_thread::sleep_for(std::chrono::duration<double>(pace * static_cast<double>(data.size())));
-    const std::lock_guard lock(network_.mutex_);
-    if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
-      network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
-      network_.bytes_sent_[{self_, member(to)}] += data.size();
-      ++network_.messages_sent_[{self_, member(to)}];
-      ++network_.unread(member(to));
-    }
-    return {};
-  }
 
   int member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
