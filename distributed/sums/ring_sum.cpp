@@ -26,12 +26,10 @@ void RingSum::run(const Job& job) {
   // A part may be longer by a segment, because parts are cut at cache lines.
   const std::int64_t of_part = (job.call.count + ranks_ - 1) / ranks_ + longest;
   for (std::int64_t begun = 0; begun < of_part; begun += rounds_together * longest) {
-    const auto for_each_round = [&](const auto& work) {
-      for (std::int64_t i = 0; i < rounds_together; ++i) work(Round{begun + i * longest, longest});
-    };
-    for_each_round([&](const Round& round) { begin(job, round); });
+    const std::int64_t end = begun + rounds_together * longest;
+    for (std::int64_t first = begun; first < end; first += longest) begin(job, {first, longest});
     for (int number = 0; number < steps(job); ++number)
-      for_each_round([&](const Round& round) { step(job, round, number); });
+      for (std::int64_t first = begun; first < end; first += longest) step(job, {first, longest}, number);
   }
   means_.wait_for(outbox_, job.call);
 }
