@@ -8,7 +8,7 @@ namespace plexaura {
 
 namespace {
 
-// Pieces of one memory, and where their places are to be written.
+// The lifetimes of one memory, and the places that plan() fills in.
 class Layer {
  public:
   void add(Lifetime lifetime, Place& place) {
@@ -44,12 +44,12 @@ class Assigner {
   }
 
  private:
-  // A value's memory, from the instruction that writes it to the last one that reads it.
+  // The memory of a value, from the instruction that writes it to the last one that reads it.
   struct Piece {
     std::size_t bytes = 0;
     std::size_t first = 0;
     std::size_t last = 0;
-    bool pinned = false;    // read after the program
+    bool pinned = false;    // read after the program has run
     bool prologue = false;  // written by the prologue, which runs before all other instructions
   };
 
@@ -77,7 +77,8 @@ class Assigner {
     }
   }
 
-  // What the prologue leaves to the program is read in every run, long after the last instruction of the prologue.
+  // A value that the prologue computes for the program is read in every run, long after the last instruction
+  // of the prologue.
   void note_use(Piece& piece, bool by_prologue, std::size_t index) const {
     const bool stays = piece.prologue && !by_prologue;
     piece.last = std::max(piece.last, stays ? lowered_.steps.size() : index);
@@ -140,7 +141,8 @@ class Assigner {
     const Value root = storage(value);
     if (const auto home = homes_.find(root); home != homes_.end()) return home->second;
     const auto planned = planned_.find(root);
-    return planned == planned_.end() ? Place{} : planned->second;  // an output that nobody wants lies nowhere
+    return planned == planned_.end() ? Place{}
+                                     : planned->second;  // an output that nothing reads has no place
   }
 
   const Lowered& lowered_;

@@ -9,18 +9,19 @@
 
 namespace plexaura {
 
-// Where every value of a lowered graph lies.
+// The address of every value of a lowered graph.
 struct Assignment {
   std::map<Value, Place> places;
-  std::vector<Place> workspaces;  // one per step
+  std::vector<Place> workspaces;  // one for each step
   std::size_t arena_bytes = 0;
   std::size_t arena_lower_bound = 0;
   std::size_t prologue_bytes = 0;
 };
 
-// Plans the arena: lifetimes from the order of the steps, work in place where a kernel allows it and the
-// input dies there. Values with a home (leaves, targets) are given by `homes`. With `reuse` off every value
-// keeps memory of its own for the whole program. `apart`: see plan_memory_apart().
+// Plans the arena. The order of the steps gives the lifetimes of values. An output takes the memory of an
+// input if the kernel allows it and no later step reads the input. `homes` gives the addresses of values that
+// live outside the arena: leaves and targets. If `reuse` is false, every value keeps memory of its own for
+// the whole program. `apart` is the number of instructions of plan_memory_apart().
 PLEXAURA_API Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse,
                                       std::size_t apart = 0);
 

@@ -74,7 +74,7 @@ class Binder {
            leaf.kind() == LeafKind::constant;
   }
 
-  // A parameter that is not placed yet keeps no layout until its first reader chooses one.
+  // A parameter without a placement has no layout until its first reader chooses one.
   void bind_stored(const Leaf& leaf, Value value) {
     result_.stored[leaf.label()] = value;
     if (request_.placement != nullptr) {
@@ -93,13 +93,14 @@ class Binder {
     }
   }
 
-  // Of the placement that was given; null where it has none of this name.
+  // Returns the entry of the given placement; null if it has none of this name.
   const Placement::Entry* entry_of(const std::string& name) const {
     const auto found = entries_.find(name);
     return found == entries_.end() ? nullptr : found->second;
   }
 
-  // A parameter and its shadow lie alike.
+  // Returns the parameter of a shadow; any other value itself. A parameter and its shadow have the same
+  // layout.
   Value stored_of(Value value) const {
     const auto found = result_.shadows.find(value);
     return found == result_.shadows.end() ? value : found->second;
@@ -126,7 +127,7 @@ class Binder {
     if (region.nodes.size() > 1 || !(bind_view(region) || bind_shadow(region))) bind_region(region);
   }
 
-  // For a region that the backend refuses beside the layouts that are settled by now.
+  // Binds the nodes of a region that the backend refuses once the layouts of its inputs are known.
   void bind_one_by_one(const Region& region) {
     std::vector<Region> nodes;
     for (const NodeId node : region.nodes) nodes.push_back(single(graph(), node));
@@ -134,8 +135,8 @@ class Binder {
     for (const Region& node : nodes) bind(node);
   }
 
-  // Views are aliases: no kernel, at most a reorder to the row-major layout in which a new shape means the
-  // same elements.
+  // A view needs no kernel. Its source is reordered to the row-major layout if the shape changes, since only
+  // in that layout the new shape means the same elements.
   bool bind_view(const Region& region) {
     const NodeId id = region.nodes[0];
     if (!op(id).traits().view) return false;
@@ -151,7 +152,7 @@ class Binder {
     return true;
   }
 
-  // What a parameter is cast to may lie in the store already.
+  // Returns true if the op is a cast of a parameter, and the store has the result already: its shadow.
   bool bind_shadow(const Region& region) {
     const NodeId id = region.nodes[0];
     if (!request_.shadow || op(id).name() != "cast" || type({id, 0}).dtype != *request_.shadow) return false;
@@ -175,13 +176,13 @@ class Binder {
     const auto reorders = [&](const Candidate& candidate) {
       return seconds_of_reorders(region, candidate, targets);
     };
-    // A rank that measures is alone, and nobody would come to its sums.
+    // One rank measures alone, so a kernel that sums over ranks would wait forever.
     Tuner* tuner = needs_ranks(region) ? nullptr : request_.tuner;
     const Candidate& best = cheapest(backend_, tuner, query, candidates, reorders);
     add_step(region, query, best, KernelWork{best.make()}, targets);
   }
 
-  // The host is given all operands in row-major layout.
+  // The host gets all operands in row-major layout.
   void bind_on_host(const Region& region, const RegionQuery& query, const std::vector<Target*>& targets) {
     require_host_call(query);
     Candidate candidate = propose_host_kernel(query)[0];
@@ -192,7 +193,8 @@ class Binder {
   void require_host_call(const RegionQuery& query) const {
     const char* why = "give the op a member compute(), which the host can run, or compose it of other ops";
     if (query.op().reference() != nullptr) {
-      const bool has_kernels = !backend_.propose(query).empty();  // none of them with an estimate
+      const bool has_kernels =
+          !backend_.propose(query).empty();  // true: it has some, but none with an estimate
       if (!has_kernels && !request_.strict) return;
       why = has_kernels
                 ? "those that it has would have to be measured against another one; compose it of other ops"
@@ -217,7 +219,7 @@ class Binder {
     return std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().collective; });
   }
 
-  // Nothing where all that the backend offers has to be measured first.
+  // Returns an empty vector if no candidate has an estimate: all would have to be measured first.
   std::vector<Candidate> candidates_for(const RegionQuery& query) const {
     std::vector<Candidate> candidates = backend_.propose(query);
     if (op(query.region.nodes.back()).traits().collective)
@@ -227,8 +229,8 @@ class Binder {
     return candidates;
   }
 
-  // By the host, where the backend offers no kernel. In logical layout: ranks that chose other ones, for another
-  // batch size, still add element to element.
+  // The host computes a collective op for which the backend has no kernel. The layout is row-major, so that
+  // ranks add corresponding elements even if they chose other layouts, for another batch size.
   void bind_collective(const Region& region, const RegionQuery& query) {
     Candidate candidate;
     candidate.implementation = "collective";
@@ -240,7 +242,7 @@ class Binder {
 
   Layout row_major(Value value) const { return Layout::row_major(type(value).shape.rank()); }
 
-  // The home of each output, null where it has none.
+  // Returns the home of each output; null for an output without one.
   std::vector<Target*> targets_of(const Region& region) {
     std::vector<Target*> targets(region.outputs.size(), nullptr);
     for (std::size_t i = 0; i < region.outputs.size(); ++i)
@@ -249,8 +251,8 @@ class Binder {
     return targets;
   }
 
-  // That of the parameter, nothing while it is open. Of one that the program does not read, as after a loss
-  // that is linear in it, it is what the placement says.
+  // Returns the layout of the target's parameter; nothing if no layout has been chosen yet. If the program
+  // does not read the parameter, as for a loss that is linear in it, the placement has the layout.
   std::optional<Layout> home_layout(const Target& target) const {
     if (target.tail) return Layout();
     const auto found = result_.parameter_layouts.find(target.gradient_of);
@@ -260,7 +262,7 @@ class Binder {
     return std::nullopt;
   }
 
-  // Settles what is open: the parameter will lie as its gradient comes.
+  // Gives a parameter without a layout the layout of its gradient.
   void settle_home(Target& target, const Layout& layout) {
     target.layout = home_layout(target).value_or(layout);
     if (target.tail) return;
@@ -300,7 +302,7 @@ class Binder {
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
     BoundInstruction step{region, candidate, std::move(work), {}, query.wanted, false};
-    step.candidate.make = nullptr;  // holds what the kernel was made of
+    step.candidate.make = nullptr;  // it refers to the graph, which may be destroyed
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
     bool parameters_alone = request_.prologue && std::holds_alternative<KernelWork>(step.work) && !random &&
                             !needs_ranks(region) && !region.inputs.empty();
@@ -320,7 +322,7 @@ class Binder {
     result_.steps.push_back(std::move(step));
   }
 
-  // The value in another layout: itself, a copy made before, or a new one.
+  // Returns the value in this layout: the value itself, a copy made earlier, or a new copy.
   Value reordered(Value value, const Layout& layout) {
     if (!layout_of(value)) fix_layout(value, layout);
     if (*layout_of(value) == layout) return value;
@@ -353,7 +355,8 @@ class Binder {
     return copy;
   }
 
-  // As soon as a value is there, so that it need not live on and its bucket is final.
+  // Copies values to their homes as soon as they are computed, so that their memory is free again and their
+  // buckets are final early.
   void copy_targets(const Region& region) {
     std::vector<std::size_t> ready;
     for (const Value output : region.outputs)
@@ -364,7 +367,7 @@ class Binder {
       copy_to_target(request_.gradient_targets[i].first, request_.gradient_targets[i].second);
   }
 
-  // What was not written straight to its home is copied there.
+  // Copies the value to its home, unless a kernel has written it there.
   void copy_to_target(Value value, Target target) {
     const auto direct = result_.targets.find(value);
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
@@ -375,13 +378,14 @@ class Binder {
     add_reorder(value, target.layout, &target);
   }
 
-  // A parameter that nothing reads lies as the user sees it.
+  // Gives a parameter that nothing reads the row-major layout, as the user sees it.
   void fix_unread() {
     for (const auto& [name, value] : result_.stored)
       if (!layout_of(value)) fix_layout(value, row_major(value));
   }
 
-  // Outputs are read after the run: those that lie where an update writes are copied before.
+  // Outputs are read after the run. An output that lies in memory which an update overwrites is copied before
+  // the update.
   void save_old_values() {
     for (Value& root : result_.roots)
       if (std::ranges::find(graph().updates(), result_.storage_of(root), &Update::buffer) !=
@@ -389,7 +393,8 @@ class Binder {
         root = add_reorder(root, *layout_of(root), nullptr);
   }
 
-  // Every read within a run sees the old value of a buffer: what would write too early is copied at the end.
+  // All reads within a run see the old value of a buffer. A new value that would be written before the last
+  // read is copied to the buffer at the end.
   void bind_updates() {
     std::vector<std::pair<Value, Value>> pending;
     for (const Update& update : graph().updates()) {
@@ -413,7 +418,7 @@ class Binder {
     }
   }
 
-  // Which step writes a value, and which is the last one that reads its memory.
+  // The index of the step that writes each value, and of the last step that reads its memory.
   struct Steps {
     std::map<Value, std::size_t> writer;
     std::map<Value, std::size_t> last_reader;
@@ -452,9 +457,9 @@ class Binder {
   Lowered result_;
   std::set<Value> kept_;
   std::set<Value> wanted_;
-  // Value -> indices in gradient_targets, ascending.
+  // The indices in gradient_targets for each value, ascending.
   std::map<Value, std::vector<std::size_t>> targets_of_value_;
-  std::unordered_map<std::string_view, const Placement::Entry*> entries_;  // of the placement that was given
+  std::unordered_map<std::string_view, const Placement::Entry*> entries_;  // the given placement's, by name
   std::set<Value> from_parameters_;
   std::map<std::pair<Value, std::string>, Value> reorders_;
 };

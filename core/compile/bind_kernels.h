@@ -13,25 +13,26 @@
 
 namespace plexaura {
 
-// A value's home outside the arena, and the layout it must have there. Exactly one of the first three is set.
+// The address of a value outside the arena, and the layout that it must have there. Exactly one of the first
+// three members is set.
 struct Target {
-  std::string gradient_of;                 // the gradient arena, at this parameter or buffer
-  std::optional<TailSlot> tail;            // the gradient arena, behind all parameters
-  std::optional<Value> updated_leaf = {};  // where this buffer or arena slice lies
+  std::string gradient_of;                 // in the gradient arena, at the place of this parameter or buffer
+  std::optional<TailSlot> tail;            // in the gradient arena, after all parameters and buffers
+  std::optional<Value> updated_leaf = {};  // in the memory of this buffer or arena slice
   Layout layout = {};
 };
 
-// An instruction before it has addresses.
+// An instruction without addresses. compile() adds them after it has planned memory.
 struct BoundInstruction {
   Region region;
   Candidate candidate;
   InstructionWork work;
   std::vector<Value> inputs;
-  std::vector<bool> wanted;  // per output
+  std::vector<bool> wanted;  // one for each output: true if a node or a root reads it
   bool prologue = false;
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
-  // Returns the bytes of scratch memory on the device.
+  // Returns the bytes of scratch memory on the device. A host call needs none.
   std::size_t workspace() const {
     const auto* kernel_work = std::get_if<KernelWork>(&work);
     return kernel_work == nullptr ? 0 : kernel_work->kernel->workspace();
@@ -40,33 +41,35 @@ struct BoundInstruction {
 
 // A graph in which every value has a layout and every region an instruction.
 struct Lowered {
-  std::unique_ptr<Graph> graph;         // reorders were appended
-  std::vector<Value> roots;             // as asked for
-  std::vector<BoundInstruction> steps;  // in order; those of the prologue are marked
+  std::unique_ptr<Graph> graph;         // with the reorders that were added
+  std::vector<Value> roots;             // the values that the caller wants to read, in its order
+  std::vector<BoundInstruction> steps;  // in order; those of the prologue have their flag set
   std::map<Value, Layout> layouts;
-  std::map<Value, Value> alias_of;                  // a view -> what it is a view of
-  std::map<Value, Value> shadows;                   // a cast that the shadow holds -> the parameter
-  std::map<Value, Target> targets;                  // values written straight to their home
-  std::map<std::string, Value> stored;              // parameters and buffers in use
-  std::map<std::string, Layout> parameter_layouts;  // theirs
+  std::map<Value, Value> alias_of;  // a view -> the value whose memory it reads
+  std::map<Value, Value>
+      shadows;  // a cast of a parameter -> the parameter, if the store's shadow has the cast value
+  std::map<Value, Target> targets;                  // values that a kernel writes directly to their home
+  std::map<std::string, Value> stored;              // parameters and buffers that the graph uses, by name
+  std::map<std::string, Layout> parameter_layouts;  // layouts of parameters and buffers, by name
   std::size_t reorders = 0;
 
-  Value storage_of(Value value) const;  // the value whose memory this one lies in, views followed
+  Value storage_of(Value value) const;  // follows views to the value that owns the memory
 };
 
 struct BindRequest {
   PassGraph graph;
-  std::vector<std::pair<Value, Target>> gradient_targets;  // layouts are filled in by the binding
+  std::vector<std::pair<Value, Target>> gradient_targets;  // bind_kernels() fills in the layouts
   const Placement* placement;
   bool fuse;
-  bool prologue;                     // steps that depend on parameters alone may be taken out of the program
-  Tuner* tuner;                      // null: estimates
-  bool strict = false;               // throws UserError for an op that the host would compute
-  std::optional<DType> shadow = {};  // in which the store has a copy of the parameters
+  bool prologue;                     // true: steps that depend only on parameters may become the prologue
+  Tuner* tuner;                      // null: kernels are chosen by estimates
+  bool strict = false;               // true: throws UserError for an op that the host would compute
+  std::optional<DType> shadow = {};  // dtype of the store's copy of the parameters
 };
 
-// The forward walk: for each region the cheapest candidate plus the reorders that it needs. Estimates choose
-// the layouts of what a region gives, and the tuner the kernel among those that give these layouts.
+// Visits the regions in order, and takes for each the candidate that is cheapest together with the reorders
+// that it needs. Estimates choose the layouts of a region's outputs. Among the candidates with these layouts,
+// the tuner's times choose the kernel.
 Lowered bind_kernels(BindRequest request, Backend& backend);
 
 }  // namespace plexaura

@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// The candidate that takes the least time together with what has to be done beside it, reorders. Estimates
-// choose the layouts of the outputs; of the candidates that give these, the tuner's times decide where it has
-// any. Without a tuner estimates decide alone. There is at least one candidate.
+// Returns the candidate that takes the least time, including `seconds_beside`: the time of the reorders that
+// it needs. Estimates choose the layouts of the outputs. Among the candidates with these layouts, the tuner's
+// times decide if it has any. Without a tuner only estimates count. `candidates` must not be empty.
 const Candidate& cheapest(Backend& backend, Tuner* tuner, const RegionQuery& query,
                           std::span<const Candidate> candidates,
                           const std::function<double(const Candidate&)>& seconds_beside);

@@ -49,7 +49,7 @@ class Compiler {
     for (const Placement::Entry& entry : program_->placement.entries) entries_.emplace(entry.name, &entry);
     program_->reorders = lowered_.reorders;
     find_homes();
-    // A device of its own may run instructions side by side that use other memory.
+    // A device with its own memory may run instructions at the same time if they use different memory.
     assignment_ = assign_memory(lowered_, homes_, optimise(),
                                 backend_.info().host_memory ? 0 : instructions_side_by_side);
     program_->arena_bytes = assignment_.arena_bytes;
@@ -97,7 +97,7 @@ class Compiler {
     return first_stored_ == nullptr ? ArenaTypes{} : ArenaTypes::all(first_stored_->type().dtype);
   }
 
-  // What goes to the gradient arena gets the dtype that is held there.
+  // Casts outputs that go to the gradient arena to the dtype of that arena.
   void cast_targets(PassGraph& graph) const {
     const ArenaTypes arenas = types();
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -109,7 +109,8 @@ class Compiler {
     }
   }
 
-  // Narrowing what was widened before gives what it was.
+  // Returns the value as `dtype`. If the value is a wider cast of a value that has this dtype, returns that
+  // value.
   static Value as_dtype(Graph& graph, Value value, DType dtype) {
     if (graph.type(value).dtype == dtype) return value;
     const NodeRecord& record = graph.record(value.node);
@@ -143,7 +144,7 @@ class Compiler {
                                            assignment_.prologue_bytes));
   }
 
-  // Readable outputs and kept values stay roots; the other outputs get a home in the gradient arena.
+  // Outputs that are read, and kept values, stay roots. The other outputs get a home in the gradient arena.
   void split_outputs(BindRequest& request) {
     std::vector<Value> readable;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -162,8 +163,8 @@ class Compiler {
     request.graph.roots = std::move(readable);
   }
 
-  // Trainables in the order in which this program finishes their gradients, then buffers, then what is only
-  // read.
+  // Places trainables in the order in which this program finishes their gradients, then buffers, then
+  // parameters that are only read.
   Placement make_placement() const {
     std::map<std::string, std::size_t> finished;
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
@@ -211,7 +212,7 @@ class Compiler {
     for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
   }
 
-  // Inputs that nobody reads have a place too, so that it depends on the user's graph alone.
+  // Inputs that nothing reads have an offset too, so that offsets depend only on the user's graph.
   void lay_out_feeds() {
     FeedLayout layout;
     for (NodeId id = 0; id < source_.size(); ++id)
@@ -323,7 +324,7 @@ class Compiler {
   std::map<std::string, std::int64_t> feed_offsets_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
-  std::vector<Value> kept_;  // of the user's graph, with keep_all: the roots behind the outputs
+  std::vector<Value> kept_;  // values of the user's graph, with keep_all: the roots after the outputs
   std::size_t readable_ = 0;
 };
 

@@ -12,40 +12,44 @@
 
 namespace plexaura {
 
-// A value that a program computes, and where it is written.
+// A value that a program computes, and the place to which it is written.
 struct ProgramOutput {
   Node node;
-  // Empty: VM::output reads it. Otherwise it is cast to what the gradient arena holds there, and written to it: as
-  // the gradient of the parameter, or the change of the buffer, of this name, ...
+  // The name of a parameter or a buffer. The value is written to its place in the gradient arena, as the
+  // gradient of the parameter or as the update of the buffer, and is cast to the dtype of that arena. If
+  // `gradient_of` and `tail` are both empty, VM::output reads the value.
   std::string gradient_of = {};
-  // ... or into this slot of the tail (a scalar).
+  // The slot of the tail to which the value, a scalar, is written.
   std::optional<TailSlot> tail = {};
 };
 
 struct CompileOptions {
-  // Where the parameters lie. Null, or of a store that is not placed yet: the program makes the placement.
+  // The placement of the parameters. If it is null, or belongs to a store that has no placement yet, this
+  // program makes the placement.
   const Placement* placement = nullptr;
-  // Of the arenas in the placement that the program makes where `placement` is null. Empty: all have the dtype of the
-  // parameters.
+  // The dtypes of the arenas, if `placement` is null and this program makes the placement. Empty: all arenas
+  // have the dtype of the parameters.
   std::optional<ArenaTypes> types = {};
-  // Off: updates of buffers are left out. A program for gradients computes their change instead, and changes
-  // nothing by itself.
+  // False: the program stores no updates of buffers. A program for gradients does so, and writes them
+  // to the gradient arena instead: see ProgramOutput::gradient_of.
   bool apply_updates = true;
-  // Off: no merging, folding, regions, memory reuse or work in place; the debugger's way.
+  // False: nodes are not merged or folded, no kernel computes several nodes, and values share no memory.
+  // Meant for debugging.
   bool optimise = true;
-  // Every value that the program computes can be read with VM::value; implies optimise = false.
+  // True: VM::value can read every value that the program computes. Implies optimise = false.
   bool keep_all = false;
-  // Measures kernels where several are offered. Null: they are chosen by estimates.
+  // Measures kernels if the backend offers several. Null: estimates choose the kernels.
   Tuner* tuner = nullptr;
-  // On: an op for which the backend has no kernel is an error. Off: the host computes such an op with the op's reference
-  // kernel, and Program::ops_on_host() names it.
+  // True: an op for which the backend has no kernel is an error. False: the host computes such an op with the
+  // op's reference kernel, and Program::ops_on_host() names it.
   bool strict = false;
 };
 
-// Compiles a graph with passes in a fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws
-// UserError with node and backend for an op that neither the backend nor the host can compute, and UserError for outputs
-// that have no place. The graph may be destroyed afterwards; the backend must outlive the program. Threads that compile
-// for the same backend take turns.
+// Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan
+// memory. Throws UserError, with node and backend, for an op that neither the backend nor the host can
+// compute. Throws UserError for outputs without a valid place; see verify_outputs(). The graph may be
+// destroyed afterwards. The backend must outlive the program. Only one thread at a time compiles for a
+// backend; others wait.
 PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
                                                     std::span<const ProgramOutput> outputs, Backend& backend,
                                                     const CompileOptions& options = {});

@@ -6,11 +6,11 @@
 
 namespace plexaura {
 
-// Where the inputs of a program lie in a feed slot: behind the step block, in the order in which they were added to the
-// graph, each at the start of a granule.
+// The addresses of a program's inputs in a feed slot: after the step block, in the order in which they were
+// added to the graph. Each starts at a multiple of `granule` bytes.
 class FeedLayout {
  public:
-  // The offset of the next input.
+  // Adds an input, and returns its offset in bytes.
   std::int64_t append(const TensorType& type) {
     const std::size_t offset = bytes_;
     bytes_ += whole_granules(static_cast<std::size_t>(type.bytes()));

@@ -22,7 +22,8 @@ void check(const Program& first, const Program& second) {
     throw InternalError("link: the programs were compiled for unlike placements or backends");
 }
 
-// What the instructions of the second program refer to, by its place in the linked one.
+// Changes an instruction of the second program so that it refers to the nodes and constants of the linked
+// program.
 class Move {
  public:
   explicit Move(const Program& first)
@@ -65,7 +66,7 @@ void append(std::vector<T>& to, const std::vector<T>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// The sum of what is there and of the addends, one instruction for each bucket.
+// Returns a program that adds the addends to the gradients, with one instruction for each bucket.
 std::shared_ptr<const Program> sum_of(const Placement& placement, std::span<const Bucket> buckets,
                                       Backend& backend, bool strict) {
   Graph graph;
@@ -123,7 +124,7 @@ std::shared_ptr<const Program> add_to_gradients(const Program& gradients, std::s
   std::vector<Instruction>& all = program->instructions;
   auto next = all.begin() + static_cast<std::ptrdiff_t>(gradients.instructions.size());
   move_to_addends({all.begin(), next});
-  // A sum that needs no memory of its own may stand between instructions that use the arena.
+  // A sum that needs no memory in the arena may run between instructions that use the arena.
   for (std::size_t bucket = 0; bucket < buckets.size() && sum->arena_bytes == 0; ++bucket, ++next) {
     const std::int64_t end = buckets[bucket].offset + buckets[bucket].count;
     const auto ready =

@@ -20,14 +20,14 @@ namespace plexaura {
 
 namespace {
 
-constexpr double shortest_span = 1e-4;              // seconds between two looks at the clock
-constexpr double shortest_span_of_a_device = 1e-3;  // where beginning and waiting take the host a while
+constexpr double shortest_span = 1e-4;              // seconds between two readings of the clock
+constexpr double shortest_span_of_a_device = 1e-3;  // there, starting and waiting take the host longer
 constexpr int most_repeats = 1000;
 constexpr int most_rounds = 20;
-constexpr double enough = 0.05;  // seconds of runs
+constexpr double enough = 0.05;  // seconds of all runs together
 constexpr double noise = 1e-3;   // seconds by which a run may be slower because of other programs
 
-// Numbers from -1 to 1, the same in every process.
+// Returns numbers from -1 to 1, the same in every process.
 Tensor numbers(DType dtype, std::int64_t count) {
   Tensor numbers({DType::float32, {count}});
   std::uint64_t seed = 0;
@@ -49,17 +49,18 @@ void write_numbers(Backend& backend, Address dst, DType dtype, std::size_t bytes
   wait_for(backend);
 }
 
-// Memory for the kernels of all candidates, which run one after the other: inputs stay as they are, outputs and scratch
-// memory do not.
+// Memory for the kernels of all candidates, which run one after the other. Kernels may overwrite outputs and
+// scratch memory, but not inputs.
 class Operands {
  public:
   explicit Operands(Backend& backend) : backend_(backend) {}
 
-  // The one at this place, by its name and number; where it has fewer bytes so far, another one. It is zero at first.
+  // Returns the memory with this name and number. Allocates a new, zeroed piece if the present one is too
+  // small.
   Address at(std::string_view name, std::size_t number, std::size_t bytes) {
     return at(name, number, bytes, [&](Address address) { write_zeros(backend_, address, bytes); });
   }
-  // A GPU needs less power for zeros than for numbers, and so runs faster.
+  // Floating inputs on a GPU are not zero: with zeros it would need less power and run faster.
   Address input(std::size_t number, DType dtype, std::size_t bytes) {
     if (backend_.info().host_memory || !is_floating(dtype)) return at("input", number, bytes);
     return at("input", number, bytes,
@@ -82,7 +83,7 @@ class Operands {
   std::map<std::pair<std::string_view, std::size_t>, std::vector<std::unique_ptr<Memory>>> pieces_;
 };
 
-// A candidate's kernel.
+// The kernel of a candidate, with its memory.
 class Trial {
  public:
   Trial(Backend& backend, Operands& operands, const RegionQuery& query, const Candidate& candidate)
@@ -124,7 +125,7 @@ class Trial {
   void run(int repeats) {
     for (int i = 0; i < repeats; ++i) launch_->run();
   }
-  // Where a step is recorded, the host's time to launch a kernel is no part of it.
+  // Records the runs, since a recorded step does not include the host's time to launch a kernel.
   void record(int repeats) {
     recording_ = backend_.record([&] { run(repeats); });
     recorded_ = repeats;
@@ -138,7 +139,8 @@ class Trial {
   int recorded_ = 0;                      // repeats
 };
 
-// The candidates that still run, and the least seconds of each. One that fails is out, infinitely slow.
+// The candidates that are still measured, and the shortest time of each. A candidate that fails is dropped,
+// with infinite seconds.
 class Contest {
  public:
   Contest(Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates)
@@ -162,7 +164,7 @@ class Contest {
     return std::ranges::count_if(trials_, [](const auto& trial) { return trial != nullptr; }) > 1;
   }
   double shortest() const { return std::max(*std::ranges::min_element(least_), 1e-9); }
-  // Seconds of a round, as if nothing else had run.
+  // Returns the seconds that one round of all candidates would take on an idle machine.
   double seconds_of_round(int repeats) const {
     double seconds = 0;
     for (std::size_t i = 0; i < trials_.size(); ++i)
@@ -170,7 +172,7 @@ class Contest {
     return seconds;
   }
 
-  // Throws the first failure where nothing else came of it.
+  // Throws the first error if all candidates failed.
   std::vector<double> result() && {
     if (failure_ && std::ranges::all_of(least_, [](double seconds) { return seconds == never; }))
       std::rethrow_exception(failure_);
@@ -192,7 +194,7 @@ class Contest {
   }
 
   Operands operands_;
-  std::vector<std::unique_ptr<Trial>> trials_;  // null: out
+  std::vector<std::unique_ptr<Trial>> trials_;  // null: dropped
   std::vector<double> least_;
   std::exception_ptr failure_;
 };
@@ -202,7 +204,7 @@ class Contest {
 std::vector<double> measure(Backend& backend, const RegionQuery& query,
                             std::span<const Candidate> candidates) {
   Contest contest(backend, query, candidates);
-  contest.run(1);  // slower than others
+  contest.run(1);  // the first run is slower, and warms up
   contest.run(1);
   contest.drop_slow();
   const double span = backend.info().host_memory ? shortest_span : shortest_span_of_a_device;

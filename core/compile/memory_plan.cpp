@@ -13,16 +13,17 @@ namespace plexaura {
 
 namespace {
 
-// The work of Packing grows with the square of the number of pieces. This many take it some tens of milliseconds.
+// The work of Packing grows with the square of the number of lifetimes. For this many it takes some tens of
+// milliseconds.
 constexpr std::size_t most_pieces_packed = 8192;
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Bytes that live at each instruction.
+// Returns the bytes in use at each instruction.
 std::vector<std::size_t> alive_at(std::span<const Lifetime> lifetimes) {
   std::size_t end = 0;
   for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 1);
-  std::vector<std::size_t> alive(end + 1, 0);  // first by how much it changes
+  std::vector<std::size_t> alive(end + 1, 0);  // differences first, then their sums
   for (const Lifetime& lifetime : lifetimes) {
     alive[lifetime.first] += whole_granules(lifetime.bytes);
     alive[lifetime.last + 1] -= whole_granules(lifetime.bytes);
@@ -36,7 +37,8 @@ std::size_t most_of(const std::vector<std::size_t>& alive) {
   return alive.empty() ? 0 : *std::ranges::max_element(alive);
 }
 
-// Each lives up to so many instructions longer, as long as no instruction needs more than the one that needs most.
+// Extends each lifetime by up to `instructions` instructions, but only so far that the largest number of
+// bytes in use does not grow.
 std::vector<Lifetime> stretched(std::span<const Lifetime> lifetimes, std::size_t instructions) {
   std::vector<Lifetime> longer(lifetimes.begin(), lifetimes.end());
   std::vector<std::size_t> alive = alive_at(lifetimes);
@@ -52,8 +54,8 @@ std::vector<Lifetime> stretched(std::span<const Lifetime> lifetimes, std::size_t
   return longer;
 }
 
-// Places pieces one by one in the given order, each in the tightest gap between those already placed that
-// live at the same time.
+// Places lifetimes one by one in the given order. Each goes to the smallest gap that fits, among those that
+// overlap with it in time.
 class Packing {
  public:
   explicit Packing(std::span<const Lifetime> lifetimes)
@@ -65,7 +67,7 @@ class Packing {
     std::size_t best = none;
     std::size_t least_slack = none;
     std::size_t gap_start = 0;
-    for (const std::size_t other : placed_) {  // by offset
+    for (const std::size_t other : placed_) {  // in the order of offsets
       if (!overlap(lifetimes_[piece], lifetimes_[other])) continue;
       const std::size_t start = plan_.offsets[other];
       if (start >= gap_start + bytes && start - gap_start - bytes < least_slack) {
@@ -89,8 +91,9 @@ class Packing {
   std::vector<std::size_t> placed_;
 };
 
-// Places pieces in the order in which they come to life, each in the tightest gap between those that live then. What Packing would
-// plan in this order, without a look at the pieces that are dead by then.
+// Places lifetimes in the order in which they begin. Each goes to the smallest gap that fits among those in
+// use at that time. The plan is the one that Packing would make in this order, but Sweep does not visit
+// lifetimes that have ended.
 class Sweep {
  public:
   explicit Sweep(std::span<const Lifetime> lifetimes)
@@ -132,7 +135,7 @@ class Sweep {
     return start;
   }
 
-  // Joins the gap that the piece leaves with those on both sides.
+  // Frees the memory of a lifetime, and joins the gap with gaps on both sides.
   void release(std::size_t piece) {
     std::size_t start = plan_.offsets[piece];
     std::size_t bytes = bytes_of(piece);
@@ -167,7 +170,7 @@ class Sweep {
   MemoryPlan plan_;
   std::map<std::size_t, std::size_t> gaps_;                 // start -> bytes, below top_
   std::set<std::pair<std::size_t, std::size_t>> by_bytes_;  // (bytes, start) of the same gaps
-  std::size_t top_ = 0;                                     // nothing that lives lies here or above
+  std::size_t top_ = 0;                                     // no memory in use is at or above it
 };
 
 std::int64_t duration(const Lifetime& lifetime) {
@@ -206,7 +209,7 @@ MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t in
   MemoryPlan close = plan_memory(lifetimes);
   if (instructions == 0) return close;
   MemoryPlan apart = plan_memory(stretched(lifetimes, instructions));
-  constexpr std::size_t largest_share = 100;  // of what that costs
+  constexpr std::size_t largest_share = 100;  // of the peak
   return apart.peak <= close.peak + close.peak / largest_share ? apart : close;
 }
 

@@ -8,13 +8,13 @@
 
 namespace plexaura {
 
-// What lies in an arena, a feed or among the constants begins at a multiple of this many bytes: a cache line,
-// and what Memory::address promises.
+// Every value in an arena, a feed slot or the constants starts at a multiple of this many bytes: the size of
+// a cache line, and the alignment of Memory::address.
 inline constexpr std::size_t granule = 64;
 
 constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + granule - 1) / granule * granule; }
 
-// A piece of memory that is needed from instruction `first` to instruction `last`, both included.
+// The memory of one value, which is in use from instruction `first` to instruction `last`, both included.
 struct Lifetime {
   std::size_t bytes;
   std::size_t first;
@@ -22,18 +22,20 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<std::size_t> offsets;  // one per lifetime, whole granules
+  std::vector<std::size_t> offsets;  // in bytes, one for each lifetime; multiples of `granule`
   std::size_t peak = 0;              // bytes of the whole arena
-  std::size_t lower_bound = 0;       // the largest sum of what is alive at one instruction
+  std::size_t lower_bound = 0;       // the largest sum of bytes in use at one instruction
 };
 
-// Gives each lifetime an offset in one arena so that pieces alive at the same time do not overlap. A pure
-// function: equal input, equal plan. Tries a few greedy orders (by size, by size x duration, by duration, by time)
-// and takes the least peak; of more than 8,192 pieces only the order by time, whose cost is all but linear.
+// Assigns each lifetime an offset in one arena, so that memory in use at the same time does not overlap.
+// Equal input gives an equal plan. Tries several greedy orders (by size, by size x duration, by duration, by
+// time) and returns the plan with the smallest peak. For more than 8,192 lifetimes it tries only the order by
+// time, whose cost is nearly linear.
 PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
-// The same, but where it costs little memory, a hundredth at most, nothing takes the place of a piece for `instructions` behind its
-// last one: so these need not wait for that one.
+// Plans in the same way, but for `instructions` instructions after the last use of a value, no other value
+// takes its memory. So these instructions can run beside the one with the last use. Does so only if the arena
+// grows by at most a hundredth; otherwise returns the plan of plan_memory().
 PLEXAURA_API MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t instructions);
 
 }  // namespace plexaura

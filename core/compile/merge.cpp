@@ -17,7 +17,8 @@ std::size_t hash_of(const Op& op, const std::vector<Value>& inputs) {
 }  // namespace
 
 PassGraph merge(const PassGraph& from) {
-  std::unordered_multimap<std::size_t, NodeId> seen;  // hash -> nodes of the target; equality decides
+  std::unordered_multimap<std::size_t, NodeId>
+      seen;  // hash -> nodes of the target with it; then they are compared
   const auto replace = [&](Graph& target, NodeId id,
                            const std::vector<Value>& inputs) -> std::optional<std::vector<Value>> {
     const NodeRecord& record = from.graph->record(id);

@@ -73,7 +73,7 @@ class Narrowing {
            std::ranges::all_of(record.inputs, [&](Value input) { return weights_.contains(input.node); });
   }
 
-  // A constant with a finite number that `narrow` does not hold.
+  // Returns true for a constant with a finite number that overflows in `narrow`.
   bool is_beyond_range(Value value) const {
     const Leaf* leaf = as_leaf(*source_.record(value.node).op);
     if (leaf == nullptr || leaf->kind() != LeafKind::constant) return false;
@@ -104,8 +104,8 @@ class Narrowing {
 
   const Graph& source_;
   const DType narrow_;
-  std::set<NodeId> weights_;      // of the source: what depends on parameters and constants alone
-  std::map<Value, Value> casts_;  // of the target: to the other one of the two dtypes
+  std::set<NodeId> weights_;      // nodes of the source that depend only on parameters and constants
+  std::map<Value, Value> casts_;  // a value of the target -> its cast to the other dtype
 };
 
 }  // namespace

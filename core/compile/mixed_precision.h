@@ -6,11 +6,12 @@
 
 namespace plexaura {
 
-// A model's graph of float32 as a graph of its own that computes in `narrow`, bfloat16 or float16, what its ops say
-// of themselves (OpTraits::precision). It comes before gradients(), which then are in the dtype of what they belong
-// to. Casts stand where the dtype changes, one for each value; what is computed of parameters and constants alone
-// stays in float32 and is cast for its readers. Inputs, buffers, updates and roots keep their dtypes, and so do ops
-// with an operand of another floating type than float32, or with a constant that `narrow` is too small for.
+// Returns a copy of a model's float32 graph which computes some ops in `narrow`: bfloat16 or float16.
+// OpTraits::precision of each op decides. Call it before gradients(), so that gradients have the dtype of the
+// values that they belong to. A cast is added where the dtype changes, and each value is cast only once.
+// Values that depend only on parameters and constants are computed in float32 and cast for narrow readers.
+// Inputs, buffers, updates and roots keep their dtypes. An op keeps its dtype if an operand has a floating
+// dtype other than float32, or is a constant that overflows in `narrow`.
 PLEXAURA_API PassGraph in_mixed_precision(const Graph& graph, std::span<const Value> roots, DType narrow);
 
 }  // namespace plexaura

@@ -13,32 +13,32 @@ namespace plexaura {
 
 struct ProgramOutput;
 
-// A graph between two passes: roots are what the program must compute, besides the updates that the graph
-// holds.
+// A graph between two passes. The program must compute the roots and the updates that the graph contains.
 struct PassGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Value> roots;
 };
 
-// Each pass makes a new graph; order, names, origins and streams of what stays are kept.
+// Each pass returns a new graph. The nodes that remain keep their order, names, origins and streams.
 
-// A copy of everything; without the updates themselves where `updates` is false.
+// Copies all nodes. Copies the updates too if `updates` is true.
 PLEXAURA_API PassGraph copy(const Graph& graph, std::span<const Value> roots, bool updates = true);
-// What roots, updates and collective ops need; what updates need counts only where `updates` is true.
+// Returns the values that roots and collective ops need, and those that updates need if `updates` is true.
 PLEXAURA_API std::vector<Value> needed(const Graph& graph, std::span<const Value> roots, bool updates = true);
-// Only that.
+// Copies only the nodes of the values that needed() returns.
 PLEXAURA_API PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates = true);
-// Structurally equal nodes (same op, every option, same inputs) become one. Random and collective ops never.
+// Merges equal nodes into one: the same op, options and inputs. Random and collective ops are never merged.
 PLEXAURA_API PassGraph merge(const PassGraph& from);
-// What depends on constants alone becomes a constant, computed by the kernels of `backend`; results above 1
-// MiB are left alone.
+// Replaces nodes that depend only on constants by constants. Kernels of `backend` compute them. Results above
+// 1 MiB are not folded.
 PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 
-// Throws InternalError where a graph breaks its own rules: order, types that infer does not confirm, updates
-// of other types.
+// Throws InternalError if a graph breaks its own rules: an input comes after its reader, a type differs from
+// what the op infers, or an update has another type than its buffer.
 PLEXAURA_API void verify(const Graph& graph);
-// Throws UserError for an output of another graph, a gradient of no parameter or buffer of the graph or of another
-// type, a place in the tail that there is not or that does not hold it, and two outputs in one place.
+// Throws UserError for an output of another graph, for a gradient whose parameter or buffer does not exist in
+// the graph or has another type, for a slot that the tail does not have, for a slot whose value is no scalar
+// of the parameters' dtype, and for two outputs with the same place.
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs);
 
 }  // namespace plexaura

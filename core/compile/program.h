@@ -16,14 +16,14 @@
 
 namespace plexaura {
 
-// Where a value lies. `offset` is in bytes from the base of its space.
+// The address of a value. `offset` is in bytes from the beginning of its space.
 struct Place {
   enum class Space : std::uint8_t {
-    arena,     // intermediate values, planned
-    feed,      // step block and inputs, in the slot that the run is fed from
-    constant,  // uploaded once
-    prologue,  // computed from parameters alone, kept until they change
-    value,     // the store's arenas
+    arena,     // intermediate values, at planned offsets
+    feed,      // step block and inputs, in the slot that the run reads
+    constant,  // copied to the device once
+    prologue,  // depends only on parameters; computed again only after they change
+    value,     // this and the rest: arenas of the parameter store
     gradient,
     state,
     shadow,
@@ -31,14 +31,14 @@ struct Place {
     scaling
   };
   Space space = Space::arena;
-  std::int64_t index = 0;  // which state arena
+  std::int64_t index = 0;  // the index of the state arena; 0 in other spaces
   std::int64_t offset = 0;
   bool operator==(const Place&) const = default;
 };
 
 Place::Space space_of(ArenaKind arena);
 
-// An operand of an instruction: what it is and where it lies.
+// An operand of an instruction, and its address.
 struct Slot {
   Value value;
   TensorType type;
@@ -54,9 +54,10 @@ struct KernelWork {
 // A sum over ranks. The host computes it on a copy of the value.
 struct CollectiveWork {};
 
-// An op for which the backend has no kernel. The host runs the op's reference kernel on row-major copies of the operands.
+// An op for which the backend has no kernel. The host runs the op's reference kernel on row-major copies of
+// the operands.
 struct HostWork {
-  std::shared_ptr<const Kernel> kernel;  // takes host addresses
+  std::shared_ptr<const Kernel> kernel;  // reads and writes addresses of the host
 };
 
 // How an instruction is carried out.
@@ -64,59 +65,62 @@ using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork>;
 
 struct Instruction {
   std::string name;            // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
-  std::string implementation;  // of the candidate
-  std::vector<NodeId> nodes;   // one, or those of a region
+  std::string implementation;  // the candidate's: Candidate::implementation
+  std::vector<NodeId> nodes;   // one node, or those of a region
   InstructionWork work;
-  std::vector<std::optional<Slot>> inputs;   // nothing for an input that the kernel does not read
-  std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
+  std::vector<std::optional<Slot>> inputs;   // empty for an input that the kernel does not read
+  std::vector<std::optional<Slot>> outputs;  // empty for an output that nothing reads
   std::size_t workspace_bytes = 0;
   Place workspace;
 };
 
-// What compile makes of a graph: immutable, shared by any number of VMs in any threads. The backend that it
-// was compiled for must outlive it.
+// The result of compile(). It is immutable, and any number of VMs in any threads may share it. The backend
+// for which it was compiled must outlive it.
 struct PLEXAURA_API Program {
   struct Feed {
     std::string name;
     TensorType type;
-    std::int64_t offset;  // in the feed slot
+    std::int64_t offset;  // in bytes, in the feed slot
   };
 
-  std::unique_ptr<const Graph> graph;  // after the passes, reorders included
-  std::vector<std::string> passes;     // what each did, in order
-  std::vector<Instruction> prologue;   // rerun when the store's version changed
+  std::unique_ptr<const Graph> graph;  // after all passes, with reorders
+  std::vector<std::string> passes;     // one line for each pass, in order
+  std::vector<Instruction> prologue;   // runs again only if the store's version has changed
   std::vector<Instruction> instructions;
   std::vector<Feed> feeds;
-  // Of the graph, which the outputs do not need: they may be fed or not.
+  // Inputs of the graph that no output needs. A run may be given them or not.
   std::vector<std::string> unread_inputs;
-  std::vector<Slot> outputs;   // the readable ones, in the order in which they were asked for
-  std::map<Value, Slot> kept;  // keep_all: the values of the user's graph that are computed
+  std::vector<Slot> outputs;   // outputs that VM::output reads, in the caller's order
+  std::map<Value, Slot> kept;  // with keep_all: all computed values of the user's graph
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;        // the plan's peak: what the process really uses
+  std::size_t arena_bytes = 0;        // size of the arena
   std::size_t arena_lower_bound = 0;  // no plan can need less
   std::size_t prologue_bytes = 0;
-  Placement placement;  // given, or made here
+  Placement placement;  // given to compile(), or made by it
   std::size_t reorders = 0;
   std::string backend;
 
-  // The index of the instruction behind which nothing reads or writes below `offset_end` elements of the
-  // gradient arena any more, plus one.
+  // Returns 1 + the index of the last instruction that reads or writes the gradient arena below element
+  // `offset_end`; 0 if there is none.
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
-  // The index of the first instruction that reads the value arena or its shadow in this range; instructions.size() if none.
+  // Returns the index of the first instruction that reads this range of elements of the value arena or of its
+  // shadow; instructions.size() if there is none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
-  // The same for what also reads or writes the gradients of this range.
+  // Returns the index of the first instruction that reads these values, as first_use() does, or that reads or
+  // writes the gradients of this range.
   std::size_t first_touch(std::int64_t offset, std::int64_t offset_end) const;
-  // The index of the first instruction that reads the gradient arena at or behind `offset`;
-  // instructions.size() if none.
+  // Returns the index of the first instruction that reads the gradient arena at or after element `offset`;
+  // instructions.size() if there is none.
   std::size_t first_gradient_use(std::int64_t offset) const;
 
   // Returns the names of the ops that the host computes because the backend has no kernel for them.
   std::set<std::string> ops_on_host() const;
 
-  // Instruction, op, shapes, layout, arena offset, bytes, source line.
+  // Returns the passes and all instructions as text: op, source line, kernel, shapes, layouts and addresses.
   std::string to_text() const;
-  // Names, shapes, layouts, order, choices: equal on all ranks that compute the same.
+  // Returns a hash of the placement, and of each instruction's ops, output types, layouts and kernel, in
+  // order. It is equal on all ranks that compute the same.
   std::uint64_t plan_hash() const;
 };
 

@@ -9,7 +9,7 @@ std::optional<std::vector<Value>> as_it_is(Graph&, NodeId, const std::vector<Val
 std::vector<bool> live_nodes(const Graph& graph, std::span<const Value> roots, bool updates) {
   std::vector<bool> live(graph.size(), false);
   for (const Value root : roots) live[root.node] = true;
-  // Other ranks wait for it, whoever reads its result here.
+  // Other ranks wait for a collective op, even if no node reads its result here.
   for (NodeId id = 0; id < graph.size(); ++id)
     if (graph.record(id).op->traits().collective) live[id] = true;
   if (updates)

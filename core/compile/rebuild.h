@@ -7,16 +7,17 @@
 
 namespace plexaura {
 
-// What a pass makes of a node: the values that stand for its outputs, or nothing for "a copy".
+// Decides what becomes of a node in a new graph. Returns the values in `target` that replace its outputs, or
+// nothing if the node is to be copied. `inputs` are the node's inputs in `target`.
 using Replace = std::function<std::optional<std::vector<Value>>(Graph& target, NodeId node,
                                                                 const std::vector<Value>& inputs)>;
 
-// Walks `source` in order and builds the target: nodes for which keep(node) is false are left out, others are
-// replaced or copied.
+// Walks `source` in order and builds a new graph. Nodes for which keep(node) is false are left out. The
+// others are replaced or copied, as `replace` decides.
 PassGraph rebuild(const Graph& source, std::span<const Value> roots, const std::function<bool(NodeId)>& keep,
                   const Replace& replace, bool updates = true);
 
-// Appends an op with an origin of its own; returns all its outputs.
+// Appends an op with the given origin, and returns all its outputs.
 std::vector<Value> append_with_origin(Graph& target, std::shared_ptr<const Op> op,
                                       const std::vector<Value>& inputs, const Origin& origin);
 

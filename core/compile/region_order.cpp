@@ -56,7 +56,8 @@ void RegionOrder::for_each_producer(Group group, F&& visit) const {
   }
 }
 
-// Marks the groups up to position `last` that depend on the region. False if one of them feeds the region.
+// Marks the groups up to position `last` that depend on the region. Returns false if one of them feeds the
+// region.
 bool RegionOrder::find_behind(std::size_t last) {
   std::vector<Group> open = region_;
   bool comes_back = false;
@@ -91,8 +92,8 @@ void RegionOrder::find_before(std::size_t first) {
   }
 }
 
-// Gives the positions of all marked groups out again: first to those that feed the region, then to the region, then to those that
-// depend on it. The positions of all but one node of the region stay empty.
+// Redistributes the positions of all marked groups: first those that feed the region, then the region, then
+// those that depend on it. The region needs only one position; the others remain unused.
 void RegionOrder::rearrange() {
   sort_by_position(before_);
   sort_by_position(behind_);

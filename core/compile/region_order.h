@@ -10,19 +10,21 @@
 
 namespace plexaura {
 
-// A topological order of a graph while more and more of its nodes are joined into regions. A join looks only at the nodes that lie
-// between the first and the last one of the region in this order and depend on the region, or the region on them: the dynamic
-// topological order of Pearce and Kelly (2006). So the work grows with the sizes of regions, not with that of the graph.
+// Maintains a topological order of a graph while its nodes are joined into regions, one region after the
+// other. A join looks only at nodes that lie in this order between the first and the last node of the region,
+// and that depend on the region or feed it. This is the dynamic topological order of Pearce and Kelly (2006).
+// So the work grows with the sizes of the regions and not with the size of the graph.
 class PLEXAURA_API RegionOrder {
  public:
-  // The graph and its uses must outlive the order. Collectives depend on each other in the order of the graph.
+  // The graph and its uses must outlive this object. Each collective op depends on the one before it in the
+  // graph.
   RegionOrder(const Graph& graph, const Uses& uses);
 
-  // Joins the nodes into one region; each must still be alone. False, and nothing changes, if a path leads out of the region and
-  // back into it.
+  // Joins the nodes into one region. None of them may belong to a region already. Returns false, and changes
+  // nothing, if a path leads out of the region and back into it.
   bool join(std::span<const NodeId> nodes);
 
-  // How many groups of nodes all joins together have visited.
+  // Returns the number of groups that all joins together have visited. A group is a region or a single node.
   std::int64_t visits() const { return visits_; }
 
  private:
@@ -41,10 +43,10 @@ class PLEXAURA_API RegionOrder {
 
   const Graph& graph_;
   const Uses& uses_;
-  std::vector<Group> group_of_;               // of each node
-  std::vector<std::vector<NodeId>> members_;  // of each group
-  std::vector<std::size_t> position_;         // of each group
-  std::vector<Mark> marks_;                   // of each group, while it is joined
+  std::vector<Group> group_of_;               // one for each node
+  std::vector<std::vector<NodeId>> members_;  // one for each group
+  std::vector<std::size_t> position_;         // one for each group
+  std::vector<Mark> marks_;                   // one for each group; set only during a join
   std::vector<Group> region_, behind_, before_;
   std::vector<NodeId> collectives_;
   std::int64_t visits_ = 0;

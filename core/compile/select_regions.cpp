@@ -36,7 +36,8 @@ class Selection {
       if (owner_[id] == nobody && as_leaf(*graph_.record(id).op) == nullptr) take(single(graph_, id));
   }
 
-  // Kahn's algorithm; of those that are ready, the one that ends first in the graph goes first.
+  // Orders the regions with Kahn's algorithm. Among the regions that are ready, the one whose last node comes
+  // first in the graph goes first.
   std::vector<Region> in_order() && {
     std::vector<std::set<std::size_t>> followers(regions_.size());
     std::vector<std::size_t> missing(regions_.size(), 0);
@@ -72,7 +73,7 @@ class Selection {
     double saving;  // seconds
   };
 
-  // Those that may be taken and save time, from the end of the graph to its begin.
+  // Returns the regions that may be taken and save time, from the end of the graph to its beginning.
   std::vector<Offer> offers_of(const Backend& backend) const {
     std::map<NodeId, double> seconds_of_node;
     const auto alone = [&](NodeId id) {
@@ -94,7 +95,8 @@ class Selection {
     return offers;
   }
 
-  // Of the best candidate while no layout is settled; infinite where there is none.
+  // Returns the seconds of the best candidate, before any layout is chosen; infinite if there is no
+  // candidate.
   double seconds_of(const Backend& backend, const Region& region) const {
     RegionQuery query{graph_, region, {}, {}};
     query.given.resize(region.inputs.size());
@@ -109,7 +111,7 @@ class Selection {
     return std::ranges::all_of(region.nodes, [&](NodeId id) { return owner_[id] == nobody; });
   }
 
-  // Inner values, those that are no output of the region, are read inside only.
+  // Returns true if only nodes of the region read its inner values: those that are not its outputs.
   bool is_closed(const Region& region) const {
     for (const NodeId id : region.nodes)
       for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output) {
@@ -131,9 +133,9 @@ class Selection {
   const Graph& graph_;
   Uses uses_;
   RegionOrder order_;
-  std::vector<std::size_t> owner_;  // node -> index of its region
+  std::vector<std::size_t> owner_;  // the index of each node's region
   std::vector<Region> regions_;
-  std::vector<NodeId> collectives_;  // run in this order on every rank, whatever it fuses
+  std::vector<NodeId> collectives_;  // they run in this order on every rank, whatever it fuses
 };
 
 }  // namespace

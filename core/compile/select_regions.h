@@ -8,11 +8,12 @@
 
 namespace plexaura {
 
-// Cuts a graph into the regions that one kernel each will compute, in an order in which they can run. Of the
-// regions that the backend offers, those that save most time against their nodes one by one are taken first,
-// by the estimates of the best candidates; a region without a candidate, or whose inner values somebody else
-// reads, or that closes a cycle, or that would take longer than its nodes, is left. What remains are single
-// ops. Leaves belong to no region. Without `fuse` all regions are single ops.
+// Divides a graph into regions, which one kernel each will compute, and returns them in an order in which
+// they can run. Takes first the regions of the backend that save the most time compared with their nodes one
+// by one, by the estimates of the best candidates. A region is not taken if it has no candidate, if a node
+// outside it reads one of its inner values, if it would close a cycle, or if it is slower than its nodes. All
+// remaining nodes become regions of one op. Leaves belong to no region. If `fuse` is false, all regions are
+// single ops.
 PLEXAURA_API std::vector<Region> select_regions(const Graph& graph, std::span<const Value> kept,
                                                 const Backend& backend, bool fuse);
 

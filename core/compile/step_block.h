@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// The numbers of one run. See StepScalar. A value; the functions below may be called by any thread.
+// The scalars of one run; see StepScalar. Any thread may call the functions below.
 struct StepBlock {
   double gradient_seed = 1;
   double share = 1;
@@ -22,8 +22,8 @@ struct StepBlock {
   std::int64_t first_sample = 0;
 };
 
-// How the step block lies at the start of the feed slot: every scalar in float64, then in float32, then the
-// random triple.
+// The step block is at the start of a feed slot. It contains all scalars in float64, then all in float32, and
+// then the three int64 of StepScalar::random.
 inline constexpr std::size_t step_block_bytes = 128;
 PLEXAURA_API std::size_t step_block_offset(StepScalar scalar, DType dtype);
 PLEXAURA_API void write_step_block(const StepBlock& block, std::byte* slot);

@@ -18,9 +18,9 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view title = "plexaura kernel times 1";
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // of a kernel that fails
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // stands for a kernel that fails
 
-// Takes the first line off the text; without its end, nothing.
+// Removes the first line from the text and returns it; returns nothing if the line has no end.
 std::optional<std::string_view> take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;

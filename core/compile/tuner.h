@@ -13,45 +13,47 @@
 namespace plexaura {
 
 enum class Tuning : std::uint8_t {
-  off,     // kernels are chosen by estimates
-  cached,  // measured where no time is known
-  measure  // measured anew, each once
+  off,     // estimates choose the kernels
+  cached,  // measures only where no time is known
+  measure  // measures everything once, known times too
 };
 
-// Names device, library, processor, threads and the build of the kernels. Times hold where it is equal.
+// Returns a text of device, library, processor, threads and the build of the kernels. Measured times are
+// valid where this text is the same.
 PLEXAURA_API std::string where_times_hold(const BackendInfo& info);
 
-// How long kernels take where several are offered for one region, found by running them. What was measured is
-// kept as text, for a file, a checkpoint and other ranks; with the same times compile chooses the same kernels.
-// One thread at a time.
+// Measures how long kernels take if a backend offers several for one region. The times can be saved as text:
+// in a file, in a checkpoint and for other ranks. With the same times, compile() chooses the same kernels.
+// Only one thread at a time may use a Tuner.
 class PLEXAURA_API Tuner {
  public:
   explicit Tuner(Tuning tuning) : tuning_(tuning) {}
 
-  // The seconds of each candidate: known, or measured now; infinite for one whose kernel fails. Empty where
-  // nothing is known and nothing may be measured. The candidates differ in implementation or layouts. Throws
-  // where all of their kernels fail.
+  // Returns the seconds of each candidate, and measures them now if they are not known. They are infinite for
+  // a candidate whose kernel fails. Returns an empty vector if nothing is known and nothing may be measured.
+  // The candidates must differ in implementation or layouts. Throws if the kernels of all candidates fail.
   std::vector<double> seconds(Backend& backend, const RegionQuery& query,
                               std::span<const Candidate> candidates);
 
-  // From now on nothing is measured.
+  // Forbids all further measurements.
   void freeze() { frozen_ = true; }
-  // How many things were measured by this object, or for it.
+  // Returns how many sets of candidates were measured by this object, or by another rank for it; see
+  // add_own().
   std::size_t measured() const { return count(Part::own); }
-  double seconds_spent() const { return seconds_spent_; }  // by this object on measuring
-  // How many things have known times that were asked for.
+  double seconds_spent() const { return seconds_spent_; }  // that this object has spent on measuring
+  // Returns how many sets of candidates have known times that compile() has asked for.
   std::size_t used() const { return count(Part::used); }
 
   enum class Part : std::uint8_t {
     all,
-    own,  // measured by this object, or for it
-    used  // asked for: with these alone compile chooses the same kernels again
+    own,  // measured by this object, or for it: see add_own()
+    used  // those that compile() asked for; they suffice to choose the same kernels again
   };
   std::string to_text(Part part = Part::all) const;
-  // Takes over what to_text() gave, here or elsewhere, but for what this object has measured itself. False for
-  // a text that it cannot have given, which changes nothing.
+  // Reads a text that to_text() returned, here or elsewhere. It does not replace times that this object has
+  // measured. Returns false, and changes nothing, if to_text() cannot have written the text.
   bool add(std::string_view text) { return add(text, false); }
-  // The same for what others have measured for this object.
+  // Does the same, for times that others have measured for this object.
   bool add_own(std::string_view text) { return add(text, true); }
 
  private:
@@ -71,7 +73,7 @@ class PLEXAURA_API Tuner {
   Tuning tuning_;
   bool frozen_ = false;
   double seconds_spent_ = 0;
-  // By a hash of device, library, threads, the build of the kernels, and the candidates' texts.
+  // The key is a hash of device, library, threads, the build of the kernels, and the candidates' texts.
   std::map<std::uint64_t, Times> known_;
 };
 
