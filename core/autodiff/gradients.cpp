@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// Whether the small shape broadcasts to the large one.
+// Returns true if the small shape broadcasts to the large one.
 bool covers(const Shape& large, const Shape& small) {
   try {
     return broadcast(large, small) == large;
@@ -29,7 +29,7 @@ bool is_saved(const Graph& graph, Value value) {
   return value.output >= producer.types.size() - saved;
 }
 
-// One reverse walk over the arena.
+// One walk over the graph from the outputs back to its beginning. It adds up the cotangent of each value.
 class Walk {
  public:
   Walk(std::span<const Node> outputs, std::span<const Node> wrt)
@@ -37,7 +37,7 @@ class Walk {
     mark_dependents(wrt);
   }
 
-  // Whether a value is a function of an entry of wrt.
+  // Returns true if the value depends on an entry of wrt.
   bool depends(const Node& value) const { return depends_[value.id()]; }
 
   void run(std::span<const Node> outputs, std::span<const Node> cotangents) {
@@ -53,7 +53,7 @@ class Walk {
   }
 
  private:
-  // Sets a bit for every node whose value depends on an entry of wrt.
+  // Marks every node whose value depends on an entry of wrt.
   void mark_dependents(std::span<const Node> wrt) {
     depends_.assign(graph_.size(), false);
     for (const Node& node : wrt) depends_[node.id()] = true;
@@ -107,8 +107,8 @@ class Walk {
     }
   }
 
-  // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken
-  // that into account.
+  // A saved output gets no cotangent. It is a function of its op's inputs, and the gradients of the ops that
+  // read it already include its part.
   void accumulate(const Node& input, const Node& grad, NodeId from) {
     if (is_saved(graph_, input.value())) return;
     if (grad.dtype() != input.dtype())
@@ -167,7 +167,7 @@ void check_loss(const Node& loss, const Node& seed) {
     fail("the seed must be a scalar of the loss' dtype in the same graph; cast() it");
 }
 
-// The nodes on the ways from a node to the loss, itself excluded.
+// Returns the nodes on all paths from `from` to the loss, without `from`, the last ones first.
 std::vector<NodeId> ways(const Node& from, const Node& loss) {
   const Graph& graph = loss.graph();
   std::vector<bool> follows(graph.size(), false);
@@ -201,8 +201,8 @@ UserError does_not_depend(const Node& loss, const Node& node) {
       fmt::format("gradients({}): the loss does not depend on {}; leave it out", named(loss), named(node)));
 }
 
-// The barrier is the last node whose own gradient is known, for those before it got none; or one of these,
-// where it is asked for what it saves.
+// The error names the node where the gradient ends: the last node that has a gradient, since the nodes before
+// it have none. If this node reads a saved output, the error names the op that saved it.
 UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk) {
   NodeId barrier = loss.id();
   for (const NodeId id : ways(node, loss))

@@ -18,18 +18,18 @@
 #include "core/graph/uses.h"
 #include "core/tensor/layout.h"
 
-// The porting manual: everything that the engine requires of a device. A backend implements Backend, Memory,
-// Event, Kernel and Launch, and, if it can record, Recording. Where BackendInfo::host_memory, several threads at once
-// call everything but regions(), propose() and Candidate::make. All other calls come from one thread at a time, unless a
-// comment says otherwise.
+// This header is the manual for porting to a device: it contains all that the engine requires of it. A
+// backend implements Backend, Memory, Event, Kernel and Launch and, if it can record, Recording. If
+// BackendInfo::host_memory is true, several threads call these functions at once, except regions(), propose()
+// and Candidate::make. All other calls come from one thread at a time, unless a comment says otherwise.
 
 namespace plexaura {
 
-// An address in a device's memory. Only the device reads through it, unless BackendInfo::host_memory.
+// An address in a device's memory. Only the device may read and write there, unless BackendInfo::host_memory
+// is true.
 using Address = std::byte*;
 
-// A piece of device or staging memory, freed with the object. The engine frees nothing that may still be in
-// use.
+// Device or staging memory, freed by the destructor. The engine frees no memory that work may still use.
 class PLEXAURA_API Memory {
  public:
   virtual ~Memory();
@@ -37,58 +37,59 @@ class PLEXAURA_API Memory {
   virtual std::size_t bytes() const = 0;
 };
 
-// Two ordered queues. Kernels run in order on `compute`, copies on the stream that they are given. Nothing is
-// ordered between the two but by events.
+// Two queues. Kernels run in order on `compute`; copies run in order on the stream that they are given. Only
+// events order work between the two.
 enum class Stream : std::uint8_t { compute, copy };
 
-// A point in time that is passed once; at first it is not. Reused from step to step: record() and signal()
-// start it anew, reset() too.
+// A point in time that is passed once. A new event is not passed. It is reused in each step: record(),
+// signal() and reset() make it not passed again.
 class PLEXAURA_API Event {
  public:
   virtual ~Event();
-  virtual void record(Stream stream) = 0;  // passed when all that stands in the stream now is done
-  virtual void signal() = 0;               // passed now, by the host; from any thread
+  virtual void record(Stream stream) = 0;  // passes when all work that is in the stream now is done
+  virtual void signal() = 0;               // passes now, on behalf of the host; any thread may call it
   virtual void reset() = 0;
-  // Work that enters the stream from now on starts after the event. Returns at once.
+  // Makes all work that enters the stream from now on wait for the event. Returns at once.
   virtual void hold(Stream stream) = 0;
-  virtual bool passed() const = 0;  // any thread
-  // Blocks the host until it is passed. Throws the first failure of the device since the last wait, a
-  // DeviceError that names the launch. Any thread.
+  virtual bool passed() const = 0;  // any thread may call it
+  // Blocks the host until the event is passed. Throws the first failure of the device since the last wait: a
+  // DeviceError with the name of the launch. Any thread may call it.
   virtual void wait() = 0;
 };
 
-// A segment that was captured; replay() enqueues all of it on the compute stream again, copies on the other stream
-// too: what enters the compute stream behind it starts when all of it is done. Events in it start anew, and pass
-// one by one. Its memory and its events must outlive it.
+// A captured segment. replay() enqueues all its work again: kernels on the compute stream, copies on the
+// stream to which they belong. Work that enters the compute stream later starts when all of it is done. Each
+// replay makes the events in it not passed again. The memory and the events that it uses must outlive it.
 class PLEXAURA_API Recording {
  public:
   virtual ~Recording();
   virtual void replay() = 0;
 };
 
-// One or more nodes with their boundary: what one kernel computes. A single op is the region of size one.
+// One or more nodes that one kernel computes, with their inputs and outputs. A single op is a region of one
+// node.
 struct Region {
   std::string kind;            // the op's name, or the backend's name for the pattern: "batch_norm+relu"
-  std::vector<NodeId> nodes;   // in topological order; the last one is where the region ends
-  std::vector<Value> inputs;   // read from outside; of a single op: its inputs as they stand
-  std::vector<Value> outputs;  // seen from outside
+  std::vector<NodeId> nodes;   // in topological order; the last one is the end of the region
+  std::vector<Value> inputs;   // values from outside; for a single op all its inputs, repeated ones too
+  std::vector<Value> outputs;  // values that other nodes may read
 };
 
-// A region and what the engine knows about it when it asks for kernels.
+// A region, and the facts about it that the engine knows when it asks for kernels.
 struct RegionQuery {
   const Graph& graph;
   const Region& region;
-  // The layout of each input; empty for a parameter without a place, which takes any layout for free, and for
-  // all inputs while the engine selects regions.
+  // The layout of each input. Empty for a parameter without a placement, which takes any layout at no cost,
+  // and for all inputs while the engine selects regions.
   std::vector<std::optional<Layout>> given;
-  std::vector<bool> wanted;  // of each output: whether anybody reads it
+  std::vector<bool> wanted;  // one for each output: true if a node or the caller reads it
 
   const TensorType& type(Value value) const { return graph.type(value); }
   const Op& op(std::size_t index = 0) const { return *graph.record(region.nodes[index]).op; }
 };
 
-// Addresses for one use of a kernel. An output that nobody wants is null, and an input that is not read.
-// `name` outlives the launch: "matmul %7 of a.cpp:12".
+// The addresses for one use of a kernel. The address of an output that nothing reads is null, and so is that
+// of an input that the kernel does not read. `name`, such as "matmul %7 of a.cpp:12", outlives the launch.
 struct Binding {
   std::vector<Address> inputs;
   std::vector<Address> outputs;
@@ -100,55 +101,58 @@ struct Binding {
 class PLEXAURA_API Launch {
  public:
   virtual ~Launch();
-  // Runs, or enqueues on the compute stream. Must not allocate. A failure is thrown here or by the next wait.
+  // Runs the kernel, or enqueues it on the compute stream. Must not allocate. A failure is thrown here or by
+  // the next wait.
   virtual void run() = 0;
 };
 
-// Compiled code for a region, types and layouts; stateless, shared by many launches.
+// Compiled code for a region with given types and layouts. It has no state, and many launches share it.
 class PLEXAURA_API Kernel {
  public:
   virtual ~Kernel();
-  // Bytes of scratch memory that each launch needs, uninitialised.
+  // Returns the bytes of scratch memory that each launch needs. The engine does not initialise it.
   virtual std::size_t workspace() const { return 0; }
   virtual std::unique_ptr<Launch> bind(const Binding& binding) const = 0;
 };
 
 // One way to compute a region.
 struct Candidate {
-  // Printed in the program: "onednn jit:avx512_core". Tells candidates of the same layouts apart.
+  // A text that the program prints, such as "onednn jit:avx512_core". It distinguishes candidates with the
+  // same layouts.
   std::string implementation;
-  std::vector<Layout> inputs;   // wanted
-  std::vector<Layout> outputs;  // given
-  // Per input: whether the kernel reads it. If not, it may be freed earlier, and its address is null. Empty:
-  // the kernel reads all inputs.
+  std::vector<Layout> inputs;   // that the kernel needs
+  std::vector<Layout> outputs;  // that the kernel writes
+  // One for each input: true if the kernel reads it. An input that it does not read may be freed earlier, and
+  // its address is null. Empty: the kernel reads all inputs.
   std::vector<bool> reads;
-  std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
-  double seconds = 0;  // estimate; infinite: taken only where it was measured to be fastest of several
+  std::vector<std::pair<std::size_t, std::size_t>>
+      in_place;        // (i, j): output i may use the memory of input j
+  double seconds = 0;  // an estimate; infinite: taken only if measured as the fastest of several
   bool has_estimate() const { return std::isfinite(seconds); }
-  // Generates the code. To be called while the graph and the region of the query live; what is asked for twice may
-  // be the same kernel.
+  // Generates the code. Must be called while the graph and the region of the query exist. Two calls may
+  // return the same kernel.
   std::function<std::shared_ptr<const Kernel>()> make;
 };
 
 struct BackendInfo {
   std::string name;  // "cpu"
-  // Library and processor: for --version. Times that were measured hold where it is equal, and so are `kind`
-  // and `build`.
+  // The library and the processor, for --version. Measured times are valid where `name`, `description`,
+  // `kind` and `build` are equal.
   std::string description;
-  // Addresses are host addresses, and copies and kernels are finished when the call returns.
+  // True: addresses are host addresses, and copies and kernels are finished when the call returns.
   bool host_memory = false;
-  // The processor, its instructions and the threads in use: where builds and these are equal, so are all bits
-  // of results.
+  // The processor, its instructions and the number of threads. Results have equal bits where builds and this
+  // text are equal.
   std::string kind = {};
-  // What a reorder reads and writes in a second: its estimate beside those of the candidates.
+  // Bytes that a reorder reads and writes per second. The engine estimates the time of a reorder from it.
   double bytes_reordered_in_a_second = 1e10;
-  // A stamp of the kernels' own code, which changes where that does.
+  // A stamp of the backend's own kernels. It changes when their code changes.
   std::string build = {};
 };
 
 enum class MemoryUse : std::uint8_t {
-  device,  // kernels read and write it; contents undefined
-  staging  // host memory that copies may read and write asynchronously
+  device,  // kernels read and write it; initially undefined
+  staging  // host memory that asynchronous copies read and write
 };
 
 class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
@@ -156,38 +160,42 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   Backend();
   virtual ~Backend();
 
-  // Held by a thread that compiles for this or, where its memory is not host memory, uses it in any other way while
-  // other threads may do so, too. A backend that passes calls on to another one has its turn.
+  // A lock for threads that compile for this backend or, if its memory is not host memory, use it in any
+  // other way, while other threads may do so too. A backend that forwards calls to another backend returns
+  // that backend's lock.
   virtual std::recursive_mutex& turn() const { return turn_; }
 
   virtual const BackendInfo& info() const = 0;
 
-  // Any number of bytes, 0 too. Throws DeviceError that says what was asked and what there is.
+  // Allocates any number of bytes, also 0. Throws DeviceError, with the number of bytes that were requested
+  // and that are there.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) = 0;
 
-  // Enqueues a copy between device and staging memory, or within one. Staging memory must stay untouched
-  // until the copy is done.
+  // Enqueues a copy between device memory and staging memory, or within either of them. Staging memory must
+  // not be touched until the copy is done.
   virtual void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) = 0;
 
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Calls body(), which launches kernels, enqueues copies and records events, and captures instead of running them.
-  // A stream is held by events of the same body alone, and the copy stream takes part from the first of these on:
-  // nothing in the recording is ordered with what stands in that stream otherwise. Any other use of streams,
-  // allocation, and what waits for events, asks for them or signals them throw InternalError in this thread
-  // meanwhile. Null where it cannot record, as by default: nothing was called.
+  // Calls body(), which launches kernels, enqueues copies and records events, and captures these instead of
+  // running them. Only events of the same body may hold a stream. The copy stream is captured from the first
+  // such hold on, and nothing in the recording is ordered with other work of that stream. Meanwhile, in this
+  // thread, any other use of streams, any allocation, and any call that waits for events, asks for them or
+  // signals them throws InternalError. Returns null, without calling body(), if the backend cannot record;
+  // this is the default.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& body);
 
-  // Regions of more than one node that end at `last`, the preferred first. The engine takes those that save
-  // most by the estimates of their candidates, if nobody else reads their inner values. A region that
-  // propose() refuses falls apart into its nodes. None by default.
+  // Returns regions of more than one node that end at `last`, the preferred ones first. The engine takes
+  // those that save the most time by the estimates of their candidates, if no other node reads their inner
+  // values. It computes a region node by node if propose() returns no candidate for it. The default returns
+  // none.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
 
-  // Returns the candidates for a region. Must be cheap and generate no code. If it returns none, a region of several nodes
-  // is computed node by node, and the host computes a single op with its reference kernel. For a collective op a backend
-  // usually returns none, and the host sums. A backend that offers a kernel for a collective op connects the ranks itself;
-  // then the backends of all ranks must offer one. Such a kernel has the row-major layout, is never measured, and may be
-  // recorded.
+  // Returns the candidates for a region. Must be cheap and generate no code. If it returns none, a region of
+  // several nodes is computed node by node, and the host computes a single op with its reference kernel. For
+  // a collective op a backend usually returns none, and the host computes the sum. A backend that offers a
+  // kernel for a collective op connects the ranks itself, and then the backends of all ranks must offer one.
+  // Such a kernel has the row-major layout, is never measured, and may be recorded.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 
  private:
@@ -196,7 +204,7 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   std::shared_ptr<std::atomic<bool>> exists_;
 };
 
-// The region of one node.
+// Returns the region of one node.
 PLEXAURA_API Region single(const Graph& graph, NodeId node);
 
 }  // namespace plexaura

@@ -8,15 +8,15 @@
 
 namespace plexaura {
 
-// A backend as seen by what was made for it. Where a std::shared_ptr owns the backend, this owns it too. Otherwise this
-// owns nothing, and notices that the backend is gone.
+// A reference to a backend, for an object that uses it. If a std::shared_ptr owns the backend, this keeps the
+// backend alive. Otherwise this detects that the backend was destroyed.
 class PLEXAURA_API BackendUse {
  public:
   explicit BackendUse(Backend& backend)
       : backend_(&backend), owner_(backend.weak_from_this().lock()), exists_(backend.exists_) {}
 
   bool exists() const { return exists_->load(std::memory_order_relaxed); }
-  // UserError where the backend is gone.
+  // Throws UserError if the backend was destroyed.
   Backend& get() const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// Another backend, which must outlive it; what is wanted otherwise a class derived from it overrides.
+// Forwards all calls to another backend, which must outlive it. Derived classes override single functions.
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}

@@ -7,7 +7,8 @@ namespace plexaura {
 
 namespace {
 
-// A value as a region sees it: the number of one of its inputs, or a node of its own.
+// Returns the name of a value within the region: "#" and the index of an input, or "%" and the index of a
+// node.
 std::string reference(const Region& region, Value value) {
   const auto node = std::ranges::find(region.nodes, value.node);
   if (node != region.nodes.end()) return fmt::format("%{}.{}", node - region.nodes.begin(), value.output);

@@ -6,9 +6,9 @@
 
 namespace plexaura {
 
-// What a candidate computes, without its implementation: ops with their options, how the region is wired,
-// types, layouts, what is wanted. Places in the graph do not count, so that the sixteen equal
-// blocks of a net have the same text. Large options are shortened.
+// Returns a text of a candidate's computation, without its implementation: ops with their options, the
+// connections between them, types, layouts, and which outputs are wanted. It does not depend on node numbers,
+// so that equal blocks of a net have the same text. Long options are shortened.
 PLEXAURA_API std::string text_of(const RegionQuery& query, const Candidate& candidate);
 
 }  // namespace plexaura

@@ -40,7 +40,7 @@ void settle(Backend& backend) noexcept {
       done->record(stream);
       done->wait();
     } catch (const std::exception&) {
-      // The failure of work that nobody waited for has nobody to tell.
+      // Ignored: no caller waited for the work that failed.
     }
 }
 

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// Blocking copies through staging memory that is allocated once: everything that was enqueued before is done
-// first. One copy at a time.
+// Blocking copies through staging memory that is allocated once. A copy begins after all work that was
+// enqueued before it. Only one copy at a time is possible.
 class PLEXAURA_API StagedCopy {
  public:
   StagedCopy(Backend& backend, std::size_t most_bytes);
@@ -21,19 +21,21 @@ class PLEXAURA_API StagedCopy {
   std::unique_ptr<Event> done_;
 };
 
-// The same for the time between runs; they allocate staging memory of their own.
+// Blocking copies for the time between runs. Each call allocates its staging memory.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
-// Zeros, of which few come from the host.
+// Writes zeros. Only a small piece of them is copied from the host.
 PLEXAURA_API void write_zeros(Backend& backend, Address dst, std::size_t bytes);
 
-// Whole values: row-major on the host, in `layout` on the device.
+// Copies whole values, which are row-major on the host and have `layout` on the device.
 PLEXAURA_API Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout);
 PLEXAURA_API void write_value(Backend& backend, Address dst, const Layout& layout, const Tensor& value);
 
-PLEXAURA_API void wait_for(Backend& backend);  // until the compute stream is empty; throws its failure
+PLEXAURA_API void wait_for(
+    Backend& backend);  // until all work of the compute stream is done; throws its failure
 
-// Until both streams are empty, whatever failed: for what frees memory that copies under way may touch.
+// Waits until both streams are empty, and ignores failures. Call it before memory is freed that copies may
+// still use.
 PLEXAURA_API void settle(Backend& backend) noexcept;
 
 }  // namespace plexaura

@@ -6,21 +6,22 @@
 
 namespace plexaura {
 
-// Since a backend was opened. A training step on a device makes two copies, of its samples and of what it measured, and none of
-// them within a recording. The host waits three times, for earlier steps: until the staging memory of the samples may be written
-// again, until the device has read the samples in whose place new ones come, and for what the step before measured.
+// Copies and waits since a backend was opened. A training step on a device makes two copies, of its samples
+// and of its loss and metrics; neither is in a recording. The host waits three times, always for earlier
+// steps: until it may write the samples' staging memory again, until the device has read the samples that the
+// new ones replace, and for the loss and metrics of the step before.
 struct TransferCounts {
-  std::uint64_t copies = 0;           // between host and device, those of each replay included
-  std::uint64_t recorded_copies = 0;  // of them those within recordings
-  // Of the host, for events that a stream records; for those that have passed already, too.
+  std::uint64_t copies = 0;           // between host and device, those in replays included
+  std::uint64_t recorded_copies = 0;  // how many of these are in recordings
+  // Waits of the host for events that a stream records, also for events that have passed already.
   std::uint64_t waits = 0;
 };
 
-// A backend may be one, too: dynamic_cast tells.
+// A backend may implement this interface too. Find out with dynamic_cast.
 class PLEXAURA_API CountsTransfers {
  public:
   virtual ~CountsTransfers();
-  virtual TransferCounts transfers() const = 0;  // any thread
+  virtual TransferCounts transfers() const = 0;  // any thread may call it
 };
 
 }  // namespace plexaura
