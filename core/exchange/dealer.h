@@ -7,40 +7,41 @@
 
 namespace plexaura {
 
-// The steps of an epoch whose parts are dealt out: from `first` up to `end`. The batch of a step is cut into as many parts
-// as ranks train, of which only those are dealt that have samples.
+// The steps of an epoch whose parts are dealt out: from `first` up to, but without, `end`. Each step's batch
+// is divided into as many parts as there are ranks that train. Parts without samples are not dealt.
 struct DealtSteps {
   std::int64_t first = 0;
   std::int64_t end = 0;
-  std::int64_t parts = 1;          // of a step
-  std::int64_t parts_of_last = 1;  // of the last one, whose batch may be smaller
-  std::int64_t behind = 0;         // steps of the run before these: no two deals begin behind as many
+  std::int64_t parts = 1;          // number of parts of a step
+  std::int64_t parts_of_last = 1;  // of the last step, whose batch may be smaller
+  std::int64_t behind = 0;         // steps of the run before these; it identifies the deal
 };
 
-// What a rank has drawn.
+// The result of Dealer::draw().
 struct Draw {
-  // Of the part; where there is none, the step behind the last that was dealt.
+  // The step of the part. Without a part: the step after the last one that was dealt.
   std::int64_t step_in_epoch = 0;
-  std::optional<std::int64_t> part = {};  // its number; none: nothing more is dealt
+  std::optional<std::int64_t> part = {};  // index of the part in its step; empty: no part is left
 };
 
-// Deals out the data of ranks that do not wait for each other: who is free draws the next part of the epoch, so that a
-// slow rank draws fewer. No part is drawn twice, but those that a rank which has died leaves behind. Called by the thread
-// that trains.
+// Deals out the data to ranks that do not wait for each other. A rank draws the next part of the epoch as
+// soon as it is free, so that slow ranks draw fewer parts. Each part is drawn once. A part is drawn again
+// only if its rank dies before it has trained on it. The training thread calls these functions.
 class PLEXAURA_API Dealer {
  public:
   virtual ~Dealer();
 
-  // The next part of these steps, which are the same on all ranks. When nothing is left this rank hears where the deal has
-  // ended, and so do all others. Then all ranks meet: see StrategyParts::dealer.
+  // Returns the next part of these steps, which are the same on all ranks. If no part is left, returns the
+  // step at which the deal has ended, which is the same on all ranks. Then all ranks meet: see
+  // StrategyParts::dealer.
   virtual Draw draw(const DealtSteps& steps) = 0;
 
-  // Asked where they meet, after WeightExchange::show_weights(). False: a rank has died, and what it has left behind is to be
-  // drawn before they meet again.
+  // Called where the ranks meet, after WeightExchange::show_weights(). Returns false if a rank has died and
+  // its parts must be drawn before the ranks meet again.
   virtual bool is_over() const { return true; }
 
-  // Ends the deal before its time, for this rank was asked to stop or has failed: the step that is being dealt is the
-  // last one, and all ranks are dealt the rest of it.
+  // Ends the deal early, because this rank was asked to stop or has failed. The current step becomes the last
+  // one of the deal, and its remaining parts are still dealt.
   virtual void stop() = 0;
 };
 

@@ -65,7 +65,7 @@ const Cases special_cases({
     prelu_case({2, 3, 2, 2}, 3),
 });
 
-// A builder that refuses 0.3 instead of what it takes.
+// Returns a case in which the function is built with an option that it refuses.
 WrongCase refused(const std::string& op, const std::string& name, Node (*build)(Operand x),
                   std::vector<std::string> words) {
   return {op + ", " + name, op,

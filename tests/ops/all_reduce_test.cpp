@@ -14,7 +14,7 @@ namespace plexaura::testing::all_reduce_test {
 
 namespace {
 
-// One of three ranks that all have the same values.
+// One of three ranks; all have the same values.
 class OfThree final : public Collective {
  public:
   int rank() const override { return 0; }

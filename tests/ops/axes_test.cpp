@@ -35,7 +35,7 @@ OpCase unsqueezed(Shape from, std::int64_t axis, const Shape& expected) {
           [=](auto x) { return std::vector{x[0].reshaped(expected)}; }};
 }
 
-// `order` has the axes of x in the order of the result.
+// `order` contains the axes of x in the order of the result.
 OpCase transposed(Shape from, std::int64_t a, std::int64_t b, const Axes& order) {
   return {"transpose of " + to_string(from) + ", axes " + std::to_string(a) + " and " + std::to_string(b),
           "permute",
@@ -44,7 +44,7 @@ OpCase transposed(Shape from, std::int64_t a, std::int64_t b, const Axes& order)
           [=](auto x) { return std::vector{reference::permute(x[0], order)}; }};
 }
 
-// Element [..., k, ...] is element [...] of part k; `axis` counts from the front.
+// Element [..., k, ...] of the result is element [...] of part k. `axis` counts from the front.
 Tensor stacked(std::span<const Tensor> parts, std::int64_t axis) {
   Axes extents = parts[0].shape().extents();
   extents.insert(extents.begin() + axis, static_cast<std::int64_t>(parts.size()));
@@ -67,7 +67,7 @@ OpCase stack_case(const Shape& part, std::int64_t axis, std::int64_t from_front)
           [=](auto x) { return std::vector{stacked(x, from_front)}; }};
 }
 
-// Pieces of x along an axis that counts from the front.
+// Returns the pieces of x along an axis that counts from the front.
 std::vector<Tensor> pieces(const Tensor& x, std::size_t axis, const Axes& sizes) {
   std::vector<Tensor> result;
   std::int64_t start = 0;

@@ -80,7 +80,7 @@ OpCase normalised_grad(const std::string& name, const Shape& x) {
           {.float32 = 5e-6}};
 }
 
-// Batch norm as a whole, and its gradients as values: the moments belong to x.
+// Computes batch norm as a whole and its gradients; these include the gradient through the moments.
 OpCase trained(const std::string& name, const Shape& x) {
   const CaseInput channels{{x[1]}, away_from_zero(0.5)};
   return {"normalise_grad, of batch norm of " + name,
@@ -99,7 +99,7 @@ OpCase trained(const std::string& name, const Shape& x) {
           {.float32 = 1e-5, .bfloat16 = 6e-2, .float16 = 1e-2}};
 }
 
-// Its gradient is 0 whatever the input: what roundings leave of that has no derivative to compare.
+// The gradient is 0 for every input, so differences of it contain only rounding errors.
 OpCase constant_one(OpCase op_case) {
   op_case.differentiable = false;
   return op_case;

@@ -54,7 +54,7 @@ Node first_pow_log(Operand a, Operand b) { return pow_log(a, b, 1); }
 Node second_pow_log(Operand a, Operand b) { return pow_log(a, b, 2); }
 Node quarter_less(Operand a, Operand b) { return weighted_sum(a, 0.25, b, -1.5); }
 
-// Equal operands, unequal ones and NaN on either side.
+// Inputs: equal operands, unequal operands, and NaN on either side.
 OpCase comparison(const std::string& op, Function function, Expectation expected) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   OpCase op_case = binary(op, function, expected, {3, 1, 4}, {5, 1}, these({-1, 0, 1, 2, nan}));
@@ -325,7 +325,7 @@ struct At {
   double b;
 };
 
-// The derivative of the sum of a^b by a ('a') or b ('b'), one after the other.
+// Returns the derivative of a^b by each letter of `by` in turn: 'a' or 'b'.
 double derivative_of_pow(const std::string& by, At at) {
   Graph graph;
   const Node a = input(graph, "a", DType::float64, {});

@@ -41,7 +41,7 @@ TEST_CASE("every case says what it expects") {
 }
 
 TEST_CASE("every op of ops.def that can be used wrongly has a case that does") {
-  // They take any single value.
+  // They accept any single value.
   constexpr auto cannot_be_wrong = std::to_array<std::string_view>({"stop_gradient", "cast"});
   for (const std::string_view op : every_op)
     if (std::ranges::find(cannot_be_wrong, op) == cannot_be_wrong.end())

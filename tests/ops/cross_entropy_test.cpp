@@ -20,7 +20,7 @@ Node labels_of(Graph& graph, std::int64_t count) { return graph.input("labels", 
 
 TEST_CASE("ignored samples have the loss 0 and the gradient 0, and a mean is over the others") {
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-    for (const std::int64_t ignored : {-1, 3}) {  // no class, and one
+    for (const std::int64_t ignored : {-1, 3}) {  // -1 is no class, 3 is one
       CAPTURE(name_of(dtype));
       Graph graph;
       const Node logits = graph.input("logits", {dtype, {4, 4}});

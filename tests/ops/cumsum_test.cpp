@@ -11,7 +11,7 @@ namespace plexaura::testing::cumsum_test {
 
 namespace {
 
-// From the definition, in quadratic time.
+// Computes the sums by their definition, in quadratic time.
 Tensor expected_sums(const Tensor& x, const CumsumOptions& options) {
   const std::int64_t rank = x.shape().rank();
   const auto axis = static_cast<std::size_t>(options.axis < 0 ? options.axis + rank : options.axis);

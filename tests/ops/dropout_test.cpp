@@ -21,7 +21,7 @@ namespace {
 
 constexpr StepBlock block_of_cases{.step = 3, .seed = 5, .first_sample = 7};
 
-// The first dropout of a graph.
+// Returns the result of the first dropout of a graph.
 Tensor expected_dropout(const Tensor& x, const DropoutOptions& options) {
   const Tensor mask = reference::dropout_mask(x.shape(), options, block_of_cases, Graph().next_stream());
   const Expected kept = reference::elementwise([](double value, double keep) { return value * keep; });
@@ -81,7 +81,7 @@ const WrongCases wrong({
      {"mask must be bool"}},
 });
 
-// The mask of a dropout over [samples, width] in one run.
+// Returns the mask of a dropout over [samples, width] in one run.
 std::vector<double> mask_of(std::int64_t samples, std::int64_t width, const StepBlock& block,
                             Backend& backend) {
   Graph graph;
@@ -172,7 +172,7 @@ TEST_CASE("a run that fails draws nothing: the next one draws what it would have
     VM vm(program, test_backend(), {.host_points = {{place, breaks}}});
     for (const std::int64_t step : {1, 2, 3}) {
       CAPTURE(step);
-      CHECK_THROWS_AS(vm.run({}), UserError);  // refused: it was not fed
+      CHECK_THROWS_AS(vm.run({}), UserError);  // refused, because x was not fed
       is_broken = true;
       CHECK_THROWS_AS(vm.run({{"x", ones}}), std::runtime_error);
       is_broken = false;

@@ -10,7 +10,7 @@ namespace plexaura::testing::elementwise_test {
 
 namespace {
 
-// The op of a case, and the types of what it reads; no op where the case does not need it for this dtype.
+// The op of a case, and the types of its inputs. No op, if the case needs none for this dtype.
 struct Use {
   std::shared_ptr<const Op> op;
   std::vector<TensorType> inputs;
@@ -42,7 +42,7 @@ constexpr std::string_view functions[] = {
 
 }  // namespace
 
-// Their kernels read the options of that class.
+// Kernels read the options of these ops through that class.
 TEST_CASE("what ops.def says is a function is a FunctionOp") {
   for (const std::string_view op : functions) {
     const auto found = std::ranges::find(all_cases(), op, [](const OpCase& op_case) { return op_case.op; });
@@ -51,7 +51,7 @@ TEST_CASE("what ops.def says is a function is a FunctionOp") {
   }
 }
 
-// An optimizer's step may be given a loss scale besides.
+// The step ops of optimizers also accept a loss scale, as one more input.
 TEST_CASE("every op but concat refuses an input too many") {
   for (const OpCase& op_case : all_cases()) {
     const bool takes_more = op_case.op.ends_with("_step") && !op_case.name.ends_with("loss scale");

@@ -12,7 +12,7 @@ namespace plexaura::testing::layer_norm_test {
 
 namespace {
 
-// Each `width` elements that follow each other are one sample.
+// Each `width` consecutive elements are one sample.
 Tensor expected_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon) {
   Tensor y = x;
   const auto width = static_cast<std::size_t>(scale.elements());

@@ -44,7 +44,7 @@ OpCase of_bits(const std::string& op, Function build, double (*expected)(double,
           {DType::float64}};
 }
 
-// Bit by bit, of numbers of up to 16 bits that are not negative.
+// Applies `of` to each bit of two non-negative numbers of up to 16 bits.
 double by_bits(double a, double b, bool (*of)(bool, bool)) {
   double result = 0;
   for (int bit = 15; bit >= 0; --bit) {

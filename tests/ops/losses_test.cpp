@@ -37,7 +37,7 @@ OpCase entropy(Shape logits, Reduction reduction) {
           [=](auto x) { return std::vector{reference::cross_entropy(x[0], x[1], reduction)}; }};
 }
 
-// The gradient op as a function of logits and cotangent.
+// Returns a case for the gradient op as a function of logits and cotangent.
 OpCase entropy_grad(Reduction reduction) {
   const auto build = [=](Graph& graph, std::span<const Node> x) {
     const Node loss = softmax_cross_entropy(x[0], x[1], {.reduction = reduction});
@@ -261,7 +261,7 @@ namespace {
 
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-// The gradient of a mean over the samples of which `valid` holds.
+// Returns the gradient of the mean over the samples for which `valid` is true.
 std::vector<double> masked_gradient(Graph& graph, const Node& losses, const Node& valid, const Node& by,
                                     const std::vector<Tensor>& inputs) {
   const Node loss = sum(where(valid, losses, 0)) / sum(cast(valid, losses.dtype()));
@@ -460,8 +460,8 @@ TEST_CASE("top_k_correct ranks equal logits by class, and a NaN is no hit") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor values = Tensor::of<float>({5, 3}, {1, 1, 1, 1, 1, 1, 0, nan, 2, nan, 0, 2, 3, 2, 1});
   const auto results = runner({values, Tensor::of<std::int64_t>({5}, {0, 1, 2, 0, 7})});
-  CHECK(results[0].to_doubles()[0] == 1);  // the first row alone
-  CHECK(results[1].to_doubles()[0] == 3);  // and the second, and the third behind its NaN
+  CHECK(results[0].to_doubles()[0] == 1);  // only row 0
+  CHECK(results[1].to_doubles()[0] == 3);  // also row 1, and row 2, whose label ranks after its NaN
 }
 
 }  // namespace plexaura::testing::losses_test

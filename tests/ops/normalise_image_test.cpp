@@ -77,7 +77,7 @@ const WrongCases wrong({
 TEST_CASE("normalise_image: values") { check_all(cases); }
 TEST_CASE("normalise_image: what it refuses") { check_all(wrong); }
 
-// Black and white as torchvision's ToTensor and Normalize give them, bit for bit.
+// Black and white, as the bits of torchvision's ToTensor and Normalize.
 TEST_CASE("normalise_image rounds as torchvision does") {
   Graph graph;
   const Tensor bytes = Tensor::of<std::uint8_t>({2, 3, 1}, {0, 0, 0, 255, 255, 255});

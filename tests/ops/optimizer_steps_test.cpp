@@ -56,7 +56,7 @@ OpCase adam(const std::string& name, const AdamOptions& options) {
 
 const double loss_scale = 8;
 
-// The same step with a gradient that was multiplied.
+// Returns the case with a loss scale, which has multiplied the gradient.
 OpCase scaled(OpCase op_case, const BuildFunction& build) {
   op_case.name += " and a loss scale";
   op_case.build = build;
@@ -84,7 +84,7 @@ OpCase scaled_adam(const AdamOptions& options) {
   });
 }
 
-// The same step with gradients that are no good: the outputs are these inputs.
+// Returns the case with gradients that are not finite: the outputs equal the inputs in `kept`.
 OpCase skipped(OpCase op_case, const std::vector<std::size_t>& kept) {
   op_case.name += " of 0";
   op_case.inputs.back().values = these({0});
@@ -172,7 +172,7 @@ const std::vector<double> start{1.0, -2.0, 0.5};
 
 Tensor gradient(int step) { return Tensor::of<double>({3}, {0.5 * step, -1.0 * step, 0.25 * step}); }
 
-// Three steps of the gradients above, with a learning rate of 0.1.
+// Returns the value after three steps with the gradients above and a learning rate of 0.1.
 Tensor three_sgd_steps(const SgdOptions& options) {
   Graph graph;
   const Node value = graph.input("value", {DType::float64, {3}});
@@ -219,7 +219,7 @@ TEST_CASE("the steps of Adam agree with torch.optim.Adam and AdamW") {
   check_close(three_adam_steps(options), {0.678053846548361, -1.6481499322661608, 0.19330924169025782});
 }
 
-// An engine may give an output the memory of any input that nobody reads later.
+// The engine may give an output the memory of any input that no later kernel reads.
 TEST_CASE("a step that is skipped keeps values and state wherever its outputs lie") {
   const TensorType type{DType::float32, {3}};
   const TensorType scalar{DType::float32, {}};

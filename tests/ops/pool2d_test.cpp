@@ -22,7 +22,7 @@ constexpr MaxPool2dOptions odd{.kernel = {3, 2}, .stride = Size2d{2, 1}, .paddin
 constexpr AvgPool2dOptions padding_not_counted{
     .kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false};
 
-// Spaced so that bfloat16 keeps all elements apart.
+// The elements are spaced so that bfloat16 keeps them distinct.
 OpCase largest(const std::string& name, Shape x, MaxPool2dOptions options) {
   OpCase op_case{"max_pool2d, " + name,
                  "max_pool2d",

@@ -59,7 +59,7 @@ constexpr CrossEntropyOptions without_255{.reduction = Reduction::sum, .ignore =
 const std::vector<DecaySegment> decay{{.offset = 0, .count = 2, .decay = 1e-4},
                                       {.offset = 2, .count = 1, .decay = 0}};
 
-// An op of a graph by its name, as graphs and the keys of kernel times print it.
+// The name and options of an op, as graphs and the keys of kernel times print them.
 struct PrintedForm {
   std::string_view name;
   std::string_view options;
@@ -206,7 +206,7 @@ std::vector<PrintedForm> image_forms() {
   };
 }
 
-// Ops and leaves without a line in ops.def.
+// Returns the forms of ops and leaves without a line in ops.def.
 std::vector<PrintedForm> other_forms() {
   return {
       {"all_reduce_sum", "", [](Graph& g) { all_reduce_sum(matrix(g)); }},
@@ -237,7 +237,7 @@ std::vector<PrintedForm> other_forms() {
   };
 }
 
-// Of the ops in ops.def that have options.
+// Returns the forms of the ops in ops.def that have options.
 std::vector<PrintedForm> op_forms() {
   std::vector<PrintedForm> all = elementwise_forms();
   for (const auto& forms : {moving_forms(), reducing_forms(), image_forms()})
@@ -245,7 +245,7 @@ std::vector<PrintedForm> op_forms() {
   return all;
 }
 
-// The last op of this name in the graph that the form builds.
+// Returns the last op of this name in the graph that the form builds.
 std::shared_ptr<const Op> op_of(const PrintedForm& form) {
   Graph graph;
   form.build(graph);
@@ -261,7 +261,7 @@ Description with_texts(const Description& description) {
   return texts;
 }
 
-// The options to begin with: a function has numbers as many as names.
+// Returns empty options to read into. A function's options have a number for each name.
 template <class Options>
 Options blank(const Options& options) {
   if constexpr (std::is_same_v<Options, FunctionOptions>)
@@ -270,7 +270,7 @@ Options blank(const Options& options) {
     return {};
 }
 
-// Whether the op's options are of this type.
+// Returns true if the op's options are of this type.
 template <class Options>
 bool is_read_as(const Op& op) {
   const auto* own = dynamic_cast<const OpWith<Options>*>(&op);

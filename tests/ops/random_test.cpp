@@ -17,8 +17,8 @@ namespace {
 
 constexpr StepBlock block_of_cases{.step = 3, .seed = 5, .first_sample = 7};
 
-// The first random value of a graph: value(words of the element's draw, lane) for each element, which stands at its
-// place in the global batch.
+// Returns the first random value of a graph for each element: value(words of the element's draw, lane), by
+// the element's place in the global batch.
 template <class Value>
 Tensor drawn_as(const Shape& shape, bool batch, const Value& value) {
   Tensor y(TensorType{DType::float64, shape});

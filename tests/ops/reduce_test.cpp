@@ -190,7 +190,7 @@ TEST_CASE("of negative numbers the largest is negative, of positive ones the sma
   }
 }
 
-// All numbers are whole, so that sums are right in any order.
+// All numbers are whole, so that sums are exact in any order.
 TEST_CASE("few results of many elements each") {
   for (const auto& [rows, count] : {std::pair{1, 8191}, {1, 8192}, {1, 100003}, {3, 20011}, {515, 8200}}) {
     CAPTURE(rows);

@@ -11,7 +11,7 @@ namespace plexaura::testing::shape_test {
 
 namespace {
 
-// `expected` is the shape that `to`, which may have an open extent, stands for.
+// `to` may have an open extent; `expected` is the resulting shape.
 OpCase reshaped(std::string name, Shape from, std::vector<std::int64_t> to, const Shape& expected) {
   return {std::move(name),
           "reshape",

@@ -18,7 +18,7 @@ namespace {
 using reference::at;
 using reference::Index;
 
-// x with an axis cut down to `indices`, written out in the case; or spread out again over `extent`.
+// Returns x with only these indices of an axis.
 Tensor taken(const Tensor& x, std::size_t axis, const std::vector<std::int64_t>& indices) {
   std::vector<std::int64_t> extents = x.shape().extents();
   extents[axis] = static_cast<std::int64_t>(indices.size());

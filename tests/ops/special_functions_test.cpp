@@ -14,7 +14,7 @@ namespace plexaura::testing::special_functions_test {
 
 namespace {
 
-// By bisection: erf grows.
+// Finds the inverse by bisection, since erf increases.
 double inverse_of_erf(double y) {
   double low = -7;
   double high = 7;
@@ -46,7 +46,7 @@ double digamma_by_terms(double x) {
 double trigamma_by_terms(double x) { return static_cast<double>(power_sum(x, 2)); }
 double tetragamma_by_terms(double x) { return static_cast<double>(-2 * power_sum(x, 3)); }
 
-// Far enough from whole numbers.
+// Numbers of either sign that are not close to whole numbers.
 void of_either_sign(std::span<double> values, Random& random) {
   for (double& value : values) value = static_cast<double>(random.below(9)) - 4 + random.between(0.25, 0.75);
 }

@@ -73,7 +73,7 @@ double all_are_true(const std::vector<double>& values) {
   return not_zero(values) == static_cast<double>(values.size()) ? 1 : 0;
 }
 
-// `build` reduces over the axes, and `of` says to what.
+// `build` reduces over the axes; `of` computes the expected result.
 template <class Build>
 OpCase reduced(const std::string& name, const std::string& op, Shape shape, ReduceOptions over, Build build,
                Of of, Values values = between(-2, 2)) {

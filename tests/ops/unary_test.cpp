@@ -27,7 +27,7 @@ double same(double x) { return x; }
 double whole_part(double x) { return std::trunc(x); }
 double is_not_zero(double x) { return x != 0 ? 1 : 0; }
 double as_float(double x) { return static_cast<double>(static_cast<float>(x)); }
-// A long double holds e^x for every x here, so that the definition needs no care.
+// A long double can represent e^x for every x here, so the definition is exact enough.
 double log_one_plus_exp(double x) {
   return static_cast<double>(std::log1p(std::exp(static_cast<long double>(x))));
 }
@@ -43,7 +43,7 @@ double nearest_even(double x) {
   return std::fmod(below, 2) == 0 ? below : below + 1;
 }
 
-// Each makes a case and one of misuse.
+// Each function makes one case and one wrong case.
 const std::vector<UnaryFunction> functions{
     {"neg", neg, between(-2, 2), [](double x) { return -x; }},
     {"abs", abs, away_from_zero(), std::fabs},

@@ -11,7 +11,7 @@
 
 namespace plexaura::testing::window_test {
 
-// One number is square; two are height and width.
+// One number means a square; two mean height and width.
 static_assert(Size2d{3} == Size2d{3, 3});
 static_assert(Size2d{} == Size2d{1, 1});
 static_assert(Conv2dOptions{.padding = {2}}.padding == Size2d{2, 2});

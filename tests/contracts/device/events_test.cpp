@@ -1,4 +1,4 @@
-// Events are reused while streams still work off what their earlier uses left there.
+// Events are reused while streams still process work that earlier uses of them have enqueued.
 
 #include <doctest/doctest.h>
 

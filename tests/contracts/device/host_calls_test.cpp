@@ -1,5 +1,5 @@
-// An op for which a device has no kernel is computed by the host, with the op's reference kernel: the bits are those of the
-// portable backend, and nothing else of a program changes.
+// The host computes an op for which a device has no kernel, with the op's reference kernel. The results have
+// the bits of the portable backend, and the rest of the program does not change.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -44,7 +44,7 @@ std::int64_t host_calls_of(const std::vector<Instruction>& instructions) {
   });
 }
 
-// A convolution, batch norm, a softmax, and a running mean of the inputs.
+// Parameters of a net with a convolution, batch norm, a softmax, and a running mean of the inputs.
 const std::vector<ParameterSpec> net_specs{
     {"conv", {DType::float32, {5, 3, 3, 3}}, ParameterRole::trainable, Initialiser::uniform(0.5)},
     {"scale", {DType::float32, {5}}, ParameterRole::trainable, Initialiser::ones()},
@@ -81,7 +81,7 @@ void check_trains_as_portable(Backend& backend, bool micro_batches) {
   check_same_values(here.store(), expected.store());
 }
 
-// Sums each bucket on a thread of its own, as soon as it is final, while the program goes on.
+// Sums each bucket in a thread of its own as soon as the bucket is final, while the program continues.
 class Overlapping final : public Strategy, public GradientSum {
  public:
   explicit Overlapping(Collective& ranks) : ranks_(ranks) {}
@@ -126,7 +126,7 @@ TEST_CASE("a net trains to the bits of the portable kernels, whichever ops a dev
 
 TEST_CASE("exchanges that began before a host call within the backward pass go on meanwhile") {
   const Batch batch = two_layers::batch(1, 2);
-  // The gradient of "second" is final before that of tanh.
+  // The gradient of "second" is final before the gradient of tanh is computed.
   const auto train = [&](Backend& backend, Collective& ranks) {
     Overlapping strategy(ranks);
     SmallTraining training(backend, two_layers::specs(), two_layers::model, batch,
@@ -163,7 +163,7 @@ TEST_CASE("a host call is its own point between two recordings") {
     vm.run({{"x", value}});
     results.push_back(vm.output());
   }
-  CHECK(backend.counts().recordings == 4);  // two, for each slot
+  CHECK(backend.counts().recordings == 4);  // two for each slot
   CHECK(results.front() == results.back());
 }
 

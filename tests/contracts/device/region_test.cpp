@@ -1,6 +1,6 @@
-// A kernel over two nodes that a backend offers, and that adds into its output: fused or not, from the first
-// micro-batch on or added to it, the gradient arena holds the same bits. A region that the backend offers and
-// then has no kernel for falls apart into what the backend offers for its nodes.
+// A backend offers a kernel for two nodes, which adds to its output. Fused or not, in the first micro-batch
+// or in later ones, the gradient arena holds the same bits. If the backend offers a region and then no kernel
+// for it, the region's nodes are computed one by one.
 
 #include <algorithm>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace plexaura::testing::region_test {
 
 namespace {
 
-// A backend with host memory that also fuses a product and the addition behind it.
+// A backend with host memory that also fuses a product with the addition that follows it.
 class WithProductSums final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -43,8 +43,9 @@ class WithProductSums final : public ForwardingBackend {
   }
 };
 
-// The backend of the tests, which offers a sum with what computes its first operand, and nothing else, and then
-// refuses it: always, or only when it knows how the operands lie.
+// The backend of the tests, which offers one kind of region at most: a sum together with the node that
+// computes its first operand. It has no kernel for the region: always, or only when the layouts of its inputs
+// are known.
 class Refusing final : public ForwardingBackend {
  public:
   enum class When : std::uint8_t { not_offered, always, beside_layouts };
@@ -87,8 +88,8 @@ struct Backends {
   std::unique_ptr<Backend> fusing;
 };
 
-// A gradient that is a product plus something: [4, 6] for matmul, else images, which lie in padded channels
-// on the far device.
+// A gradient that is a product plus an input. It has the shape [4, 6] for matmul, and that of images
+// otherwise, which the far device stores with padded channels.
 struct Gradient {
   explicit Gradient(bool images) : type{DType::float32, images ? Shape{2, 3, 4, 4} : Shape{4, 6}} {
     const Node w = graph.parameter("w", type);
@@ -96,7 +97,7 @@ struct Gradient {
     const Node product =
         images ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
     outputs.push_back({.node = product + x, .gradient_of = "w"});
-    outputs.push_back({.node = w});  // so that w is read
+    outputs.push_back({.node = w});  // so that the program reads w
   }
   TensorType type;
   Graph graph;
@@ -110,7 +111,7 @@ std::vector<std::size_t> instructions_of_two(const Program& program) {
   return found;
 }
 
-// The gradient, after a run with other inputs.
+// Returns the gradient after two runs. Only the inputs of the second run count.
 Tensor computed(const Gradient& gradient, Backend& backend, bool optimise, std::size_t regions) {
   ParameterStore store({{"w", gradient.type, ParameterRole::trainable, Initialiser::zeros()}});
   store.write("w", whole_numbers(gradient.type, 1));
@@ -118,7 +119,7 @@ Tensor computed(const Gradient& gradient, Backend& backend, bool optimise, std::
   store.place(program->placement, backend);
   const auto found = instructions_of_two(*program);
   REQUIRE(found.size() == regions);
-  // Straight into the arena: no instruction but the region writes there.
+  // The region writes directly into the gradient arena.
   for (const std::size_t index : found)
     CHECK(program->instructions[index].outputs[0]->place.space == Place::Space::gradient);
   VM vm(program, backend, {.store = &store});

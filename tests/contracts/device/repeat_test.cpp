@@ -1,5 +1,5 @@
-// Computing a step's gradients changes nothing but the gradient arena: a step whose update was skipped can be made again, and
-// ends in the same bits.
+// Computing the gradients of a step changes only the gradient arena. A step whose update was skipped can be
+// repeated, and ends in the same bits.
 
 #include <doctest/doctest.h>
 #include <utility>
@@ -41,7 +41,7 @@ Batch some_batch() {
   return {whole_numbers({DType::float32, {8, 6}}, 1), whole_numbers({DType::float32, {8, 3}}, 2)};
 }
 
-// Skips the updates of the steps that are made for practice, and keeps the gradients of every step.
+// Skips the updates of the repeated steps except for the last one, and records the gradients of every step.
 struct Practising final : Strategy, GradientSum {
   StrategyParts parts() override { return {.gradients = this}; }
   void begin(WeightsImmigration& engine) override { border = &engine; }
@@ -85,7 +85,7 @@ TEST_CASE("gradients that are computed again have the same bits, and so has the 
     const StepMetrics expected = once.metrics();
     for (int time = 0; time <= step; ++time) {
       often.practises = time < step;
-      if (time > 0) again.give_up_step();  // it bears the same number
+      if (time > 0) again.give_up_step();  // so that the repeated step has the same number
       again.launch(halves, 0.1);
       CHECK(again.metrics().loss == expected.loss);
       CHECK(often.gradients == never.gradients);

@@ -1,6 +1,6 @@
-// What changes from step to step lies in memory that kernels read: a recorded program follows the learning
-// rate, the step and the random state, and inputs go through two slots, of which none is rewritten before its
-// last reader is done.
+// Kernels read from memory what changes from step to step. So a recorded program uses the learning rate, the
+// step and the random state of each run. Inputs use two slots, and a slot is written again only when its last
+// reader is done.
 
 #include <cmath>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace plexaura::testing::replay_test {
 
 namespace {
 
-// One that does not calls nothing.
+// Returns true if the backend can record. A backend that cannot must not call the body.
 bool records(Backend& backend) {
   bool called = false;
   const auto recording = backend.record([&] { called = true; });
@@ -68,7 +68,8 @@ TEST_CASE("a replayed program takes each step's scalars and inputs") {
     if (i == 2) launches = backend.counts().launches;
   }
   if (!records(test_backend())) return;
-  CHECK(backend.counts().launches == launches);  // captured once for each slot, and never launched again
+  CHECK(backend.counts().launches ==
+        launches);  // each segment was captured once for each slot, and never launched again
   CHECK(backend.counts().recordings == 2);
   CHECK(backend.counts().replays == 7);
 }
@@ -86,7 +87,7 @@ TEST_CASE("runs that nobody waits for keep their inputs and scalars apart") {
   std::vector<double> expected(24, 0);
   std::int64_t allocations = 0;
   for (int i = 1; i <= 9; ++i) {
-    const Tensor fed = input_of(i);  // dies before the run does
+    const Tensor fed = input_of(i);  // destroyed before the run is done
     vm.run({{"x", fed}}, block_of(i));
     const std::vector<double> values = fed.to_doubles();
     for (std::size_t k = 0; k < 24; ++k) expected[k] = expected[k] * 2 + values[k] * 0.5 * i;
@@ -228,10 +229,10 @@ TEST_CASE("a replay stands in the compute stream with all its copies") {
     backend.copy(Stream::copy, to.address(), from.address(), 16);
   });
   const auto open = backend.make_event();
-  open->hold(Stream::copy);  // what stands there holds no copy of the recording
+  open->hold(Stream::copy);  // the copy stream is held, but not the copies of the recording
   recording->replay();
   testing::wait_for(backend);
-  open->signal();  // before staging memory comes and goes, for which a device may be waited for
+  open->signal();  // released before staging memory is allocated and freed, which may wait for the device
   CHECK(to.read() == counting(type));
   wait_for(backend, Stream::copy);
 }

@@ -1,6 +1,6 @@
-// Programs that never run at the same time are fed from the same slots, and batches that were written into tensors from
-// there are read where they lie: no run takes a slot of its own, none is written while a run still reads it, and values
-// that lie elsewhere are copied as ever.
+// Programs that never run at the same time share the slots for their inputs. Batches that were written into
+// tensors from these slots are read in place: no run takes another slot, and no slot is written while a run
+// still reads it. Values elsewhere are copied into a slot.
 
 #include <cstring>
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ TensorType weights(std::int64_t count) { return {DType::uint8, {count, 1}}; }
 
 std::vector<TensorType> types_of(std::int64_t count) { return {rows(count), weights(count)}; }
 
-// total += the sum over the rows of x w.
+// Returns a program that adds to `total` the sum over the rows of x w.
 std::shared_ptr<const Program> program_of(std::int64_t count, Backend& backend, const Placement* placement) {
   Graph graph;
   const Node x = graph.input("x", rows(count));
@@ -60,14 +60,14 @@ struct Programs {
   std::vector<std::unique_ptr<VM>> vms;
 };
 
-// Adds to `expected` what a run on it adds to the total.
+// Writes a batch, and adds to `expected` what a run on this batch adds to the total.
 void write(std::vector<Tensor>& batch, int step, double& expected) {
   std::ranges::fill(batch[0].as<float>(), static_cast<float>(step));
   std::ranges::fill(batch[1].as<std::uint8_t>(), static_cast<std::uint8_t>(step % 5));
   expected += static_cast<double>(batch[0].shape()[0]) * step * (step % 5);
 }
 
-// Notes where its samples were written to.
+// Records the addresses at which its samples were written.
 class Noting final : public SampleSource {
  public:
   std::int64_t size() const override { return 22; }
@@ -104,7 +104,7 @@ TEST_CASE("a batch is written where runs read it, and not before its last reader
   for (int step = 1; step <= 20; ++step) {
     std::vector<Tensor> batch = programs.feeds().take(types_of(step % 3 == 0 ? 2 : 4));
     write(batch, step, expected);
-    programs.run(batch);  // and nobody waits
+    programs.run(batch);  // without a wait
     if (step == 3) allocations = backend.counts().allocations;
   }
   CHECK(backend.counts().allocations == allocations);
@@ -121,12 +121,12 @@ TEST_CASE(
     write(batches.back(), step, expected);
   }
   for (const std::vector<Tensor>& batch : batches) programs.run(batch);
-  CHECK(programs.feeds().take_slot(1)->index() == 3);  // the first behind those of the batches
+  CHECK(programs.feeds().take_slot(1)->index() == 3);  // the slot after those of the batches
   CHECK(programs.store.read("total").to_doubles() == std::vector<double>(3, expected));
-  programs.run(batches[1]);  // once more
+  programs.run(batches[1]);  // the same batch again
   expected += 4 * 2 * 2;
   CHECK(programs.store.read("total").to_doubles() == std::vector<double>(3, expected));
-  const std::byte* second = batches[1][0].data();  // the last one taken before that of take_slot()
+  const std::byte* second = batches[1][0].data();  // the slot that was taken last before take_slot()
   batches.erase(batches.begin(), batches.begin() + 2);
   CHECK(programs.feeds().take(types_of(4))[0].data() == second);
 }

@@ -13,8 +13,8 @@ namespace plexaura::testing::signals_test {
 
 namespace {
 
-// The status of a child that runs `work` with signals as every program has them at first, and, if it comes to
-// the end of it, exits with what it returns.
+// Runs `work` in a child process, in which signals have their default actions. Returns the child's status. A
+// child that reaches the end of `work` exits with its result.
 template <class Work>
 int child_status(Work&& work) {
   const pid_t child = fork();
@@ -28,11 +28,12 @@ int child_status(Work&& work) {
   return status;
 }
 
-// Of SIGINT and SIGTERM, the one that each of the others counts as.
+// Signals, and the signal that each of them counts as: SIGINT or SIGTERM.
 constexpr std::pair<int, int> meanings[] = {
     {SIGUSR1, SIGTERM}, {SIGUSR2, SIGINT}, {SIGHUP, SIGTERM}, {SIGXCPU, SIGTERM}};
 
-// What a child has noted after these; 0 where they have ended it.
+// Returns the signal that StopSignals has recorded in a child that raises these signals; 0 if a signal has
+// killed it.
 int received_after(std::initializer_list<int> numbers) {
   const int status = child_status([&] {
     const StopSignals signals;
@@ -117,7 +118,8 @@ TEST_CASE("the same signal again ends the process at once") {
 }
 
 TEST_CASE("another signal does not, and the first one counts") {
-  CHECK(received_after({SIGUSR1, SIGTERM}) == SIGTERM);  // of a batch system: its warning, and its order
+  CHECK(received_after({SIGUSR1, SIGTERM}) ==
+        SIGTERM);  // a batch system sends a warning first, and then the order to end
   CHECK(received_after({SIGTERM, SIGINT}) == SIGTERM);
   CHECK(received_after({SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) == SIGINT);
 }

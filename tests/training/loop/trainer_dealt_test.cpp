@@ -1,4 +1,4 @@
-// Ranks that do not wait for each other, but draw the parts of an epoch: see StrategyParts::dealer.
+// Tests ranks that do not wait for each other, but draw the parts of an epoch: see StrategyParts::dealer.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -26,17 +26,19 @@ namespace plexaura::testing::trainer_dealt_test {
 namespace {
 
 constexpr int rank_count = 3;
-constexpr std::int64_t sample_count = 21;  // three steps of 7 samples, in parts of 3, 2 and 2
+constexpr std::int64_t sample_count =
+    21;  // three steps of 7 samples; each step has parts of 3, 2 and 2 samples
 
-// A rank that draws no more before the others have drawn all the rest of an epoch.
+// A rank that makes its first draws, and draws again only when the other ranks have drawn all other parts of
+// the epoch.
 struct SlowRank {
   enum class Draws { no_part, first_part, first_part_and_stops };
 
-  int rank = -1;                 // below 0: none
-  Draws draws = Draws::no_part;  // before the others do
+  int rank = -1;                 // below 0: there is no slow rank
+  Draws draws = Draws::no_part;  // what it draws before the others begin
 };
 
-// What the ranks draw from, who are threads.
+// Deals out parts to ranks that are threads of this process.
 class Heap {
  public:
   explicit Heap(const SlowRank& slow)
@@ -68,7 +70,7 @@ class Heap {
     is_open_ = true;
     changed_.notify_all();
   }
-  // Where one part was kept back that one is dealt now.
+  // Ends the deal. If one part was kept back, the deal continues with that part.
   void close() {
     if (!std::exchange(keeps_one_back_, false)) next_ = -1;
   }
@@ -82,13 +84,13 @@ class Heap {
   std::condition_variable changed_;
   bool is_open_;
   bool is_stopped_ = false;
-  bool keeps_one_back_ = false;  // of the deal, as one that somebody has drawn and left behind
+  bool keeps_one_back_ = false;  // one part of the deal is not dealt yet, as if a rank had drawn it and died
   std::int64_t parts_ = 1;       // of a step
   std::int64_t next_ = -1;       // below 0: no deal is open
   std::int64_t end_ = 0;
 };
 
-// At the end of a deal all take the weights of rank 0.
+// At the end of a deal, all ranks take the weights of rank 0.
 class Dealt final : public Strategy, public WeightExchange, public KeptState, public Dealer {
  public:
   Dealt(Collective& ranks, Heap& heap) : ranks_(ranks), heap_(heap) {}
@@ -119,8 +121,8 @@ class Dealt final : public Strategy, public WeightExchange, public KeptState, pu
   bool is_over() const override { return is_over_; }
 
   mutable int saves = 0;
-  int lost_behind = -1;      // so many draws another rank is lost; below 0: none
-  std::int64_t lost_in = 0;  // in the deal behind so many steps
+  int lost_behind = -1;      // the number of draws before another rank is lost; below 0: none is lost
+  std::int64_t lost_in = 0;  // DealtSteps::behind of the deal in which it is lost
 
  private:
   Collective& ranks_;
@@ -220,7 +222,7 @@ TEST_CASE("dealt data: each sample is read once an epoch, and all ranks end with
   }
 }
 
-// It ends at all only because rank 2 holds nobody up.
+// The run ends at all only because no rank waits for rank 2.
 TEST_CASE("dealt data: ranks go on without one that is slow, which draws fewer parts") {
   const Run run{.options = {.epochs = 1, .workers = 0}, .slow = {2, SlowRank::Draws::first_part}};
   const Ends ends = train(run);
@@ -298,7 +300,7 @@ TEST_CASE("dealt data: a run that saves every so many steps meets there, too") {
   CHECK(run.samples->were_read(2));
   for (const RankEnd& end : ends) {
     CHECK(end.result.steps == 6);
-    CHECK(end.saves == 4);  // behind steps 2, 3, 4 and 6
+    CHECK(end.saves == 4);  // after steps 2, 3, 4 and 6
     CHECK(end.epochs[1].train_loss == ends[0].epochs[1].train_loss);
     CHECK(end.weights == ends[0].weights);
   }
@@ -323,7 +325,7 @@ TEST_CASE("dealt data: of what is dealt again, a rank that has failed leaves not
 
 namespace {
 
-// A rank, with what stays of it when others are lost.
+// A rank that remains after others were lost, with the parts that it keeps.
 struct Survivor {
   std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
   ParameterStore store = small_store();
@@ -334,7 +336,8 @@ struct Survivor {
 
 }  // namespace
 
-// A rank is lost when the others sum up an epoch, and when they validate it. What it had learned is in the weights.
+// A rank is lost when the ranks add up the results of an epoch, or when they validate. Its updates are
+// already in the weights.
 TEST_CASE("dealt data: ranks that are left meet again, and share out the next epochs") {
   for (const std::string call : {"the steps of epoch 1", "the report of epoch 1"}) {
     CAPTURE(call);
@@ -377,8 +380,8 @@ TEST_CASE("dealt data: ranks that are left meet again, and share out the next ep
   }
 }
 
-// A rank that is lost within a deal, when the others have drawn some parts. Nothing is saved where the deal begins again: the
-// weights are not those of that place any more.
+// A rank is lost during a deal, after the others have drawn some parts. No checkpoint is saved where the deal
+// begins again, because the weights have changed since that point.
 TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that it had") {
   std::int64_t lost_in = 0;
   SUBCASE("in the first epoch") {}
@@ -400,7 +403,7 @@ TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that
   }),
                   RankLost);
   heap.close();
-  all[0].trainer.reset();  // it is gone, and its lock with it
+  all[0].trainer.reset();  // the rank is gone, and so is its lock
   const int epochs_left = lost_in == 0 ? 2 : 1;
   for (auto& count : samples->reads) count = 0;
   ThreadRanks(2).run([&](Collective& ranks) {

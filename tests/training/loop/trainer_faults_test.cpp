@@ -1,5 +1,6 @@
-// A trainer on a GPU with a fault, which the simulated runtime of CUDA has: it ends with one error that says what happened. Each run
-// has a process of its own, for a device that has failed is lost.
+// Tests a trainer on a faulty GPU, which the simulated CUDA runtime provides: the run ends with one error
+// that says what happened. Each run has a process of its own, because a device that has failed cannot be used
+// again.
 
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -19,7 +20,7 @@ namespace plexaura::testing::trainer_faults_test {
 namespace {
 
 struct Fault {
-  std::string kind;  // the end of the variable's name
+  std::string kind;  // the last part of the variable's name
   std::string value;
 };
 const std::optional<Fault> no_fault;
@@ -38,7 +39,7 @@ std::string train(const std::optional<Fault>& fault, const TrainerOptions& optio
   });
 }
 
-// Two ranks, whose backends share the device.
+// Trains on two ranks whose backends share the device.
 std::string train_on_two_ranks(const std::optional<Fault>& fault) {
   return what_ends([&] {
     set(fault);
@@ -83,7 +84,7 @@ TEST_CASE(
 
 TEST_CASE("a launch that a trainer's GPU refuses ends the run, with the name of the op") {
   if (!has_simulated_cuda()) return;
-  for (const int launch : {1, 7, 13, 25}) {  // in the first step, and in the second, which is captured too
+  for (const int launch : {1, 7, 13, 25}) {  // in the first step, and in the second, which is recorded
     const std::string text = train(Fault{"REFUSES", std::to_string(launch)});
     check_has(text, refused);
     CHECK(std::regex_search(text, std::regex(" %[0-9]+ of ")));

@@ -1,4 +1,4 @@
-// What the ranks of a run tell when one error meets all of them.
+// Tests that all ranks of a run end in the same way, with one error.
 #include <array>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int rank_count = 3;
 
-// Lets rank 0 serve.
+// Rank 0 serves.
 class Serving final : public SummingStrategy, public Server {
  public:
   using SummingStrategy::SummingStrategy;
@@ -32,7 +32,7 @@ class Serving final : public SummingStrategy, public Server {
   void serve(WeightsImmigration&) override {}
 };
 
-// Sums no gradients behind the first buckets.
+// Does not sum the last bucket, which contains the tail.
 class WithoutTail final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
@@ -41,7 +41,7 @@ class WithoutTail final : public SummingStrategy {
   }
 };
 
-// Calls all ranks when it begins.
+// Makes a call of all ranks in begin().
 class Greeting final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
@@ -51,14 +51,14 @@ class Greeting final : public SummingStrategy {
   }
 };
 
-// Finds when it begins that it cannot do its work.
+// Throws in begin().
 class Choosy final : public SummingStrategy {
  public:
   using SummingStrategy::SummingStrategy;
   void begin(WeightsImmigration&) override { throw UserError("gradients are of the wrong type"); }
 };
 
-// Fails on rank 1 alone, as a log on a full disk does on the rank that writes it.
+// Throws on rank 1 only, like a log on a full disk on the rank that writes it.
 class FullDisk final : public TrainingObserver {
  public:
   FullDisk(int rank, bool in_epoch) : rank_(rank), in_epoch_(in_epoch) {}
@@ -74,7 +74,7 @@ class FullDisk final : public TrainingObserver {
   bool in_epoch_;
 };
 
-// Has seen enough on rank 1 alone.
+// Ends the run early, by a call on rank 1 only.
 class EndsEarly final : public TrainingObserver {
  public:
   EndsEarly(Trainer& trainer, int rank, bool in_epoch)
@@ -97,8 +97,8 @@ using MakeObserver = std::function<std::unique_ptr<TrainingObserver>(Trainer&, i
 
 Ends all(const std::string& end) { return {end, end, end}; }
 
-// How three ranks end that train with this strategy: the number of their steps, or an error's exit status and
-// text, and whether the rank speaks.
+// Returns how three ranks end that train with this strategy: the number of their steps, or the exit status
+// and text of an error, and whether the rank prints it.
 template <class S>
 Ends endings(const std::function<TrainerOptions(int rank)>& options_of,
              const MakeObserver& make_observer = {}) {
@@ -130,7 +130,7 @@ Ends endings(const TrainerOptions& options, const MakeObserver& make_observer = 
   return endings<S>([&](int) { return options; }, make_observer);
 }
 
-// What ranks find when they validate together; one rank's values stand for all.
+// Returns the validation of `count` ranks, which is the same on all of them.
 Validation validated(int count) {
   std::mutex mutex;
   std::vector<Validation> found;
@@ -148,7 +148,7 @@ Validation validated(int count) {
   return found[0];
 }
 
-// Of rank 0 behind a run of several ranks.
+// Returns the weights of rank 0 after a run of several ranks.
 std::vector<double> trained(int count) {
   std::vector<double> end;
   ThreadRanks(count).run([&](Collective& ranks) {
@@ -156,7 +156,7 @@ std::vector<double> trained(int count) {
     ParameterStore store = small_store();
     SummingStrategy strategy(ranks);
     TrainerOptions options = momentum();
-    options.batch_size = 7;  // and so 3, 2 and 2
+    options.batch_size = 7;  // the parts have 3, 2 and 2 samples
     Trainer trainer({small_model, store, *backend, points(21), {}, &ranks, &strategy}, options);
     trainer.run();
     if (ranks.rank() == 0) end = weights(store);
@@ -166,7 +166,7 @@ std::vector<double> trained(int count) {
 
 }  // namespace
 
-// So what is dropped out of a sample depends on its place in the whole batch, and not on its place on its rank.
+// Dropout depends on a sample's place in the whole batch, not on its place on its rank.
 TEST_CASE("ranks drop out of their samples what one rank drops out of all") {
   const std::vector<double> alone = trained(1);
   const std::vector<double> together = trained(rank_count);
@@ -298,7 +298,7 @@ TEST_CASE("one rank of each kind of processor measures for all of its kind, and 
     SummingStrategy strategy(ranks);
     Tuner tuner(Tuning::cached);
     const Trainer trainer({small_model, store, backend, points(20), points(10), &ranks, &strategy},
-                          {.batch_size = 20, .tuner = &tuner});  // 7, 7 and 6
+                          {.batch_size = 20, .tuner = &tuner});  // the parts have 7, 7 and 6 samples
     programs.at(rank) = trainer.programs().largest().to_text();
     in_use.at(rank) = trainer.programs().kernel_times();
     seconds.at(rank) = tuner.seconds_spent();
@@ -386,7 +386,7 @@ TEST_CASE("a buffer that a model sets gets the mean over the samples of all rank
     return ParameterStore(std::move(specs), 1);
   };
   TrainerOptions options = momentum();
-  options.batch_size = 7;  // of which a rank has 3 or 2
+  options.batch_size = 7;  // a rank has 3 or 2 of these samples
   options.steps = 2;
   ParameterStore expected = store_of_model();
   Trainer({model, expected, test_backend(), points(21)}, options).run();

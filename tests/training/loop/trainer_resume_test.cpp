@@ -21,7 +21,7 @@ namespace plexaura::testing::trainer_resume_test {
 
 namespace {
 
-// Brings samples, to a run that has one rank.
+// A courier that brings samples, for a run of one rank.
 class Bringing final : public Strategy, public Courier {
  public:
   StrategyParts parts() override { return {.courier = this}; }
@@ -51,7 +51,7 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
     CHECK(result.steps == 12);
     CHECK(result.steps_now == 12 - stop);
     CHECK(weights(second.store) == weights(whole.store));
-    // Also of the epoch within which the run stopped, to which both parts belong.
+    // The epoch in which the run stopped is included, although both runs train a part of it.
     for (const EpochRecord& epoch : second.seen.epochs)
       CHECK(epoch.train_loss == whole.seen.epochs[static_cast<std::size_t>(epoch.epoch)].train_loss);
     CHECK(second.seen.epochs.size() == static_cast<std::size_t>(3 - stop / 4));
@@ -60,7 +60,7 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
 
 TEST_CASE(
     "a run that goes on with another number of steps in an epoch goes on from its epoch of the schedule") {
-  // Made for epochs of so many steps, of which there are six.
+  // Makes a schedule for epochs with this number of steps. The run has six epochs.
   using MakeSchedule = std::function<Schedule(std::int64_t)>;
   const std::map<std::string, MakeSchedule> schedules{
       {"constant", [](std::int64_t) { return Schedule(0.1); }},
@@ -145,7 +145,7 @@ TEST_CASE("a resumed run takes the kernels of its checkpoint, and says where it 
     Trainer trainer;
   };
   TwoSpeeds then(test_backend(), "matmul", 20ms, 0us);
-  TwoSpeeds now(test_backend(), "matmul", 0us, 20ms);  // the same to look at, other speeds
+  TwoSpeeds now(test_backend(), "matmul", 0us, 20ms);  // equal candidates with other speeds
   {
     Tuner tuner(Tuning::cached);
     Run first(then, options, &tuner);
@@ -215,7 +215,7 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   CHECK(refusal(other_data, 30).ends_with("resume with the same, or start from its weights with --weights"));
   other_data.older_data_origin = 8;
   CHECK(!refusal(other_data, 30).empty());
-  other_data.older_data_origin = options.data_origin;  // as an older version counted it
+  other_data.older_data_origin = options.data_origin;  // as an older version computed it
   CHECK(refusal(other_data, 30).empty());
   CHECK(refusal(other_batch, 30)
             .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
@@ -265,7 +265,8 @@ TEST_CASE("a folder of checkpoints that is removed while one is written is made 
   options.output = folder / "run";
   options.epochs = 30;
   std::atomic<bool> ended{false};
-  // At one stroke, and once for each checkpoint: a trainer does not try for ever.
+  // Renames the folder in one step, and at most once for each checkpoint, because a trainer does not retry
+  // forever.
   std::thread remover([&] {
     bool removed = false;
     while (!ended) {

@@ -24,7 +24,7 @@ namespace plexaura::testing::trainer_test {
 
 namespace {
 
-// Other samples, of which some cannot be read.
+// Samples some of which cannot be read.
 class Damaged final : public SampleSource {
  public:
   Damaged(std::shared_ptr<const SampleSource> whole, std::set<std::int64_t> broken)
@@ -122,7 +122,7 @@ TEST_CASE("a run reports every step and epoch, and learns") {
   CHECK(run.seen.epochs[2].val_loss < run.seen.epochs[0].val_loss);
   CHECK(value_of("accuracy", run.seen.epochs[2].val_metrics) >
         value_of("accuracy", run.seen.epochs[0].val_metrics));
-  CHECK(!run.seen.epochs[2].waits);  // a rank by itself waits for nobody
+  CHECK(!run.seen.epochs[2].waits);  // a single rank waits for no other rank
 }
 
 TEST_CASE("an epoch's loss is the mean over its samples, its short last batch included") {
@@ -165,8 +165,8 @@ TEST_CASE("validation has neither dropout nor padding, and sees the weights of t
   losses.push_back(cut.seen.epochs[0].val_loss);
   frozen.micro_batches = 1;
   for (const double loss : losses) CHECK(loss == doctest::Approx(losses[0]).epsilon(1e-12));
-  // Dropout goes on acting in training after the first validation: the epochs' losses differ though no weight
-  // moves.
+  // Dropout must still be active after the first validation: the epochs' losses differ although no weight
+  // changes.
   SmallRun run;
   frozen.batch_size = 30;
   run.train(frozen, points(30), points(9, 100));
@@ -389,7 +389,7 @@ TEST_CASE("validation by hand is that of the last epoch") {
 }
 
 TEST_CASE("a model has any inputs and targets, and several losses that are reported by name") {
-  // y = 2 a - b, and z = 1 where it is positive.
+  // y = 2 a - b, and z is 1 if y is positive
   Tensor a({DType::float32, {64, 1}});
   Tensor b({DType::float64, {64, 1}});
   Tensor y({DType::float32, {64, 1}});

@@ -15,7 +15,7 @@ RankWaits waits(const std::vector<double>& seconds, double epoch_seconds = 10) {
   return made;
 }
 
-// Rank 0 of two ranks, of which the other one has waited longer.
+// Rank 0 of two ranks; the other rank has waited longer.
 class Pair final : public Collective {
  public:
   int rank() const override { return 0; }

@@ -9,7 +9,7 @@ namespace plexaura::testing::tail_sums_test {
 
 namespace {
 
-// Two equal ranks, each of which reports this duration for its steps.
+// Two equal ranks. Both report this duration for their steps.
 class Twins final : public Collective {
  public:
   explicit Twins(double seconds, double deadline = 60) : seconds_(seconds), deadline_(deadline) {}

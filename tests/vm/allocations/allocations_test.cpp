@@ -1,6 +1,5 @@
-// Nothing of ours allocates in VM::run and TrainingStep::run once each feed slot has been used, on any
-// thread. What the library allocates for itself is the same in every step, and the process neither grows nor
-// touches fresh pages.
+// Our code allocates no memory in VM::run and TrainingStep::run, in any thread, once each feed slot was used.
+// The library allocates the same in every step, and the process neither grows nor touches new pages.
 
 #include <algorithm>
 #include <cstdlib>
@@ -57,7 +56,7 @@ std::vector<ParameterSpec> specs() {
           {"running", channels, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-// Is called everywhere and does nothing.
+// A strategy with parts that do nothing.
 struct Watching final : Strategy, GradientSum, WeightExchange {
   StrategyParts parts() override { return {.gradients = this, .weights = this}; }
   void gradients_ready(std::size_t, Event&) override {}
@@ -160,7 +159,7 @@ TEST_CASE("runs and steps allocate nothing") {
   VM vm(compile(forward, outputs, backend, {.placement = &store.placement(), .apply_updates = false}),
         backend, {.store = &store});
   check_steady("a run", [&] {
-    store.raise_version();  // the prologue too
+    store.raise_version();  // so that the prologue runs too
     vm.run(feeds);
   });
 }

@@ -1,4 +1,4 @@
-// Counts the frames of ours between VM::run and a call of oneDNN. This program stands in for the library's function.
+// Counts our stack frames between VM::run and a call of oneDNN. This program replaces the library's function.
 
 #include "tests/support/frames.h"
 

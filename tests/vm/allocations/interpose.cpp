@@ -1,4 +1,4 @@
-// Takes the place of malloc and mmap in this program and in all it links.
+// Replaces malloc and mmap in this program and in all libraries that it links.
 
 #include "tests/vm/allocations/interpose.h"
 
@@ -47,7 +47,7 @@ void* first_trace[depth];
 int first_trace_size = 0;
 thread_local bool inside = false;
 
-// Objects whose frames say nothing: they allocate for whoever called them.
+// Libraries that allocate for their callers. The caller of their frames is the one that counts.
 constexpr std::string_view go_betweens[] = {"libstdc++", "libc.so", "libpthread", "ld-linux"};
 constexpr std::string_view libraries[] = {"libdnnl", "libgomp"};
 
@@ -84,7 +84,7 @@ __attribute__((noinline)) void note(std::size_t bytes) {
   inside = true;
   void* trace[depth];
   const int size = backtrace(trace, depth);
-  int caller = 2;  // behind this function and malloc
+  int caller = 2;  // the frames before it are this function and malloc
   while (caller + 1 < size && go_between_code.contain(trace[caller])) ++caller;
   const bool by_library = caller < size && library_code.contain(trace[caller]);
   if (by_library) {

@@ -5,8 +5,8 @@
 
 namespace plexaura::testing {
 
-// What was asked of malloc and its kind, and of mmap, on any thread, between start and stop. An allocation is
-// the library's where oneDNN or the OpenMP runtime made it, else ours.
+// Counts calls of malloc and similar functions, and of mmap, in all threads between start and stop. An
+// allocation counts as the library's if oneDNN or the OpenMP runtime called, otherwise as ours.
 struct AllocationCounts {
   std::size_t ours = 0;
   std::size_t our_bytes = 0;
@@ -18,7 +18,7 @@ struct AllocationCounts {
 
 void start_counting();
 AllocationCounts stop_counting();
-// Where the first of ours was made: addresses for addr2line. Empty where there was none.
+// Returns where the first allocation of ours was made, as addresses for addr2line; empty if there was none.
 std::string first_of_ours();
 
 }  // namespace plexaura::testing
