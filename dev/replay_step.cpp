@@ -158,7 +158,7 @@ void check_slow(const Plan& plan, int ranks) {
           fmt::format("replay_step: --slow: there is no rank {}; the last is {}", slow.rank, ranks - 1));
 }
 
-// In these steps sums try each pace.
+// The first steps are not timed, because sums try each pace in them.
 constexpr int untimed_steps = 3;
 
 int replay(Communicator& ranks, const Plan& plan) {

@@ -27,8 +27,8 @@ class PLEXAURA_API ExchangeEvent final : public Event {
 
   // Lets the event pass as failed. Does nothing if it has passed already.
   void fail(std::exception_ptr failure) { settle(std::move(failure)); }
-  // Waits at most so many seconds until the event is signalled, recorded or failed. Returns false if it was
-  // none of these.
+  // Waits until the event is signalled, recorded or failed, but at most this number of seconds. Returns false
+  // if none of this has happened.
   bool settles_within(double seconds);
 
  private:

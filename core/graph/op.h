@@ -42,7 +42,7 @@ enum class Precision : std::uint8_t {
 // The facts about an op that passes and kernels need. They are stated only here, so that no other file lists
 // ops by name. The tests check each op of ops.def against them.
 struct OpTraits {
-  int saved_outputs = 0;    // the last outputs, so many, are made only for backward and get no gradient
+  int saved_outputs = 0;    // the number of last outputs that are made only for backward and get no gradient
   bool random = false;      // two equal nodes draw different numbers, so they are never merged
   bool view = false;        // output 0 is input 0 with another shape, element by element in row-major order
   bool collective = false;  // needs other ranks: runs at a host point, unless the backend offers a kernel

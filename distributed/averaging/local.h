@@ -30,8 +30,8 @@ struct LocalOptions {
 // average is over the changes since the last average, and each rank is weighed by its samples since then. An
 // outer optimizer, SGD with Nesterov's momentum, may use the average change as its gradient. Buffers are
 // averaged too, without the outer optimizer. Frozen parameters do not change. Fragments of the weights may be
-// averaged in turn. Training may go on while an average is computed: the changes that a rank makes meanwhile
-// stay in its weights.
+// averaged in turn. Training may continue while an average is computed: the changes that a rank makes
+// meanwhile stay in its weights.
 class Local final : public Strategy, public WeightExchange, public KeptState {
  public:
   // `ranks`: the ranks that train; must outlive the strategy. `may_lose_ranks`: see MeanOptions.

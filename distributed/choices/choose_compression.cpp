@@ -35,7 +35,8 @@ std::int64_t whole_pieces(double bytes) {
   return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
 }
 
-// Measures the rate in bytes that leave a host. `leaving`: returns how many bytes leave a host in a call of so many bytes.
+// Measures the rate in bytes that leave a host. `leaving` returns the bytes that leave a host in a call with
+// the given number of bytes.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
   const double share = leaving(least_call_bytes) / least_call_bytes;

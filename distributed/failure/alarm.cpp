@@ -70,7 +70,7 @@ void Alarm::look(const PendingCall& call) {
   if (!lock) return;  // another thread of this rank does the work
   hear(call.at);
   const std::vector<int> dead = find_dead(call);
-  // If there is a verdict, ranks may be dead because they have ended with it.
+  // If there is a verdict, dead ranks are not outlived: they may have ended because of the verdict.
   if (outlives_ && !dead.empty() && !verdict_) go_on_without(dead, call);
   if (!verdict_ && dead.empty()) return;
   const bool speaks = !verdict_ && settle(call);

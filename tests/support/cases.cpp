@@ -89,7 +89,7 @@ class OneKernel final : public ForwardingBackend {
 
  private:
   std::size_t place_;
-  mutable bool found_ = false;  // set if any region has so many kernels
+  mutable bool found_ = false;  // set if a region has this number of kernels
 };
 
 }  // namespace
@@ -108,7 +108,8 @@ const std::vector<WrongCase>& all_wrong_cases() { return known_wrong_cases(); }
 void check_all(const Cases& cases) {
   for (const OpCase& op_case : cases.cases) {
     CAPTURE(op_case.name);
-    // Once is enough. With the address sanitizer it is left out, as the oracle's kernels run below anyway.
+    // Checks the reference kernels once, with the default backend. The address sanitizer leaves this out,
+    // because it is slow and check_backend() runs these kernels anyway.
     if (is_default_backend() && !address_sanitized) expect(check_op(op_case, oracle()));
     expect(check_backend(op_case, test_backend(), oracle()));
     check_in_layouts(op_case);

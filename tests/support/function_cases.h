@@ -53,7 +53,7 @@ std::vector<Made> made_of(const std::vector<UnaryFunction>& functions,
   return all;
 }
 
-// Of two dtypes where one is needed.
+// Returns a case with operands of two dtypes, which must be one.
 inline WrongCase of_two_dtypes(const std::string& op, Node (*build)(Operand a, Operand b)) {
   return {op + " of two dtypes",
           op,

@@ -162,7 +162,7 @@ class VerdictTest(WrittenRanks):
         self.rank(0, waits, count=1, **gone)
         self.rank(2, waits, count=1, **gone)
         self.why("start-up", "rank 1 did not start, .*; rank 0 on h0 was killed, or crashed, in start-up, in 'MPI_Init' with the other ranks")
-        # all had started, and rank 1 keeps its events elsewhere
+        # all ranks had started, and the events of rank 1 are on another machine
         self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)
         self.assertEqual(self.judged()[:2], ("killed", 0))
         self.rank(2, waits, count=1, **gone)

@@ -13,8 +13,8 @@ namespace plexaura::testing::watch_test {
 
 namespace {
 
-// What is said of the instruction that computes the last op of a graph, had it taken a nanosecond: as many
-// GB/s as it reads and writes bytes, and as many GFLOP/s as it does operations.
+// Returns detail_of() the instruction that computes the last op of a graph, as if it had taken a nanosecond.
+// The numbers are then GB/s as it reads and writes bytes, and GFLOP/s as it does operations.
 std::string detail_in_a_nanosecond(const Node& node) {
   const std::vector<ProgramOutput> outputs{{.node = node}};
   const auto program = compile(node.graph(), outputs, test_backend());

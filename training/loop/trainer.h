@@ -68,26 +68,28 @@ class Trainer {
   // checkpoint: after the epoch whose record the observer has got, or after the next step (up to two steps later if a
   // device computes asynchronously).
   void end_early();
-  // Continues after run() has thrown because ranks were lost: the remaining ranks divide the data again, from the step that
-  // was not finished, with a new communicator and strategy; then run() goes on. The remaining ranks call it together, and
-  // compare facts() afterwards. If it throws, only another regroup() is possible. The old communicator and strategy must
-  // live until this has returned or thrown, because it ends the exchanges that are under way in them with errors;
-  // afterwards they are not used any more. The new rank 0 takes over the folder of checkpoints, even if the lost rank 0
-  // is stopped instead of dead.
+  // Continues after run() has thrown because ranks were lost: the remaining ranks divide the data again, from
+  // the step that was not finished, with a new communicator and strategy. After this call, run() continues.
+  // The remaining ranks call it together, and compare facts() afterwards. If it throws, only another
+  // regroup() is possible. The old communicator and strategy must live until this has returned or thrown,
+  // because it ends the exchanges that are under way in them with errors; they are not used afterwards. The
+  // new rank 0 takes over the folder of checkpoints, even if the lost rank 0 is stopped instead of dead.
   //
-  // If the strategy agrees before it updates (see StrategyParts), weights, optimizer state and place are those after the
-  // last finished step; otherwise some ranks may have made a part of an update. If some ranks have finished one step more
-  // than others, the others take all of this from the lowest of these ranks, and their observers get no record of that
-  // step. Spares, which join here, take it in the same way. With local scope each rank keeps its own weights and state,
-  // and the strategy's KeptState::state(); the part of a step that it has not done is left out if others have finished
-  // that step.
+  // If the strategy agrees before it updates (see StrategyParts), weights, optimizer state and place are
+  // those after the last finished step; otherwise some ranks may have made a part of an update. If some ranks
+  // have finished one step more than others, the others take all of this from the lowest of these ranks, and
+  // their observers get no record of that step. Spares, which join here, take it in the same way. With local
+  // scope each rank keeps its own weights and state, and the strategy's KeptState::state(); the part of a
+  // step that it has not done is left out if others have finished that step.
   //
-  // If StrategyParts::dealer deals out the data, a step keeps its number of parts, each rank keeps its own optimizer
-  // state, and ranks that are within a deal begin it again: the next dealer knows what is left of it. Throws UserError if
-  // StrategyParts::courier has brought the data, because then only rank 0 may have all data.
+  // If StrategyParts::dealer deals out the data, a step keeps its number of parts, each rank keeps its own
+  // optimizer state, and ranks that are within a deal begin it again: the next dealer knows which parts are
+  // left. Throws UserError if StrategyParts::courier has brought the data, because then only rank 0 may have
+  // all data.
   //
-  // With `taken` the ranks do not divide the data again, but take over the parts of lost ranks. The strategy must then sum
-  // over all parts, see WeightsImmigration::shard(). Only allowed if options.parts_may_move is set.
+  // With `taken` the ranks do not divide the data again, but take over the parts of lost ranks. The strategy
+  // must then sum over all parts; see WeightsImmigration::shard(). Only allowed if options.parts_may_move is
+  // set.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
   // Called instead of regroup(), by one rank alone: this rank stops training and releases its strategy, its programs and
   // the folder of checkpoints.

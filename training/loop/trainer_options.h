@@ -55,12 +55,13 @@ struct TrainerOptions {
   // True: run() may replace the checkpoints of an earlier run in `output`, which was not resumed.
   bool replace = false;
   int keep = 1;                                 // how many checkpoints are kept
-  std::optional<std::int64_t> save_every = {};  // saves after every so many steps of the run, too
+  std::optional<std::int64_t> save_every = {};  // also saves whenever the run has made this many more steps
   std::string compression = {};                 // see RunState
   std::int64_t bucket_bytes = 25 << 20;         // of gradients that are exchanged as one piece
-  // After every so many steps, before each checkpoint and at the end, the ranks check that they hold the same weights and
-  // optimizer state. 0: never. They check only if they stay equal by themselves: all sum gradients with the same kernels,
-  // and the strategy neither realigns weights nor shows other weights. See training/ranks/verify_ranks.h.
+  // The number of steps after which the ranks check that they hold the same weights and optimizer state; they
+  // also check before each checkpoint and at the end. 0: never. They check only if they stay equal by
+  // themselves: all sum gradients with the same kernels, and the strategy neither realigns weights nor shows
+  // other weights. See training/ranks/verify_ranks.h.
   std::int64_t verify_every = 500;
   // With a strategy of local scope: the seconds between two sums of the ranks' metrics. The observers get the records of
   // steps after each sum. 0: after each step. See TailSums.

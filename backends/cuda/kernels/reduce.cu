@@ -182,7 +182,7 @@ void extreme(const Call& call) {
 
 }  // namespace
 
-// Returns a size that is enough for any axes of a value with so many elements.
+// Returns a size that is enough for any axes of a value with this number of elements.
 std::size_t reduce_workspace(std::int64_t elements) {
   const std::int64_t splits = std::min(elements / (rounds_of_split * threads), enough_blocks);
   return splits > 1 ? static_cast<std::size_t>(splits) * sizeof(Found<double>) : 0;

@@ -105,7 +105,7 @@ ServerFile::ServerFile(std::filesystem::path path)
     refuse_file(path_, danger + "; remove it, or name another file");
 }
 
-// If the file was removed meanwhile, the path may name the file of another server, which stays.
+// If the file was removed in the meantime, the path may be the file of another server, which is not removed.
 ServerFile::~ServerFile() {
   const auto is_own = [&] {
     const FileDescriptor there = open_to_read(path_);

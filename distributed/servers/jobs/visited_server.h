@@ -29,7 +29,8 @@ using VisitFacts = std::map<std::string, std::string>;
 struct VisitedServerOptions {
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;  // see PushJudge
-  // The server ends when no client is connected and so many have left, or have been lost for longer than the deadline.
+  // The server ends when no client is connected and this number of clients has left, or has been lost for
+  // longer than the deadline.
   int clients = 1;
   ListenAt listen = {};
   double deadline_seconds = 60;  // a client may be silent, or away, for so long

@@ -12,11 +12,13 @@
 
 namespace plexaura {
 
-// The strategies `async-server` and `downpour` of a client that is a job of its own. It trains on its own data. Every so many steps, and
-// at the end of an epoch, it pushes what it has learned and continues with the weights that the server has then. These are validated.
+// The strategies `async-server` and `downpour` of a client that is a job of its own. It trains on its own
+// data. After every `push_every` steps, and at the end of an epoch, it pushes what it has learned and
+// continues with the weights that the server has then. These are validated.
 class Visiting final : public Strategy, public WeightExchange {
  public:
-  // The visitor outlives this object and has joined before begin(). `push_every`: steps; none: only at the end of an epoch.
+  // The visitor must outlive this object and must have joined before begin(). `push_every` is a number of
+  // steps; none: it pushes only at the end of an epoch.
   Visiting(Visitor& visitor, const ServerRule& rule, std::optional<std::int64_t> push_every)
       : visitor_(visitor), rule_(rule), push_every_(push_every) {}
 

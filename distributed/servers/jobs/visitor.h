@@ -18,9 +18,10 @@
 
 namespace plexaura {
 
-// A client of a VisitedServer, with a connection to it. A thread tells the server that this process is alive. If the connection breaks,
-// the client connects to the server that the file names then, which may be another one that continues from a checkpoint. It
-// waits for up to the deadline each time, and then throws DeviceError. It sends nothing to a server that has not proven the key.
+// A client of a VisitedServer, with a connection to it. A thread of its own keeps sending to the server, to
+// show that this process is alive. If the connection breaks, the client connects to the server that the file
+// names then; it may be another server, which continues from a checkpoint. Each time it waits up to the
+// deadline, and then throws DeviceError. It sends nothing to a server that has not proven the key.
 class Visitor {
  public:
   // Waits for a server, connects to it, and gets the facts about its samples. Throws UserError if the file is not that of a server.

@@ -17,10 +17,11 @@
 namespace plexaura {
 
 struct AsyncServerOptions {
-  // The first so many ranks serve, each with a shard of the weights; at least one rank trains. With several servers the run ends when
-  // a rank dies.
+  // This number of ranks, the first ones, serve, each with a shard of the weights; at least one rank trains.
+  // With several servers the run ends when a rank dies.
   int servers = 1;
-  // So many consecutive ranks are one client. With several ranks in a client the run ends when a rank dies.
+  // The number of consecutive ranks that form one client. With several ranks in a client the run ends when a
+  // rank dies.
   int group = 1;
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;
@@ -44,7 +45,7 @@ class AsyncServer final : public Strategy {
   void begin(WeightsImmigration& border) override;
   void give_up() noexcept override;
   void end() override;
-  // Collective.
+  // All ranks call it together.
   void go_on_from(const Strategy& former) override;
   std::string account() const override;
 

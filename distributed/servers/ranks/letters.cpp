@@ -10,7 +10,7 @@
 
 namespace plexaura {
 
-// `patience` goes to those who wait for weights. A client leaves only after it has got all weights.
+// `patience` is sent to ranks that wait for weights. A client leaves only after it has got all weights.
 int tag_of(Word word) {
   switch (word) {
     case Word::push:

@@ -68,14 +68,15 @@ class Draft {
   std::vector<std::byte> bytes_;
 };
 
-// Servers and clients at work write at least once in so many seconds: a fraction of the mailbox's deadline.
+// Returns the longest time in seconds between two letters of a server or client at work: a fraction of the
+// mailbox's deadline.
 double seconds_between_letters(const Mailbox& mailbox);
 
-// Throws UserError if weights of so many bytes and an account do not fit into a letter.
+// Throws UserError if weights with this number of bytes and an account do not fit into a letter.
 void check_fits_letter(std::size_t content_bytes);
 
-// Posts the letter as soon as there is room. Throws as Mailbox::give_up() does if there is no room within the deadline. The death of
-// the other end is noticed by whoever waits for its letters.
+// Posts the letter as soon as there is room. Throws as Mailbox::give_up() does if there is no room within the
+// deadline. The ranks that wait for letters of the receiver notice its death.
 void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> letter);
 
 // Return the head of a letter, and its content with the account. head_of() throws InternalError if the letter is shorter than a head.

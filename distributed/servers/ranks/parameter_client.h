@@ -24,15 +24,17 @@ enum class ClientKind : std::uint8_t {
   threaded  // trains while a push and its answer travel, which a thread of the client drives
 };
 
-// The client of a parameter server. It draws the parts on which it trains, each while it works on the one before. Every so many steps
-// it pushes what it has learned, and continues with the weights of the answer: a serial client at once, a threaded one after the
-// step in which they arrive. At most one push is under way: a client that has to push again waits for the answer first. If several
-// ranks serve, each gets its shard of the push, and each answer is taken in as a whole when it arrives. A client waits for other clients
-// only where ParameterServer delays an answer.
+// The client of a parameter server. It draws the parts on which it trains, each while it works on the one
+// before. After every `push_every` steps it pushes what it has learned, and continues with the weights of the
+// answer: a serial client at once, a threaded one after the step in which they arrive. At most one push is
+// under way: a client that has to push again waits for the answer first. If several ranks serve, each gets
+// its shard of the push, and each answer is taken in as a whole when it arrives. A client waits for other
+// clients only if ParameterServer delays an answer.
 class ParameterClient final : public Dealer, public WeightExchange {
  public:
-  // The first `servers` ranks of the mailbox serve; the mailbox outlives this object. `push_every`: steps; none: pushes only when
-  // nothing more is dealt. `keeps_snapshot`: keeps the last answer, so that another rank can succeed the only server.
+  // The first `servers` ranks of the mailbox serve; the mailbox must outlive this object. `push_every` is a
+  // number of steps; none: pushes only when no parts are left. `keeps_snapshot`: keeps the last answer, so
+  // that another rank can replace the only server.
   ParameterClient(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> push_every, ClientKind kind, bool keeps_snapshot);
 
@@ -41,12 +43,13 @@ class ParameterClient final : public Dealer, public WeightExchange {
   Draw draw(const DealtSteps& steps) override;
   bool is_over() const override { return is_over_; }
   void stop() override;
-  // Called after each step. Takes in weights that have arrived, and pushes if a push is due. Otherwise, if it has not written for a
-  // while, tells the servers that it is at work. Returns true if it has taken in weights.
+  // Called after each step. Takes in weights that have arrived, and pushes if a push is due. Otherwise, if it
+  // has sent nothing for a while, reports to the servers that it is at work. Returns true if it has taken in
+  // weights.
   bool count_step();
   void after_update() override { count_step(); }
-  // Called when nothing more is dealt. Returns when this client has the weights that all clients get then. If a client has died, it may
-  // return earlier: is_over() is then false, and there are parts to draw.
+  // Called when no parts are left. Returns when this client has the weights that all clients get then. If a
+  // client has died, it may return earlier: is_over() is then false, and there are parts to draw.
   void show_weights() override;
   // Called after the last show_weights().
   void leave();

@@ -140,7 +140,8 @@ void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int
 
 bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() || living().empty()); }
 
-// Clients that call each other notice the death themselves. Those that wait for the server do not, so it tells them.
+// Clients that call each other notice a death themselves. Clients that wait for the server do not, so the
+// server informs them.
 void ParameterServer::regroup() {
   for (const int rank : living()) post(rank, {.word = Word::regroup});
   std::rethrow_exception(loss_);

@@ -30,9 +30,10 @@ namespace plexaura {
 // and not pushed to the others. Between two deals clients call each other, and there the survivors make a new communicator.
 class ParameterServer final : public Server {
  public:
-  // The first `servers` ranks of the mailbox serve, and all others are clients; the mailbox outlives this object. `max_staleness`: a
-  // client waits while it is more than so many pushes ahead of the slowest client at work, counted since all rested. `push_limit`: see
-  // PushJudge. `may_be_succeeded`: letters with weights also carry the account, because clients keep them as snapshots.
+  // The first `servers` ranks of the mailbox serve, and all others are clients; the mailbox must outlive this
+  // object. `max_staleness`: a client waits while its pushes exceed those of the slowest client at work by
+  // more than this number, counted since all clients rested. `push_limit`: see PushJudge. `may_be_succeeded`:
+  // letters with weights also carry the account, because clients keep them as snapshots.
   ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> max_staleness, double push_limit, bool may_be_succeeded);
 

@@ -10,8 +10,9 @@
 
 namespace plexaura {
 
-// The state of a server at one moment, from which another one can continue: a letter with weights and an account. Null: none.
-// Each client keeps the last one that it got. Exactly those parts are finished in it whose pushes its weights contain.
+// The state of a server at one moment, from which another server can continue: a letter with weights and an
+// account. Null: none. Each client keeps the last one that it got. A part of the data counts as finished in
+// it exactly if its weights contain the push of that part.
 using Snapshot = std::shared_ptr<const Letter>;
 
 // Returns the account, which follows the weights in a snapshot.

@@ -42,7 +42,7 @@ Batch some_batch(std::int64_t samples) {
           whole_numbers({DType::float32, {samples, 2}}, 2)};
 }
 
-// The same entries, order kept, in one layout for filters.
+// Returns the placement with the same entries in the same order, and this layout for all filters.
 Placement with_layout(const Placement& from, const Layout& filters) {
   Placement placement;
   placement.types = from.types;

@@ -1,5 +1,5 @@
-// What depends on parameters alone is computed once, in memory that is taken when the program first runs: programs
-// for validation are made long before, and may never run.
+// The prologue of a program, which computes the values that depend only on parameters, runs once. Its memory
+// is allocated when the program first runs, because programs for validation are made early and may never run.
 
 #include <algorithm>
 #include <doctest/doctest.h>

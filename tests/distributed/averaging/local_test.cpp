@@ -140,7 +140,8 @@ TEST_CASE("local: samples are counted exactly, however many there are") {
   CHECK(seen[0] == Numbers{8, 8, 8});
 }
 
-// The ranks bring 16 and 0, and rank 0 has meanwhile moved to 0. The sum 8 - 16 would be below 0.
+// The ranks contribute 16 and 0, so that the average is 8. Meanwhile rank 0 has moved from 16 to 0. Its own
+// change added to the average, 8 - 16, would be below 0.
 TEST_CASE("local: a running variance stays above 0 where a rank goes on while an average is made") {
   ThreadRanks(2).run([&](Collective& ranks) {
     Local strategy(ranks, {.every = 2, .delay = 1});

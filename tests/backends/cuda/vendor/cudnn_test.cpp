@@ -42,7 +42,7 @@ Told told;
 
 // If set, every engine of cuDNN has this numerical note alone.
 std::optional<cudnnBackendNumericalNote_t> forged_note;
-// The next plans to fail in cuDNN, so many in number, although they are valid.
+// The number of next plans that fail in cuDNN, although they are valid.
 int forged_failures = 0;
 std::set<cudnnBackendDescriptor_t> plans_in_the_making;
 int plans_made = 0;  // number of all plans
