@@ -89,7 +89,7 @@ std::string text_of(const WorkAccount& account, const DescribedBackend& device, 
   text += fmt::format("roofline     {:.4g} ms a step of {} samples, {:.0f} samples/s at most\n",
                       all.seconds * 1e3, samples, static_cast<double>(samples) / all.seconds);
   text += fmt::format(
-      "side by side {:.4g} ms, if kernels that run beside each other slow each other down by nothing\n",
+      "side by side {:.4g} ms, if kernels that run at the same time do not slow each other down\n",
       account.seconds_of_chains * 1e3);
   return text;
 }

@@ -31,7 +31,7 @@ void check_finite(const std::string& name, std::span<const double> outputs) {
   const auto bad = std::ranges::find_if(outputs, [](double value) { return !std::isfinite(value); });
   if (bad != outputs.end())
     throw UserError(fmt::format(
-        "{}: the model's output is {}; the sample holds numbers far beyond those of the training data, or "
+        "{}: the model's output is {}; the sample contains numbers far beyond those of the training data, or "
         "the weights are of a run that diverged",
         name, *bad));
 }

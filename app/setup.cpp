@@ -73,7 +73,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.settings = settings_of(setup);
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if ((line.resume || line.replace) && setup.options.trainer.output.empty())
-    throw UserError(fmt::format("{}: {} needs output.dir, where checkpoints are", line.config,
+    throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,
                                 line.resume ? "--resume" : "--replace"));
   setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
   if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // on a client, the server saves
@@ -87,7 +87,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
     const Section model = setup.config->section("model");
     if (const std::string name = read_model_keys(model).name; name != kind)
       throw model.error("name",
-                        fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
+                        fmt::format("is '{}', but this program trains only {}; run {}", name, kind, name));
     check_visiting(line, ranks, *setup.config);
     if (!line.join.empty()) setup.visit = std::make_unique<Visit>(line, ranks.deadline_seconds());
     return read_distributed_alone(*setup.config).strategy.name;

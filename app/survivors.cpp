@@ -87,7 +87,7 @@ Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_star
 void Survivors::Group::check_served() const {
   if (numbers.size() > 1) return;
   const DeviceError error(
-      fmt::format("all ranks but {} have died, and a parameter server needs a client; go on from the last "
+      fmt::format("all ranks but {} have died, and a parameter server needs a client; continue from the last "
                   "checkpoint with --resume",
                   numbers.front()));
   agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
@@ -257,9 +257,9 @@ std::string Survivors::note_who_is_left() {
   const std::vector<int> dead = without(numbers_, group_->numbers);
   std::string sentence = dead.empty() ? "no rank has died" : ending(dead, "has died", "have died");
   if (!new_ones.empty()) sentence += "; " + ending(new_ones, "takes over", "take over");
-  sentence += "; " + ending(at_work, "goes on", "go on");
+  sentence += "; " + ending(at_work, "continues", "continue");
   numbers_ = group_->numbers;
-  return ranks().gather_all(sentence, "who goes on").front();
+  return ranks().gather_all(sentence, "which ranks continue").front();
 }
 
 }  // namespace plexaura

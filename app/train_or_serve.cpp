@@ -75,9 +75,8 @@ std::string_view difference_of(const Trainer& trainer) {
 std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
   if (!types.is_mixed() || !backend.info().host_memory) return {};
   return fmt::format(
-      "training.precision {} needs less memory than float32 and takes longer on a CPU, where little is fast "
-      "in "
-      "16 bits",
+      "training.precision {} needs less memory than float32 and takes longer on a CPU, where few "
+      "operations are fast in 16 bits",
       name_of(types.precision()));
 }
 
@@ -203,7 +202,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   report->say("classes: " + setup.data.classes);
   if (replaces)
     report->say("the checkpoints in " + output +
-                " will be removed as this run writes its own; --resume goes on from the newest");
+                " will be removed as this run writes its own; --resume continues from the newest");
   if (line.resume)
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");

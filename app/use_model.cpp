@@ -59,7 +59,7 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
                          const RunData& data) {
   if (line.evaluate ? !data.is_cut : !data.is_measured) return "";
   const char* consequence =
-      line.evaluate ? "what is held out now may be what it was trained on"
+      line.evaluate ? "samples that are held out now may be samples on which it was trained"
                     : "the mean and deviation by which rows are scaled may not be those of its training";
   const std::optional<std::uint64_t> origin = data_origin_in(metadata, file);
   if (!origin)

@@ -214,7 +214,7 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
   if (former) server.go_on_from(former->first, former->second);
   say(fmt::format(
       "{} at {}, port {}; clients join with --join {}",
-      former ? fmt::format("serving from the checkpoint behind push {}", former->first) : "serving",
+      former ? fmt::format("serving from the checkpoint after push {}", former->first) : "serving",
       server.place().host, server.place().port, line.serve));
   say(push_limit_sentence(options.strategy.async_server));
   const bool is_over = server.serve();

@@ -30,7 +30,8 @@ const PluginEntry& entry_of(const std::string& file) {
   const auto entry = reinterpret_cast<const PluginEntry* (*)()>(symbol);
   if (entry == nullptr || entry() == nullptr)
     throw UserError(
-        fmt::format("{} is no plugin of Plexaura: it has no function {}", file, plugin_entry_name));
+        fmt::format("{} is not a plugin of Plexaura: it exports no {}; build it with PLEXAURA_PLUGIN", file,
+                    plugin_entry_name));
   return *entry();
 }
 

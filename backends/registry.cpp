@@ -43,9 +43,10 @@ void add_options(std::string_view text, std::string_view name, BackendOptions& o
     const std::string_view option = text.substr(0, text.find(','));
     const std::size_t equals = option.find('=');
     if (equals == 0 || equals == std::string_view::npos)
-      throw UserError(fmt::format(
-          "'{}' is no option of the backend '{}'; write options behind the name, as in cuda:device=1,tf32=1",
-          option, name));
+      throw UserError(
+          fmt::format("'{}' is not an option of the backend '{}'; write options after the name, as in "
+                      "cuda:device=1,tf32=1",
+                      option, name));
     if (!options.emplace(option.substr(0, equals), option.substr(equals + 1)).second)
       throw UserError(fmt::format("the option '{}' of the backend '{}' is given twice; give it once",
                                   option.substr(0, equals), name));

@@ -344,7 +344,7 @@ int main(int argc, char** argv) {
   auto* const seconds =
       app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
           ->check(above_zero());
-  app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
+  app.add_option("--backend", options.backend, "cpu, portable or a plugin; options follow its name");
   auto* const device = app.add_option(
       "--device", options.device,
       "times nothing; prints what a step of training would enqueue on this GPU, which need not "

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   app.add_option("WEIGHTS", options.weights, "safetensors file with the parameters and buffers")->required();
   app.add_option("BATCH", options.batch, "safetensors file with 'samples' and 'labels'")->required();
   app.add_option("RESULT", options.result, "safetensors file to write")->required();
-  app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
+  app.add_option("--backend", options.backend, "cpu, portable or a plugin; options follow its name");
   app.add_option("--precision", options.precision, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}));
   app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));

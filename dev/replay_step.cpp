@@ -67,7 +67,7 @@ void read_buckets(const std::vector<std::string>& texts, Plan& plan) {
     if (!read_pair(text, '@', bucket.bytes, bucket.ready) || bucket.bytes < 4 || !(bucket.ready >= 0) ||
         bucket.ready > plan.backward || (!plan.buckets.empty() && bucket.ready < plan.buckets.back().ready))
       throw UserError(
-          fmt::format("--bucket: '{}' must be BYTES@SECONDS, not behind the end of the backward pass, and in "
+          fmt::format("--bucket: '{}' must be BYTES@SECONDS, not after the end of the backward pass, and in "
                       "the order of the seconds",
                       text));
     plan.buckets.push_back(bucket);
@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
   app.add_option("--bucket", buckets,
                  "BYTES@SECONDS: since the beginning of the backward pass; may be repeated")
       ->required();
-  app.add_option("--slow", slow, "RANK:FACTOR: a rank that computes so many times as long");
+  app.add_option("--slow", slow, "RANK:FACTOR: a rank whose computation takes FACTOR times as long");
   app.add_option("--spread", plan.spread,
                  "of what each rank computes in each step: the sigma of a log-normal distribution")
       ->check(number(0, most_spread));
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
   app.add_option("--strategy", plan.strategy, "allreduce or reduce-broadcast")
       ->check(CLI::IsMember({"allreduce", "reduce-broadcast"}));
   const CLI::Option* algorithm = app.add_option("--algorithm", plan.algorithm, "distributed.algorithm");
-  app.add_option("--steps", plan.steps, "that are timed, behind three others")->check(whole_number(1));
+  app.add_option("--steps", plan.steps, "steps that are timed, after three others")->check(whole_number(1));
   int status = 0;
   const int tool_status = run_tool(app, argc, argv, [&] {
     read_buckets(buckets, plan);

@@ -123,6 +123,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times letters between jobs, beside the same bytes without a seal", "time_letters");
   app.add_option("--megabytes", arguments.megabytes, "content of a letter (100)")
       ->check(whole_number(1, 4000));
-  app.add_option("--rounds", arguments.rounds, "of which the median is told (7)")->check(whole_number(1));
+  app.add_option("--rounds", arguments.rounds, "measurements, of which the median is printed (7)")
+      ->check(whole_number(1));
   return run_tool(app, argc, argv, [&] { print_times(arguments); });
 }

@@ -69,7 +69,7 @@ void check_levels(Function& function, Backend& backend, const GradientOptions& o
   if (report.passed)
     check_level(function.graph, function.inputs, grads, differentiated, random, backend, options, report);
   else
-    report.not_checked.emplace_back("second derivatives, for the first are wrong");
+    report.not_checked.emplace_back("second derivatives, because the first are wrong");
 }
 
 void add_exception(GradientReport& report, const std::exception& error) {

@@ -65,7 +65,7 @@ def root_of_words(words):
     parser.add_argument("root", nargs="?", type=pathlib.Path, metavar="ROOT", default=pathlib.Path(__file__).resolve().parent.parent)
     root = parser.parse_args(words).root
     if not root.is_dir():
-        raise Mistake(f"'{root}' is no folder; name the root of a tree of sources")
+        raise Mistake(f"'{root}' is not a folder; name the root of a tree of sources")
     return root
 
 

@@ -78,9 +78,9 @@ class AutomaticCompression final : public RankChoice<std::string> {
       fields.push_back({method.name + "_seconds_most", method.most});
     }
     std::string text =
-        stored_.empty() ? "takes " + taken : fmt::format("goes on with {}, as the checkpoint has it", taken);
+        stored_.empty() ? "takes " + taken : fmt::format("continues with {}, as in the checkpoint", taken);
     if (taken != choice_.name)
-      text += ", although by what was measured now a new run would take " + choice_.name;
+      text += ", although by present measurements a new run would take " + choice_.name;
     return {fmt::format("distributed.compression is auto and {}; {}", text, reason_of(choice_)), fields};
   }
 

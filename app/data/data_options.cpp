@@ -38,7 +38,7 @@ std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
        .meaning = "the character between cells: `\";\"`, or `\"\\t\"` for a tab"},
       {.name = "label",
        .into = &options.label,
-       .rule = "the name of one column, or its number where there is no header",
+       .rule = "the name of one column, or its number if there is no header",
        .meaning =
            "the label column: its name, or, without a header, its number from 0 (negative numbers count from "
            "the end); by default the last column. Where another one is called `label`, `class` or `target`, "
@@ -126,7 +126,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
       {.name = "path",
        .into = &options.path,
        .required = use != DataUse::predict,
-       .meaning = "with `scatter-gather` on rank 0 alone: the CSV file; the folder with MNIST's four files, "
+       .meaning = "with `scatter-gather` only on rank 0: the CSV file; the folder with MNIST's four files, "
                   "plain or gzipped; or the folder with `train/CLASS/` and `val/CLASS/`"},
       {.name = "use_fraction",
        .into = &options.use_fraction,

@@ -52,7 +52,7 @@ void require_parts(const Section& data, const fs::path& path, bool validates) {
     const std::string meant = meant_for(part, folders);
     throw data.error(
         "path",
-        fmt::format("'{0}' has no folder '{1}'; images lie in {0}/train/CLASS and {0}/val/CLASS: {2}{3}",
+        fmt::format("'{0}' has no folder '{1}'; images must be in {0}/train/CLASS and {0}/val/CLASS: {2}{3}",
                     path.string(), part,
                     meant.empty() ? "move them there" : fmt::format("rename '{}' if it is that", meant),
                     part == "val" ? ", or set data.validation_limit to 0 to train without validation" : ""));

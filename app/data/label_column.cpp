@@ -41,8 +41,8 @@ void check_label_column(const Section& data, const CsvDataset& table) {
     throw data.error(
         "label",
         fmt::format(
-            "stands for the column {}, which holds {} different numbers in {} rows: that looks like "
-            "regression, and a YAML file trains classifiers alone; name the column of the classes, or, if "
+            "is the column {}, which has {} different numbers in {} rows: this looks like "
+            "regression, but a YAML file can only train classifiers; name the column of the classes, or, if "
             "these are classes, write them as words",
             quoted_for_error(table.label_name()), table.class_names().size(), table.size()));
 }

@@ -77,8 +77,8 @@ void require_kind(const Section& data, const std::string& format, const fs::path
     throw data.error("path", fmt::format("'{}' is a folder and data.format csv reads a table; name the file",
                                          path.string()));
   if (format != "csv" && !is_folder)
-    throw data.error("path", fmt::format("'{}' is no folder and data.format {} reads the files of one; name "
-                                         "the folder that holds them",
+    throw data.error("path", fmt::format("'{}' is not a folder, but data.format {} reads a folder; name "
+                                         "the folder that contains the files",
                                          path.string(), format));
 }
 
@@ -87,11 +87,10 @@ void require_classes(const Section& data, const std::string& format, const fs::p
                      const std::vector<std::string>& names) {
   if (names.size() > 1) return;
   throw data.error(
-      "path",
-      fmt::format("'{}' has samples of one class alone, '{}', and a model tells two or more apart; {}",
-                  path.string(), names.front(),
-                  format == "csv" ? "add the others, or name the column of the labels in data.label"
-                                  : remedy_for_one_class(path / "train" / names.front())));
+      "path", fmt::format("'{}' has samples of only one class, '{}', but a model needs two or more; {}",
+                          path.string(), names.front(),
+                          format == "csv" ? "add the others, or name the column of the labels in data.label"
+                                          : remedy_for_one_class(path / "train" / names.front())));
 }
 
 void require_path(const Section& data, const fs::path& path) {

@@ -48,7 +48,7 @@ std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::
     float stddev = 0;
     if (!take_number(text, mean) || !take_number(text, stddev) || !(stddev > 0))
       throw UserError(fmt::format(
-          "{}: its metadata says {} '{}', which is no mean, deviation above 0 and name; name another "
+          "{}: its metadata has {} '{}', which is not a mean, a deviation above 0 and a name; name another "
           "file of weights",
           path.string(), found->first, found->second));
     data.scale.mean.push_back(mean);

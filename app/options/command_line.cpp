@@ -59,7 +59,7 @@ void require_file(const std::string& program, const CommandLine& line) {
   if (!line.config.empty()) return;
   if (!line.predict.empty())
     throw UserError(fmt::format(
-        "{}: no YAML file was named, for --predict takes all files behind it; write the YAML file "
+        "{}: no YAML file was named, because --predict takes all files after it; write the YAML file "
         "first: {} FILE.yaml --predict {}",
         program, program, line.predict.front()));
   throw UserError(
@@ -122,8 +122,9 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   CommandLine line;
   bool version = false;
   std::string described;
-  CLI::App app(fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 {} FILE.yaml",
-                           program, argc > 0 ? argv[0] : program));
+  CLI::App app(fmt::format(
+      "Trains the {} of a YAML file, in one process or on several ranks: mpirun -n 4 {} FILE.yaml", program,
+      argc > 0 ? argv[0] : program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
   repeatable(app.add_option("--set", line.set,
@@ -135,8 +136,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
   app.add_flag("--replace", line.replace,
-               "begins anew where output.dir holds a run that was stopped, and removes its checkpoints");
-  app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
+               "starts anew if output.dir contains a run that was stopped, and removes its checkpoints");
+  app.add_option("--backend", line.backend, "cpu, portable or a plugin; options follow its name")
       ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);
   app.add_option("--device", line.device,
@@ -166,7 +167,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("FILE")
       ->check(not_empty);
   app.add_option("--serve", line.serve,
-                 "serves weights to clients that are jobs of their own, and writes where into FILE")
+                 "serves weights to clients that are separate jobs, and writes its address to FILE")
       ->type_name("FILE")
       ->check(not_empty);
   app.add_option("--clients", line.clients,
@@ -214,8 +215,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
   if (!line.device.empty() && !line.dry_run)
     throw UserError(fmt::format(
-        "{}: --device needs --dry-run, for nothing runs on a GPU that is only described; to choose "
-        "one of this machine's, write --backend cuda:device=0",
+        "{}: --device needs --dry-run, because nothing runs on a GPU that is only described; to choose "
+        "a GPU of this machine, write --backend cuda:device=0",
         program));
   check_modes(program, line);
   if (line.resume && line.replace)

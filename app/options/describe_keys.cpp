@@ -41,7 +41,7 @@ std::string describe_keys(const std::string& path) {
   std::erase_if(texts, [&](const KeyText& text) { return !is_within(text.path, path); });
   if (texts.empty())
     throw UserError(fmt::format(
-        "--describe: '{}' is no key or section of model, data, training, distributed and output{}", path,
+        "--describe: '{}' is not a key or section of model, data, training, distributed and output{}", path,
         did_you_mean(path, names)));
   return to_text(texts);
 }

@@ -112,8 +112,8 @@ void check_device(const Section& distributed, const RunOptions& run) {
   if (run.on_loss != OnLoss::end)
     throw distributed.error("algorithm", is + "on_loss is not end; remove one of them");
   if (run.strategy.overlap != Overlap::automatic)
-    throw distributed.error(
-        "algorithm", is + "devices sum beside what they compute whatever overlap says; remove one of them");
+    throw distributed.error("algorithm",
+                            is + "devices sum while they compute, whatever overlap says; remove one of them");
 }
 
 // Throws if the death of a rank would lose data that no other rank has.
@@ -168,7 +168,7 @@ std::string why_others_end(const Config& config, const RunOptions& run) {
       : distributed.has("on_loss")
           ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")
           : why_not + (can_drop ? ", or set distributed.on_loss to drop" : "");
-  return "when a rank dies, all others end, although this MPI would let them go on, because " + reason;
+  return "when a rank dies, all others end, although this MPI would let them continue, because " + reason;
 }
 
 RunOptions read_distributed_alone(const Config& config) {

@@ -47,25 +47,25 @@ std::vector<Key> compression_keys(CompressionOptions& compression) {
        .into = &compression.name,
        .words = std::move(of_gradients),
        .needs = {.key = "strategy", .values = {"allreduce"}},
-       .meaning = "in which form gradients cross between ranks; `auto` chooses one of them by measurements, "
+       .meaning = "the form in which gradients are sent between ranks; `auto` chooses one by measurements, "
                   "see [compression.md](compression.md). Only with gradients of float32, and not with "
                   "`training.precision: float16`. No effect with one rank"},
       {.name = "compression",
        .into = &compression.name,
        .words = compressions_of("local"),
        .needs = strategies_where(keeps_own_weights),
-       .meaning = "likewise, of the changes of the weights"},
+       .meaning = "the form in which changes of the weights are sent between ranks"},
       {.name = "compression_ratio",
        .into = &compression.ratio,
        .range = {.maximum = 1, .above = 0},
        .needs = with_compression({"top-k"}),
-       .meaning = "the share of a bucket's elements that cross from each rank, or from each host if hosts "
-                  "have several ranks"},
+       .meaning = "the share of a bucket's elements that each rank sends, or each host if hosts have "
+                  "several ranks"},
       {.name = "compression_rank",
        .into = &compression.rank,
        .range = {.minimum = 1, .maximum = 1024},
        .needs = with_compression({"powersgd"}),
-       .meaning = "the rank of the matrices that cross: number of vectors of each factor"},
+       .meaning = "the rank of the matrices that are sent: number of vectors of each factor"},
   };
 }
 
@@ -80,7 +80,7 @@ std::vector<Key> summing_keys(RunOptions& run) {
        .needs = strategies_where(sums_gradients, "which sums no gradients"),
        .meaning =
            "minimum size of a bucket, the piece in which gradients are exchanged. `auto` is 26,214,400, "
-           "but with `allreduce` a smaller one where that is "
+           "but with `allreduce` a smaller one if that is "
            "[measured](distributed.md#buckets-and-algorithm-by-measurement) to be faster"},
       {.name = "overlap",
        .into = one_of(run.strategy.overlap, {{"auto", Overlap::automatic},
@@ -88,9 +88,10 @@ std::vector<Key> summing_keys(RunOptions& run) {
                                              {"both", Overlap::both},
                                              {"off", Overlap::off}}),
        .needs = strategies_where(can_overlap),
-       .meaning = "whether buckets cross while the gradients of others are computed; `both` is `on` and goes "
-                  "on while the next step begins, and `auto` is `on` between several hosts; not with the "
-                  "algorithm `mpi`, see [distributed.md](distributed.md#overlap)"},
+       .meaning =
+           "whether buckets are sent while the gradients of others are computed; `both` is `on` and also "
+           "sends while the next step begins, and `auto` is `on` between several hosts; not with the "
+           "algorithm `mpi`, see [distributed.md](distributed.md#overlap)"},
       {.name = "rebroadcast_every",
        .into = &run.rebroadcast_every,
        .range = {.minimum = 1},
@@ -102,7 +103,7 @@ std::vector<Key> summing_keys(RunOptions& run) {
        .range = {.minimum = 0},
        .needs = alike,
        .meaning = "number of steps between comparisons of the weights and the optimizer's state of all "
-                  "ranks, which come before each checkpoint and at the end, too: see "
+                  "ranks; these are also made before each checkpoint and at the end: see "
                   "[distributed.md](distributed.md#flipped-bits); `0`: never. Not on different kinds of "
                   "processors, whose weights may differ"},
   };
@@ -123,8 +124,8 @@ std::vector<Key> averaging_keys(RunOptions& run) {
        .into = &run.trainer.report_seconds,
        .range = {.minimum = 0},
        .needs = averages,
-       .meaning = "for about how many seconds ranks make steps before they add up loss and accuracy, and "
-                  "hear whether one is to stop or has failed; `0`: after each step"},
+       .meaning = "about how many seconds ranks make steps before they add up loss and accuracy, and "
+                  "learn whether a rank has failed or was asked to stop; `0`: after each step"},
       {.name = "fragments",
        .into = &local.fragments,
        .range = {.minimum = 1},
@@ -137,7 +138,7 @@ std::vector<Key> averaging_keys(RunOptions& run) {
        .range = {.minimum = 0},
        .most = [&local] { return static_cast<double>(local.every / local.fragments - 1); },
        .needs = is_local,
-       .meaning = "number of steps that go on while an exchange is made; fewer than `every` / `fragments`. "
+       .meaning = "number of steps that are made during an exchange; fewer than `every` / `fragments`. "
                   "`0`: ranks wait for it. Not with the algorithm `mpi`"},
       {.name = "first_epochs",
        .into = &local.first_epochs,
@@ -155,12 +156,12 @@ std::vector<Key> averaging_keys(RunOptions& run) {
        .into = &local.outer_momentum,
        .range = {.minimum = 0, .below = 1},
        .needs = is_local,
-       .meaning = "likewise: its Nesterov momentum"},
+       .meaning = "after the first epochs: Nesterov momentum of the outer optimizer"},
       {.name = "elasticity",
        .into = &run.strategy.elastic.elasticity,
        .range = {.maximum = 1, .above = 0},
        .needs = is_elastic,
-       .meaning = "the share of its way to the mean of all ranks that the centre goes at an exchange"},
+       .meaning = "the share of the distance to the mean of all ranks that the centre moves at an exchange"},
   };
 }
 
@@ -191,7 +192,7 @@ std::vector<Key> server_keys(AsyncServerOptions& server) {
        .into = &server.rule.mix,
        .range = share,
        .needs = {.key = "strategy", .values = {"async-server"}},
-       .meaning = "the share of its way to a client's weights that the server's weights go at a push"},
+       .meaning = "the share of the distance to a client's weights that the server's weights move at a push"},
       {.name = "mix",
        .into = &server.rule.mix,
        .range = share,
@@ -202,28 +203,27 @@ std::vector<Key> server_keys(AsyncServerOptions& server) {
        .into = &server.rule.damping,
        .range = {.minimum = 0},
        .needs = serves,
-       .meaning =
-           "with this, `mix` is multiplied by (1 + staleness)^−damping; the staleness is the number of "
-           "pushes since the client got its weights"},
+       .meaning = "`mix` is multiplied by (1 + staleness)^−damping; the staleness is the number of "
+                  "pushes since the client got its weights"},
       {.name = "push_limit",
        .into = &server.push_limit,
        .range = {.above = 1},
        .needs = serves,
-       .meaning = "a push is refused, as of a client that [diverges](parameter_servers.md#how-it-works), if "
-                  "it changes the weights by more than so many times their norm, and by more than so many "
-                  "times the median of the last pushes"},
+       .meaning =
+           "a push is refused, as from a client that [diverges](parameter_servers.md#how-it-works), if "
+           "it changes the weights by more than this number times their norm, and by more than this "
+           "number times the median of the last pushes"},
       {.name = "max_staleness",
        .into = &server.max_staleness,
        .range = {.minimum = 0},
        .needs = serves,
-       .meaning =
-           "a client that is more than so many pushes ahead of the slowest one in this epoch waits for "
-           "it. Without it no client waits for another within an epoch"},
+       .meaning = "a client that is more than this number of pushes ahead of the slowest one in this epoch "
+                  "waits for it. Without this key no client waits for another within an epoch"},
       {.name = "client",
        .into = one_of(server.client, {{"serial", ClientKind::serial}, {"threaded", ClientKind::threaded}}),
        .needs = serves,
-       .meaning = "whether a client waits for the answer to each push (`serial`), or trains on while letters "
-                  "travel (`threaded`), see [parameter_servers.md](parameter_servers.md#how-it-works)"},
+       .meaning = "whether a client waits for the answer to each push (`serial`), or continues to train "
+                  "meanwhile (`threaded`), see [parameter_servers.md](parameter_servers.md#how-it-works)"},
   };
 }
 
@@ -239,7 +239,7 @@ std::vector<Key> distributed_keys(RunOptions& run) {
        .into = &run.algorithm,
        .words = algorithm_words(),
        .needs = strategies_where(sums_by_all, "whose ranks make no sums together"),
-       .meaning = "how ranks sum; `device` is of `allreduce` alone; see "
+       .meaning = "how ranks sum; `device` works only with `allreduce`; see "
                   "[distributed.md](distributed.md#algorithms)"},
   };
   for (auto part : {compression_keys(run.strategy.compression), summing_keys(run), averaging_keys(run),
@@ -254,9 +254,10 @@ std::vector<Key> distributed_keys(RunOptions& run) {
                             "which needs its rank 0"),
        .meaning =
            "what the other ranks do when one dies and the MPI lets them live, see "
-           "[surviving.md](../guide/surviving.md). Where `exact` is not possible, as with a compression, the "
-           "default is `end` (with synchronised batch norm such a run is refused, and tells what to "
-           "set); for `local`, `elastic`, `async-server` and `downpour` it is `drop`, but `end` with a "
+           "[surviving.md](../guide/surviving.md). If `exact` is not possible, as with a compression, the "
+           "default is `end` (with synchronised batch norm such a run is refused, with an error that names "
+           "what to set); for `local`, `elastic`, `async-server` and `downpour` it is `drop`, but `end` with "
+           "a "
            "`delay`, several `servers` or a `group`"},
       {.name = "deadline_seconds",
        .into = &run.communicator.deadline_seconds,

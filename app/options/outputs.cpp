@@ -35,7 +35,7 @@ void check_replaceable(const char* option, const std::string& path, std::string_
     throw UserError(fmt::format("{}: '{}' is a pipe; name a regular file", option, path));
   if (fs::is_regular_file(status) && !begins_with(path, begin))
     throw UserError(
-        fmt::format("{0}: '{1}' exists and holds something else than what {0} writes; name another "
+        fmt::format("{0}: '{1}' exists and contains something other than what {0} writes; name another "
                     "file, so that it stays as it is",
                     option, path));
 }
@@ -66,11 +66,10 @@ void check_earlier_run(const CommandLine& line, const std::string& folder, std::
   if (line.resume || line.replace || is_locked(fs::path(folder) / FolderLock::file_name)) return;
   const auto newest = newest_step(folder);
   if (!newest || *newest >= last_step) return;
-  throw UserError(
-      fmt::format("output.dir is {}, where an earlier run has stopped after step {}: give --resume to go on "
-                  "from there, or --replace "
-                  "to begin anew and remove its checkpoints, or name another folder",
-                  folder, *newest));
+  throw UserError(fmt::format(
+      "output.dir is {}, where an earlier run has stopped after step {}: give --resume to continue "
+      "from there, or --replace to start anew and remove its checkpoints, or name another folder",
+      folder, *newest));
 }
 
 }  // namespace

@@ -108,8 +108,8 @@ void read_output(const Section& output, TrainerOptions& trainer) {
   read_keys(output, output_keys(trainer));
   std::error_code error;
   if (!trainer.output.empty() && std::filesystem::exists(trainer.output / "state.safetensors", error))
-    throw output.error(
-        "dir", fmt::format("'{}' is a checkpoint; name the folder that it lies in", trainer.output.string()));
+    throw output.error("dir", fmt::format("'{}' is a checkpoint; name the folder that contains it",
+                                          trainer.output.string()));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) 
       {.name = "optimizer.max_gradient_norm",
        .into = &optimizer.max_gradient_norm,
        .range = {.minimum = 0},
-       .meaning = "gradient clipping: where the gradients of all parameters together have a larger Euclidean "
+       .meaning = "gradient clipping: if the gradients of all parameters together have a larger Euclidean "
                   "norm, they are scaled down to this; 0: never. A norm above 1.8e19 counts as infinite in "
                   "float32: such gradients become 0. The norm is that of the mean over all samples of the "
                   "step, whatever the number of ranks; with strategies that do not sum gradients, over those "
@@ -252,13 +252,13 @@ std::vector<Key> output_keys(TrainerOptions& trainer) {
                   "checkpoint with another model, precision, optimizer, seed, scaling of the samples, set of "
                   "classes, table or split of the table, and within an epoch another order of the samples, "
                   "other batches or another number of samples. At the end of an epoch the size of batches "
-                  "may change: the schedule of the learning rate goes on from the same epoch"},
+                  "may change: the schedule of the learning rate continues from the same epoch"},
       {.name = "every",
        .into = &trainer.save_every,
        .range = {.minimum = 1},
-       .meaning = "number of steps between two checkpoints, counted over the whole run: these come beside "
+       .meaning = "number of steps between two checkpoints, counted over the whole run, in addition to "
                   "those at the end of each epoch. With `async-server` and `downpour` all clients meet for "
-                  "them; with `--serve` it counts pushes, and is 100 where it is not given. The time that "
+                  "them; with `--serve` it counts pushes, and is 100 if it is not given. The time that "
                   "they take counts as that of steps"},
       {.name = "keep",
        .into = &trainer.keep,
@@ -266,9 +266,9 @@ std::vector<Key> output_keys(TrainerOptions& trainer) {
        .meaning =
            "number of checkpoints to keep. With its first checkpoint, a run without `--resume` removes "
            "all of an earlier run in `output.dir` that have made more steps; those that have made "
-           "fewer count as its own. Where the newest of them has made fewer steps than this run is to "
+           "fewer count as its own. If the newest of them has made fewer steps than this run is to "
            "make, the earlier run may have been stopped, so that it is an error to give neither "
-           "`--resume`, to go on, nor `--replace`, to begin anew"},
+           "`--resume`, to continue, nor `--replace`, to start anew"},
   };
 }
 

@@ -94,7 +94,7 @@ void RunReport::speak(const std::string& log) {
   try {
     log_.emplace(log, JsonLog::Owner::heir);
   } catch (const Error& error) {
-    print_error(fmt::format("{}; the run goes on without --log", error.what()));
+    print_error(fmt::format("{}; the run continues without --log", error.what()));
   }
 }
 
@@ -200,7 +200,7 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
   show("\n" + text);
   if (const int failure = console_.failure(); failure != 0)
     print_error(
-        fmt::format("the standard output has lost what the run said: {}; --log FILE keeps its figures",
+        fmt::format("the output of the run could not be written completely: {}; --log FILE keeps its figures",
                     std::generic_category().message(failure)));
 }
 

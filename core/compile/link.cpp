@@ -16,10 +16,10 @@ namespace {
 void check(const Program& first, const Program& second) {
   for (const Program* program : {&first, &second})
     if (!program->prologue.empty() || !program->outputs.empty() || !program->kept.empty())
-      throw InternalError("link: a program has a prologue, or outputs that somebody reads");
+      throw InternalError("link: a program has a prologue, or outputs to be read");
   if (!second.feeds.empty()) throw InternalError("link: the second program has inputs");
   if (first.placement != second.placement || first.backend != second.backend)
-    throw InternalError("link: the programs were compiled for unlike placements or backends");
+    throw InternalError("link: the programs were compiled for different placements or backends");
 }
 
 // Changes an instruction of the second program so that it refers to the nodes and constants of the linked

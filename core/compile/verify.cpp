@@ -69,7 +69,7 @@ void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& le
   const DType dtype = leaves.empty() ? type.dtype : leaves[0]->type().dtype;
   if (!is_floating(dtype) || type != TensorType{dtype, {}})
     throw UserError(
-        fmt::format("compile: slot {} of the tail is given {} and holds a scalar of the parameters' dtype; "
+        fmt::format("compile: slot {} of the tail would get {}, but takes a scalar of the parameters' dtype; "
                     "reduce and cast() it",
                     slot, to_string(type)));
 }
@@ -90,8 +90,8 @@ void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs) 
                        (output.tail && !slots.insert(*output.tail).second);
     if (twice || (output.tail && !output.gradient_of.empty()))
       throw UserError(
-          "compile: each output has one place, and two never the same: one gradient_of, or one slot of the "
-          "tail");
+          "compile: an output has two places, or two outputs have the same; give each its own gradient_of, "
+          "or its own slot of the tail");
   }
 }
 

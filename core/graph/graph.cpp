@@ -47,9 +47,10 @@ Node Graph::step_scalar(StepScalar scalar, DType dtype, Where where) {
   const bool fits = scalar == StepScalar::random ? dtype == DType::int64
                                                  : dtype == DType::float64 || dtype == DType::float32;
   if (!fits)
-    throw UserError(fmt::format(
-        "{}: the step scalar '{}' was asked for as {}; 'random' is int64, all others are float32 or float64",
-        to_string(origin_of(where)), name_of(scalar), name_of(dtype)));
+    throw UserError(
+        fmt::format("{}: the step scalar '{}' cannot be {}: 'random' is int64, all others are float32 or "
+                    "float64; use that",
+                    to_string(origin_of(where)), name_of(scalar), name_of(dtype)));
   return leaf(Leaf(scalar, dtype), where);
 }
 
@@ -61,10 +62,11 @@ Node Graph::named_leaf(LeafKind kind, std::string name, TensorType type, Where w
   if (const auto found = named_.find(name); found != named_.end()) {
     const auto& existing = op_cast<Leaf>(*records_[found->second].op);
     if (existing.kind() != kind || existing.type() != type)
-      throw UserError(fmt::format(
-          "{}: '{}' was {} {} of {} before and is now asked for as {}; a name stands for one leaf",
-          to_string(origin_of(where)), name, existing.kind() == LeafKind::input ? "an" : "a", existing.name(),
-          to_string(existing.type()), to_string(type)));
+      throw UserError(
+          fmt::format("{}: '{}' is {} {} of {} already and was requested as {}; use the same kind and type, "
+                      "or another name",
+                      to_string(origin_of(where)), name, existing.kind() == LeafKind::input ? "an" : "a",
+                      existing.name(), to_string(existing.type()), to_string(type)));
     return Node(*this, {found->second, 0});
   }
   const Node node = leaf(Leaf(kind, name, std::move(type)), where);

@@ -23,16 +23,15 @@ void check_whole(double number, const Node& like, std::source_location where) {
           number >= static_cast<double>(Limits::lowest()) && number < std::ldexp(1.0, Limits::digits);
       if (in_range && std::abs(number) >= 0x1p53)
         throw UserError(
-            fmt::format("{}: {} beside {}: a number in an expression is exact below 2^53 only; write "
+            fmt::format("{}: {} combined with {}: a number in an expression is exact below 2^53 only; write "
                         "graph.constant(Tensor::scalar<std::int64_t>(...)) in its place",
                         to_string(like.graph().origin_of(where)), number, to_string(like.type())));
       if (!in_range || number != std::trunc(number))
-        throw UserError(
-            fmt::format("{}: {} beside {}: a number takes the type of the other operand, and {} holds whole "
-                        "numbers from {} "
-                        "to {}; write one of these, or cast() the node",
-                        to_string(like.graph().origin_of(where)), number, to_string(like.type()),
-                        name_of(like.dtype()), +Limits::lowest(), +Limits::max()));
+        throw UserError(fmt::format(
+            "{}: {} combined with {}: a number takes the type of the other operand, and {} holds whole "
+            "numbers from {} to {}; write one of these, or cast() the node",
+            to_string(like.graph().origin_of(where)), number, to_string(like.type()), name_of(like.dtype()),
+            +Limits::lowest(), +Limits::max()));
     }
   });
 }
@@ -41,7 +40,7 @@ void check_whole(double number, const Node& like, std::source_location where) {
 void check_finite(double number, const Tensor& held, const Node& like, std::source_location where) {
   if (!std::isfinite(number) || std::isfinite(held.to_doubles()[0])) return;
   throw UserError(fmt::format(
-      "{}: {} beside {}: a number takes the type of the other operand, and this one is beyond the "
+      "{}: {} combined with {}: a number takes the type of the other operand, and this one is beyond the "
       "largest number of {}; cast() the node to a wider type, or write infinity",
       to_string(like.graph().origin_of(where)), number, to_string(like.type()), name_of(like.dtype())));
 }
@@ -67,7 +66,7 @@ const TensorType& Node::type() const { return graph().type(value_); }
 
 Node Operand::node() const {
   if (const Node* node = std::get_if<Node>(&content_)) return *node;
-  throw UserError(fmt::format("{}: a number stands where a node is needed; write graph.constant(...)",
+  throw UserError(fmt::format("{}: a number was given where a node is needed; write graph.constant(...)",
                               to_string(Origin::at(where_))));
 }
 

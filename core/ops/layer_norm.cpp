@@ -37,7 +37,7 @@ void require(const Operand& x, const Operand& scale, const Operand& shift, doubl
   if (scale.node().type() != TensorType{wide, last} || shift.node().type() != scale.node().type())
     fail(x, scale, shift, fmt::format("scale and shift must be {} of one shape; use cast()", name_of(wide)));
   if (last.rank() == 0 || !ends_with(x.node().shape(), last))
-    fail(x, scale, shift, "scale and shift must have the last axes of the input, one at least");
+    fail(x, scale, shift, "scale and shift must have the shape of the last axes of the input, at least one");
   if (!(epsilon > 0)) fail(x, scale, shift, fmt::format("epsilon must be above 0, not {}", epsilon));
 }
 

@@ -20,7 +20,7 @@ ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t s
   const auto remember = [&](const std::string& name, std::size_t index) {
     if (!is_parameter_name(name))
       throw UserError(fmt::format(
-          "a parameter is named '{}'; use letters and digits of ASCII, '_', '-' and dots alone", name));
+          "a parameter is named '{}'; use only letters and digits of ASCII, '_', '-' and dots", name));
     if (!state_->by_name.emplace(name, index).second)
       throw UserError(fmt::format(
           "two parameters are named '{}'; give each its own name, or share one object to tie them", name));
@@ -88,11 +88,11 @@ void ParameterStore::set_trainable(std::string_view name, bool trainable) {
 void ParameterStore::set_types(const ArenaTypes& types) {
   if (types.values != dtype())
     throw UserError(fmt::format(
-        "the store holds parameters of {}, and its values are to be {}; make the store of that type",
+        "the store has parameters of {}, but its values would be {}; make the store with that type",
         name_of(dtype()), name_of(types.values)));
   for (const DType dtype : {types.gradients, types.states, types.shadow.value_or(types.values)})
     if (!is_floating(dtype))
-      throw UserError(fmt::format("an arena of the parameter store is to hold {}; choose a floating type",
+      throw UserError(fmt::format("an arena of the parameter store would hold {}; choose a floating type",
                                   name_of(dtype)));
   state_->types = types;
   if (!placed()) state_->placement.types = types;
@@ -209,7 +209,7 @@ Address ParameterStore::state(std::int64_t index) const {
   backend();
   if (index < 0 || index >= states())
     throw UserError(fmt::format(
-        "the parameter store has {} arenas of optimizer state and was asked for number {}, counted from 0",
+        "the parameter store has {} arenas of optimizer state, so there is no number {}, counted from 0",
         states(), index));
   return state_->states[static_cast<std::size_t>(index)]->address();
 }

@@ -71,7 +71,7 @@ void MetricsRing::add_failure(const std::exception_ptr& late) {
 StepMetrics MetricsRing::read(std::uint64_t number) {
   if (number == 0 || number > pushed_ || number + entries_.size() <= pushed_)
     throw InternalError(fmt::format(
-        "the metrics of step {} were asked for after {} steps; the last two are kept", number, pushed_));
+        "the metrics of step {} were requested after {} steps; only the last two are kept", number, pushed_));
   Entry& entry = entries_[number % entries_.size()];
   if (entry.failure) std::rethrow_exception(entry.failure);
   entry.copied->wait();

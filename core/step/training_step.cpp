@@ -26,7 +26,7 @@ bool reads(const Graph& graph, StepScalar scalar) {
 }
 
 [[noreturn]] void throw_skips_late() {
-  throw InternalError("a strategy may skip an update when it is asked for the first bucket, and not later");
+  throw InternalError("a strategy may skip an update only in its answer for the first bucket");
 }
 
 std::int64_t samples_of(const StepInputs& inputs) {

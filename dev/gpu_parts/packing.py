@@ -145,7 +145,7 @@ def extract(archive, folder):
             tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         return read_manifest(folder)
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
-        raise UserError(f"{archive} is no archive of dev/gpu_check --pack: {error}") from None
+        raise UserError(f"{archive} is not an archive of dev/gpu_check --pack: {error}") from None
 
 
 def check_manifest(archive, manifest, stand_in):

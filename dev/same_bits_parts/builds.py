@@ -20,11 +20,11 @@ class Build:
         self.name, self.folder = name, pathlib.Path(folder).resolve()
         cache = self.folder / "CMakeCache.txt"
         if not cache.is_file():
-            raise Mistake(f"{name}, '{folder}', is no build: it has no CMakeCache.txt; name a folder such as build/")
+            raise Mistake(f"{name}, '{folder}', is not a build: it has no CMakeCache.txt; name a folder such as build/")
         self.cache = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(encoding="utf-8", errors="replace"), re.M))
         self.source = pathlib.Path(self.cache.get("CMAKE_HOME_DIRECTORY", ""))
         if self.cache.get("CMAKE_PROJECT_NAME") != "Plexaura" or not self.source.is_dir():
-            raise Mistake(f"{name}, '{folder}', is no build of Plexaura whose sources are there; name one")
+            raise Mistake(f"{name}, '{folder}', is not a build of Plexaura whose sources are there; name one")
         if not self.find(self.folder, "mlp"):
             raise Mistake(f"{name}, '{folder}', has no program mlp; build it: cmake --build {folder} --target mlp convnet resnet graph draw_shapes")
         self.recorder = None

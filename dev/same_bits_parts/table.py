@@ -67,9 +67,9 @@ def read_row(line, place, models):
     try:
         ranks, model, run, compared, *settings = shlex.split(line)
     except ValueError as error:
-        raise Mistake(f"{place}: '{line}' is no configuration: write RANKS MODEL RUN COMPARED SETTINGS, with quotes in pairs") from error
+        raise Mistake(f"{place}: '{line}' is not a configuration: write RANKS MODEL RUN COMPARED SETTINGS, with quotes in pairs") from error
     if not re.fullmatch(r"[1-9]\d*", ranks):
-        raise Mistake(f"{place}: '{ranks}' is no number of ranks; write 1 or more")
+        raise Mistake(f"{place}: '{ranks}' is not a number of ranks; write 1 or more")
     if not RUN.fullmatch(run):
         raise Mistake(f"{place}: there is no run '{run}'; write train, resume@N, kill@RANK:N, survive@RANK:N, predict or graph")
     if run != "graph" and model not in models:

@@ -72,10 +72,10 @@ void ChangeSum::take(const StrategyState& part) {
   if (part.name.starts_with(owed_otherwise_prefix) && !std::exchange(has_dropped_, true) &&
       ranks_.rank() == 0)
     print_error(
-        "what the ranks owe in this checkpoint was kept by another distributed.strategy or an older version "
-        "of "
-        "Plexaura, in a form that cannot be added to changes of weights: it is dropped, and training goes on "
-        "without it");
+        "the part that the ranks still owe in this checkpoint was saved by another distributed.strategy or "
+        "an "
+        "older version of Plexaura, in a form that cannot be added to changes of weights: it is dropped, and "
+        "training continues without it");
   take_arena(*placement_, owed_, owed_change_prefix, part);
   take_arena(*placement_, left_, left_change_prefix, part);
 }

@@ -46,7 +46,7 @@ std::size_t least_counts(std::string_view name) {
 
 [[noreturn]] void fail_damaged(std::string_view name) {
   throw UserError(fmt::format(
-      "the part '{}' of the strategy's state in the checkpoint holds numbers that no run writes; the "
+      "the part '{}' of the strategy's state in the checkpoint contains numbers that no run writes; the "
       "checkpoint is damaged: resume from another copy",
       name));
 }
@@ -176,7 +176,8 @@ std::optional<Mean<T>> MeanChange::next(std::int64_t every) {
   }
   exchange_->is_made = true;
   if (options_.may_lose_ranks)
-    ranks_.gather_all("", fmt::format("who has the mean of the weights after step {}", border_->step()));
+    ranks_.gather_all("",
+                      fmt::format("which ranks have the mean of the weights after step {}", border_->step()));
   return take<T>();
 }
 
@@ -214,7 +215,7 @@ void MeanChange::exchange() {
 // first step.
 double MeanChange::weight_of(std::int64_t samples, std::string_view what) {
   std::int64_t all = samples;
-  ranks_.sum(DType::int64, reinterpret_cast<std::byte*>(&all), 1, fmt::format("the samples behind {}", what));
+  ranks_.sum(DType::int64, reinterpret_cast<std::byte*>(&all), 1, fmt::format("the samples for {}", what));
   return static_cast<double>(samples) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
@@ -247,7 +248,7 @@ std::optional<Mean<T>> MeanChange::catch_up() {
   const Progress farthest = farthest_progress();
   const bool missed = farthest[0] > taken_;
   if (missed && !(exchange_ && exchange_->is_made))
-    throw InternalError("ranks were lost, and others have taken a mean that this rank does not hold");
+    throw InternalError("ranks were lost, and others have taken a mean that this rank does not have");
   std::optional<Mean<T>> held;
   if (missed) held = take<T>();
   exchange_.reset();

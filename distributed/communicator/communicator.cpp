@@ -21,7 +21,7 @@ void check_all_connected(const LaunchedRank& launched, int connected) {
   throw UserError(fmt::format(
       "{} says that {} ranks were started, but MPI connects {} of them ({}): start them with the mpirun of "
       "this MPI, "
-      "as tools/run does, or with srun --mpi=pmix where it knows PMIx; for a run of its own unset {}",
+      "as tools/run does, or with srun --mpi=pmix if it knows PMIx; for a separate run unset {}",
       launched.source, launched.ranks, connected, message_passing_library(), launched.source));
 }
 #endif

@@ -292,7 +292,7 @@ std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost, double deadline_seconds) {
-  if (is_part_) throw InternalError("only the communicator of all ranks goes on without some of them");
+  if (is_part_) throw InternalError("only the communicator of all ranks can continue without some of them");
   broken_ = true;
   std::vector<int> members;
   for (int rank = 0; rank < size(); ++rank)

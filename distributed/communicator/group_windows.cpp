@@ -102,9 +102,9 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
   refuse_in_phase(what);
   check_summable(dtype);
   if (count < 0 || offset % size_of(dtype) != 0 || offset + bytes_of(dtype, count) > window.bytes()) {
-    throw UserError(
-        fmt::format("'{}': {} {} at byte {} do not lie in a window of {} bytes, aligned to their size", what,
-                    count, name_of(dtype), offset, window.bytes()));
+    throw UserError(fmt::format(
+        "'{}': {} {} at byte {} must be within the window of {} bytes, at a multiple of their size", what,
+        count, name_of(dtype), offset, window.bytes()));
   }
   if (size() == 1) return;
   attempt(what, [&] {

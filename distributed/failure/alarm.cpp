@@ -313,7 +313,7 @@ std::string Alarm::describe_stall(std::span<const int> members, const PendingCal
     return both + ": all ranks must make the same calls in the same order";
   }
   return begin +
-         ", where all ranks have come by now: a rank was late, or the network is slow; raise "
+         ", where all ranks are now: a rank was late, or the network is slow; raise "
          "distributed.deadline_seconds";
 }
 

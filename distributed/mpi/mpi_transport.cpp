@@ -97,9 +97,11 @@ std::string marks_of(const std::vector<int>& left) {
 
 // The lowest of the ranks that are left has asked the launcher, and prints the error.
 [[noreturn]] void throw_cut_off(const std::vector<int>& left, bool speaks, bool has_answered) {
-  const CutOff error(
-      fmt::format("{} {} cut off from the others, {}", list_ranks(left), left.size() == 1 ? "was" : "were",
-                  has_answered ? "which went on without" : "and from mpirun, which decides who goes on"));
+  const CutOff error(fmt::format("{} {} cut off from the others, {}", list_ranks(left),
+                                 left.size() == 1 ? "was" : "were",
+                                 !has_answered      ? "and from mpirun, which decides which ranks continue"
+                                 : left.size() == 1 ? "which continued without it"
+                                                    : "which continued without them"));
   if (speaks) throw error;
   throw Remote<CutOff>(left.front(), error.what());
 }

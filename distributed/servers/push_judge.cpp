@@ -69,8 +69,7 @@ std::optional<std::string> PushJudge::take_elements(const ServerRule& rule, std:
   std::ranges::copy(weights, after.begin());
   mix_in<T>(rule, push.staleness, push.clients, trainables, pushed, after);
   if (!are_finite(std::span<const T>(after)))
-    return fmt::format("the server takes in no push behind which its weights would not be finite: {}",
-                       remedy);
+    return fmt::format("the server refuses a push after which its weights would not be finite: {}", remedy);
   std::ranges::copy(after, weights.begin());
   norms_.push_back(change);
   if (norms_.size() > most_norms) norms_.pop_front();

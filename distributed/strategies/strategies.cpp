@@ -108,14 +108,14 @@ std::exception_ptr mistake_in(const StrategyOptions& options) {
         "the strategy '{}' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
         options.name)));
   if (options.name == "local" && options.local.delay > 0 && may_lose_ranks(options))
-    return std::make_exception_ptr(
-        UserError("where ranks may be outlived, local exchanges without a delay; make it 0"));
+    return std::make_exception_ptr(UserError(
+        "if the run continues without lost ranks, local cannot delay its exchanges; set delay to 0"));
   if (has_parameter_server(options.name) && options.async_server.servers > 1 && may_lose_ranks(options))
-    return std::make_exception_ptr(
-        UserError("where ranks may be outlived, there is one parameter server; make servers 1"));
+    return std::make_exception_ptr(UserError(
+        "if the run continues without lost ranks, it has only one parameter server; set servers to 1"));
   if (has_parameter_server(options.name) && options.async_server.group > 1 && may_lose_ranks(options))
-    return std::make_exception_ptr(
-        UserError("where ranks may be outlived, each client of a server is one rank; make group 1"));
+    return std::make_exception_ptr(UserError(
+        "if the run continues without lost ranks, each client of a server is one rank; set group to 1"));
   return nullptr;
 }
 

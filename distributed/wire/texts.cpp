@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void throw_no_list() {
   throw DeviceError(
-      "what another process sent is no list of texts; start all processes from the same build of Plexaura");
+      "another process has sent something other than a list of texts; start all processes from the same "
+      "build of Plexaura");
 }
 
 // Removes the first text, which has the form "LENGTH:TEXT", and returns it.

@@ -16,7 +16,7 @@ std::string home_folder() {
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0')
     throw UserError(
-        "begins with '~', and the variable HOME, which would stand for it, is not set; write the whole path");
+        "begins with '~', but the variable HOME, which would replace it, is not set; write the whole path");
   return home;
 }
 
@@ -40,10 +40,9 @@ std::filesystem::path expand_home(const std::string& path) {
   if ((!begins_with_user && !has_variable(path)) || std::filesystem::exists(path, error)) return path;
   throw UserError(
       begins_with_user
-          ? fmt::format("is '{}', where '~' stands for the home folder only as '~/'; write the whole path",
-                        path)
+          ? fmt::format("is '{}', but '~' means the home folder only in '~/'; write the whole path", path)
           : fmt::format(
-                "is '{}', and variables are not replaced in a configuration; write what it stands for",
+                "is '{}', but variables are not replaced in a configuration; write the value of the variable",
                 path));
 }
 

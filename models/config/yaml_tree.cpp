@@ -45,7 +45,8 @@ class TreeBuilder final : public YAML::EventHandler {
     YamlValue value = begin(Kind::scalar, mark, tag, anchor);
     if (tag == "!") check_closed(mark);
     if (text.find('\0') != std::string::npos)
-      fail(value.position, "the text holds the character 0, which no name and no path can; leave it out");
+      fail(value.position,
+           "the text contains the character 0, which no name and no path can contain; remove it");
     value.text = text;
     add(std::move(value));
   }
@@ -134,7 +135,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.kind != Kind::scalar) fail(key.position, "a key must be a word");
     const auto [first, is_new] = level.taken.emplace(key.text, key.position);
     if (!is_new)
-      fail(key.position, fmt::format("the key {} is given twice; it stands already at {}:{}",
+      fail(key.position, fmt::format("the key {} is given twice, first at {}:{}; remove one of them",
                                      quoted_for_error(key.text), first->second.line, first->second.column));
     level.pending = YamlMember{std::move(key.text), std::move(key.position), {}};
   }
@@ -144,7 +145,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const std::size_t colon = key.key.find(':');
     if (value.kind != Kind::empty || colon == std::string::npos || colon + 1 == key.key.size()) return;
     fail(key.position,
-         fmt::format("{} has no blank behind the colon; write {}", quoted_for_error(key.key),
+         fmt::format("{} has no space after the colon; write {}", quoted_for_error(key.key),
                      quoted_for_error(key.key.substr(0, colon) + ": " + key.key.substr(colon + 1))));
   }
 
@@ -156,7 +157,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
 void check_character(char c, const YamlPosition& position) {
   if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
-    fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
+    fail(position,
+         fmt::format("the control character 0x{:02x}, but a configuration is plain text; remove it", int{c}));
 }
 
 // Throws for characters that the parser accepts silently, or rejects with an unclear error.
@@ -164,7 +166,8 @@ void check_characters(std::string_view text, const std::string& name) {
   YamlPosition position{name, 1, 1};
   bool in_indentation = true;
   for (const char c : text) {
-    if (c == '\t' && in_indentation) fail(position, "a tab in the indentation; YAML takes spaces alone");
+    if (c == '\t' && in_indentation)
+      fail(position, "a tab in the indentation; YAML allows only spaces there");
     check_character(c, position);
     in_indentation = c == '\n' || (in_indentation && c == ' ');
     position.column = c == '\n' ? 1 : position.column + 1;

@@ -176,7 +176,7 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
     ++place.numbers[prefix_of(keys.type)];
     const std::string& name = keys.name;
     if (!is_parameter_name(name) || name.find('.') != std::string::npos)
-      throw yaml.error("name", fmt::format("is {}; use letters and digits of ASCII, '_' and '-' alone",
+      throw yaml.error("name", fmt::format("is {}; use only letters and digits of ASCII, '_' and '-'",
                                            quoted_for_error(name)));
     if (sequential->contains(name))
       throw yaml.error("name", fmt::format("is '{}', as is that of a layer before", name));

@@ -86,7 +86,7 @@ TEST_CASE("options may stand behind the name of a backend") {
        {std::pair("far:", ""), {"far:lazy", "lazy"}, {"far:=1", "=1"}, {"far:lazy=1,", ""}}) {
     CAPTURE(text);
     CHECK(said_of(text) == "'" + std::string(option) +
-                               "' is no option of the backend 'far'; write options behind the name, as in "
+                               "' is not an option of the backend 'far'; write options after the name, as in "
                                "cuda:device=1,tf32=1");
   }
   for (const auto& said : {said_of("far:lazy=1,lazy=0"), said_of("far:lazy=1", {{"lazy", "1"}})})

@@ -394,21 +394,21 @@ TEST_CASE("outputs that have no place are refused") {
   refuses({{.node = loss, .gradient_of = "weight"}},
           "the gradient of 'weight' is float32[] and must be float32[16]");
   refuses({{.node = w, .gradient_of = "weight"}, {.node = exp(w), .gradient_of = "weight"}},
-          "two never the same");
+          "two outputs have the same");
   refuses({{.node = loss, .tail = TailSlot(tail_count)}}, "slot 16 of the tail, which has 16");
-  refuses({{.node = w, .tail = TailSlot::loss}}, "slot 0 of the tail is given float32[16]");
+  refuses({{.node = w, .tail = TailSlot::loss}}, "slot 0 of the tail would get float32[16]");
   refuses({{.node = cast(loss, DType::int64), .tail = TailSlot::loss}},
-          "slot 0 of the tail is given int64[]");
+          "slot 0 of the tail would get int64[]");
   refuses({{.node = cast(loss, DType::float64), .tail = TailSlot::samples}}, "slot 1 of the tail");
   refuses({{.node = loss, .tail = TailSlot::loss}, {.node = exp(loss), .tail = TailSlot::loss}},
-          "two never the same");
+          "two outputs have the same");
   refuses({{.node = w, .gradient_of = "weight", .tail = TailSlot::loss}}, "slot 0 of the tail");
   Graph scalars;
   const Node s = scalars.parameter("s", {DType::float32, {}});
   CHECK(user_error([&] {
           const std::vector<ProgramOutput> both{{.node = s, .gradient_of = "s", .tail = TailSlot::loss}};
           compile(scalars, both, test_backend());
-        }).find("each output has one place") != std::string::npos);
+        }).find("an output has two places, or two outputs have the same") != std::string::npos);
   const std::vector<ProgramOutput> sound{{.node = w, .gradient_of = "weight"},
                                          {.node = loss, .tail = TailSlot(tail_count - 1)}};
   CHECK_NOTHROW(compile(graph, sound, test_backend()));

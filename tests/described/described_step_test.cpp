@@ -125,7 +125,7 @@ TEST_CASE("the table of a step counts its calls, in the graph and beside it, and
      1     0.500        0.0     0.000  copy     copy from the host
      4     7.500        8.0     1.500           in all
 roofline     1.5 ms a step of 30 samples, 20000 samples/s at most
-side by side 1.25 ms, if kernels that run beside each other slow each other down by nothing
+side by side 1.25 ms, if kernels that run at the same time do not slow each other down
 )");
 }
 
@@ -172,7 +172,7 @@ TEST_CASE(
   has(wide, "the GPU was asked for ");
   has(wide, " bytes of memory and has ");
   has(wide, " of its 85899345920 bytes left: ");
-  has(wide, " bytes of intermediate values are planned for 4096 samples at a time, beside ");
+  has(wide, " bytes of intermediate values are planned for 4096 samples at a time, in addition to ");
   has(wide,
       "; lower training.batch_size, raise training.micro_batches, or set training.precision to bfloat16");
   has(refusal("bfloat16"), "; lower training.batch_size or raise training.micro_batches");

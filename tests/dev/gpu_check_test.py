@@ -386,7 +386,7 @@ class GpuCheckTest(unittest.TestCase):
     def test_an_archive_that_is_none_and_one_for_a_newer_system(self):
         broken = self.folder / "broken"
         broken.write_text("not an archive", encoding="utf-8")
-        with self.assertRaisesRegex(UserError, "is no archive of dev/gpu_check --pack"):
+        with self.assertRaisesRegex(UserError, "is not an archive of dev/gpu_check --pack"):
             packing.unpack(broken, self.folder / "carried", [])
         with self.assertRaisesRegex(UserError, "needs glibc 9.99, and this machine has"):
             packing.unpack(self.archive("newer", {"glibc": [9, 99]}), self.folder / "carried", [])
@@ -453,7 +453,7 @@ class GpuCheckTest(unittest.TestCase):
             (["--pack", nowhere, "--from", nowhere], {}, "--pack and --from exclude each other"),
             (["--report", self.folder, "--only", "iris"], {}, "--report and --only exclude each other"),
             (["--report", self.folder, "--limit", "9"], {}, "--report and --limit exclude each other"),
-            (["--only", "("], {}, "--only '(' is no regular expression"),
+            (["--only", "("], {}, "--only '(' is not a regular expression"),
             (["--stage", "all", "--stage", "other"], {}, "invalid choice: 'other'"),
         ]
         for arguments, options, expected in wrong:

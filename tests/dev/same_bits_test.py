@@ -145,11 +145,11 @@ class SameBitsTest(unittest.TestCase):
 
     def test_wrong_use(self):
         old = self.folder / "old"
-        self.assertIn("is no build: it has no CMakeCache.txt; name a folder such as build/", self.run_tool(2, old, self.folder / "source"))
+        self.assertIn("is not a build: it has no CMakeCache.txt; name a folder such as build/", self.run_tool(2, old, self.folder / "source"))
         (self.folder / "new/models/mlp").unlink()
         self.assertIn("has no program mlp; build it", self.run_tool(2))
-        for table, sentence in (("x iris train all\n", "'x' is no number of ranks"), ("1 tulip train all\n", "there is no model 'tulip'; there are iris"),
-                                ("1 iris run all\n", "there is no run 'run'"), ("1 iris train most\n", "'most' cannot be compared"), ("1 iris\n", "'1 iris' is no configuration"),
+        for table, sentence in (("x iris train all\n", "'x' is not a number of ranks"), ("1 tulip train all\n", "there is no model 'tulip'; there are iris"),
+                                ("1 iris run all\n", "there is no run 'run'"), ("1 iris train most\n", "'most' cannot be compared"), ("1 iris\n", "'1 iris' is not a configuration"),
                                 ("1 iris train all 'x\n", "with quotes in pairs"), ("# nothing\n", "has no configuration")):
             self.assertIn(sentence, self.run_tool(2, old, old, table=table))
         self.assertIn("no configuration contains 'ocean'", self.run_tool(2, old, old, "--only", "ocean"))

@@ -83,11 +83,12 @@ TEST_CASE("asking for a parameter again ties it; another type is an error") {
   CHECK(same_value(graph.parameter("weight", row), first));
   CHECK(same_value(graph.buffer("mean", row), graph.buffer("mean", row)));
   const std::string text = user_error([&] { graph.parameter("weight", {DType::float32, {4}}); });
-  CHECK(holds(text, "'weight' was a parameter of float32[3] before and is now asked for as float32[4]"));
-  CHECK(holds(user_error([&] { graph.buffer("weight", row); }), "a name stands for one leaf"));
+  CHECK(holds(text, "'weight' is a parameter of float32[3] already and was requested as float32[4]"));
+  CHECK(
+      holds(user_error([&] { graph.buffer("weight", row); }), "use the same kind and type, or another name"));
   graph.input("x", row);
   CHECK(holds(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
-  CHECK(holds(user_error([&] { graph.buffer("x", row); }), "'x' was an input of float32[3] before"));
+  CHECK(holds(user_error([&] { graph.buffer("x", row); }), "'x' is an input of float32[3] already"));
 }
 
 TEST_CASE("same_value compares handles") {
@@ -150,12 +151,12 @@ TEST_CASE("a number beside integers is one of them, or an error that names the l
   const Node flag = graph.input("flag", {DType::boolean, {}});
   const auto here = std::source_location::current();
   const std::string half = user_error([&] { x * 0.5; });
-  CHECK(holds(half, "graph_test.cpp:" + std::to_string(here.line() + 1) + ": 0.5 beside int64[3]"));
+  CHECK(holds(half, "graph_test.cpp:" + std::to_string(here.line() + 1) + ": 0.5 combined with int64[3]"));
   CHECK(holds(half, "whole numbers from -9223372036854775808 to 9223372036854775807"));
   CHECK(holds(half, "cast()"));
-  CHECK(holds(user_error([&] { 1e19 + Operand(x); }), "1e+19 beside int64[3]"));
-  CHECK(holds(user_error([&] { add(x, std::nan("")); }), "nan beside int64[3]"));
-  CHECK(holds(user_error([&] { lt(byte, 256); }), "256 beside uint8[]: "));
+  CHECK(holds(user_error([&] { 1e19 + Operand(x); }), "1e+19 combined with int64[3]"));
+  CHECK(holds(user_error([&] { add(x, std::nan("")); }), "nan combined with int64[3]"));
+  CHECK(holds(user_error([&] { lt(byte, 256); }), "256 combined with uint8[]: "));
   CHECK(holds(user_error([&] { lt(byte, -1); }), "from 0 to 255"));
   CHECK(holds(user_error([&] { where(flag, flag, 2); }), "from 0 to 1"));
   CHECK((x * -2.0).dtype() == DType::int64);
@@ -169,7 +170,7 @@ TEST_CASE("a number beside integers is one of them, or an error that names the l
   const Node half_node = graph.input("half", {DType::float16, {3}});
   CHECK((half_node * 0.1).dtype() == DType::float16);
   const Graph::WithOrigin place(graph, {"models/mlp.yaml", 12, 3, {}, false});
-  CHECK(holds(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 beside"));
+  CHECK(holds(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 combined with"));
 }
 
 TEST_CASE("a number beside floats is within their range, or an error that names the line") {
@@ -178,7 +179,7 @@ TEST_CASE("a number beside floats is within their range, or an error that names 
   const auto here = std::source_location::current();
   const std::string text = user_error([&] { x / 70000; });
   CHECK(holds(text, "graph_test.cpp:" + std::to_string(here.line() + 1)));
-  CHECK(holds(text, "70000 beside float16[3]"));
+  CHECK(holds(text, "70000 combined with float16[3]"));
   CHECK(holds(text, "cast() the node to a wider type"));
   CHECK(holds(user_error([&] { graph.input("y", row) * 1e39; }), "the largest number of float32"));
   CHECK_NOTHROW(x * 65504);

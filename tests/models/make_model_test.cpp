@@ -257,7 +257,7 @@ TEST_CASE("keys that are wrong are reported with line, column and the nearest on
     CHECK(contains(
         error_of("  name: convnet\n  layers:\n    - {type: linear, name: \"" + name + "\"}\n", {4}, 3),
         "x.yaml:4:28: model.layers[0].name is '" + name +
-            "'; use letters and digits of ASCII, '_' and '-' alone"));
+            "'; use only letters and digits of ASCII, '_' and '-'"));
   CHECK(contains(error_of("  name: resnet\n  depth: 51\n", {3, 64, 64}, 3),
                  "x.yaml:3:10: model.depth is '51'"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n  stages: [1]\n", {3, 64, 64}, 3), "x.yaml:3:10"));

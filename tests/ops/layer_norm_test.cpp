@@ -93,7 +93,7 @@ const WrongCases wrong({
     refused("of integers", {DType::int64, {2, 3}}, {f32, {3}}, {f32, {3}}, {"floating", "cast()"}),
     refused("another width", {f32, {2, 3}}, {f32, {2}}, {f32, {2}},
             {"float32[2,3]", "last axes of the input"}),
-    refused("no axis", {f32, {2, 3}}, {f32, {}}, {f32, {}}, {"last axes", "one at least"}),
+    refused("no axis", {f32, {2, 3}}, {f32, {}}, {f32, {}}, {"last axes", "at least one"}),
     refused("more axes", {f32, {3}}, {f32, {2, 3}}, {f32, {2, 3}}, {"last axes"}),
     refused("two shapes", {f32, {2, 3}}, {f32, {3}}, {f32, {2, 3}}, {"float32 of one shape"}),
     refused("narrow scale", {DType::float16, {2, 3}}, {DType::float16, {3}}, {DType::float16, {3}},

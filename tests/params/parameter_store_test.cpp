@@ -131,8 +131,8 @@ TEST_CASE("types of arenas that cannot be are refused in words") {
     CAPTURE(text);
     CHECK(text.find(words) != std::string::npos);
   };
-  check([&] { store.set_types(ArenaTypes::all(DType::float64)); }, "make the store of that type");
-  check([&] { store.set_types({DType::float32, DType::int64, DType::float32}); }, "is to hold int64; choose");
+  check([&] { store.set_types(ArenaTypes::all(DType::float64)); }, "make the store with that type");
+  check([&] { store.set_types({DType::float32, DType::int64, DType::float32}); }, "would hold int64; choose");
   store.set_types({DType::float32, DType::bfloat16, DType::float32});
   check([&] { store.place(placement(), test_backend()); }, "compile it with the types of the store");
   check([&] { store.shadow(); }, "not placed yet");
@@ -176,9 +176,8 @@ TEST_CASE("wrong names and types are refused in words") {
   store.require_states(1);
   check([&] { store.read_gradient("still"); }, "'still' is frozen");
   check([&] { store.read_state(0, "running"); }, "no optimizer state");
-  check([&] { store.read_state(-1, "conv.bias"); },
-        "1 arenas of optimizer state and was asked for number -1");
-  check([&] { store.read_state(1, "conv.bias"); }, "1 arenas of optimizer state and was asked for number 1");
+  check([&] { store.read_state(-1, "conv.bias"); }, "1 arenas of optimizer state, so there is no number -1");
+  check([&] { store.read_state(1, "conv.bias"); }, "1 arenas of optimizer state, so there is no number 1");
   check([&] { store.write_state(0, "conv.bias", Tensor(filter)); }, "'conv.bias'");
 }
 

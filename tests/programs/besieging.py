@@ -177,7 +177,7 @@ class Files(SiegeTest):
         target.chmod(0o600)
         (self.folder / "link").symlink_to(target)
         (self.folder / "second").hardlink_to(target)
-        self.refuse("link", "--serve: 'link' is a link, and the key would be written where it leads; name a file\n")
+        self.refuse("link", "--serve: 'link' is a link, and the key would be written to the file that it names; name a file that is not a link\n")
         self.refuse("second", "--serve: 'second' has a second name, by which others might read the key; remove it, or name another file\n")
         self.assertEqual(target.read_text(), "")
 

@@ -66,7 +66,7 @@ class Rejoin(RejoinTest):
         self.wait_for_start(3, known)
         said = self.end(run, 0)
         self.assertEqual(self.starts(said), [STARTS_AGAIN.format("3 ranks")] * 3)
-        self.assertRegex(said[0], r"^run: .*; rank 1 died before, and the others went on; the ranks finish their step and save, and all start again from there$")
+        self.assertRegex(said[0], r"^run: .*; rank 1 died before, and the others continued; the ranks finish their step and save, and all start again from there$")
         self.compare("run", "whole")
 
     def test_ranks_that_train_for_themselves_come_back(self):
@@ -144,7 +144,7 @@ class Rejoin(RejoinTest):
         os.kill(events.read_ranks(folder).ranks[1].process, signal.SIGKILL)
         said = self.end(run, 0)
         self.assertEqual(said, ["run: ranks that die do not come back before a checkpoint is saved, and this run keeps nothing in output.dir; name a folder there"])
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 0 goes on"])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 0 continues"])
 
     def test_one_that_dies_again_and_again(self):
         """A rank dies soon after the first step of each start. In the end the others finish the run, with the
@@ -157,7 +157,7 @@ class Rejoin(RejoinTest):
             self.kill(1)
         said = self.end(run, 0)
         self.assertEqual(self.starts(said), [STARTS_AGAIN.format("2 ranks")])
-        self.assertRegex(said[-1], "^run: in 2 starts in a row a rank has died within 60 s of the first step; the others go on without it, ")
+        self.assertRegex(said[-1], "^run: in 2 starts in a row a rank has died within 60 s of the first step; the others continue without it, ")
         self.compare("run", "whole")
 
     def test_its_mistake(self):

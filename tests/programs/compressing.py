@@ -107,7 +107,7 @@ class Compressing(ProgramTest):
     def check_it_is_kept(self, name, taken):
         """Resumes on one host. The run must have the bits of one with this compression in its settings."""
         result = self.run_ranks(2, "convnet", *self.mnist(f"output.dir={name}"), "--resume")
-        self.assertIn(f"distributed.compression is auto and goes on with {taken}, as the checkpoint has it, although by what was measured now a "
+        self.assertIn(f"distributed.compression is auto and continues with {taken}, as in the checkpoint, although by present measurements a "
                       "new run would take none; all ranks run on one host\n", result.out)
         self.run_ranks(2, "convnet", *self.mnist("output.dir=told", f"distributed.compression={taken}"))
         self.assertEqual(self.weight_bytes(name), self.weight_bytes("told"))
@@ -118,11 +118,11 @@ class Compressing(ProgramTest):
         """The choice is kept on any hosts, here on one."""
         short = self.cnn(AUTO, "training.epochs=2", "output.dir=run")
         self.run_ranks(2, "convnet", *short, "--steps", 3)
-        self.assertIn("distributed.compression is auto and goes on with none, as the checkpoint has it; all ranks run on one host\n",
+        self.assertIn("distributed.compression is auto and continues with none, as in the checkpoint; all ranks run on one host\n",
                       self.run_ranks(2, "convnet", *short, "--steps", 4, "--resume").out)
         write_choice(self.checkpoint("run"), "fp16")
         result = self.run_ranks(2, "convnet", *short, "--resume", "--log", "log")
-        self.assertIn("goes on with fp16, as the checkpoint has it, although ", result.out)
+        self.assertIn("continues with fp16, as in the checkpoint, although ", result.out)
         self.assertEqual(self.log("log")[0]["compression"], "fp16")
         told = self.cnn("distributed.compression=none", "training.epochs=2", "output.dir=told")
         self.run_ranks(2, "convnet", *told, "--steps", 4)
@@ -135,7 +135,7 @@ class Compressing(ProgramTest):
         self.run_ranks(2, "convnet", *short, "--steps", 3)
         write_choice(self.checkpoint("run"), "bf16")
         self.assertNotIn("distributed.compression", self.run_one("convnet", *short, "--steps", 4, "--resume").out)
-        self.assertIn("goes on with bf16", self.run_ranks(2, "convnet", *short, "--resume").out)
+        self.assertIn("continues with bf16", self.run_ranks(2, "convnet", *short, "--resume").out)
 
     def test_a_choice_that_nobody_knows(self):
         short = self.cnn(AUTO, "output.dir=run")

@@ -46,7 +46,7 @@ class Devices(ProgramTest):
         for setting, why in (("strategy=local", "the strategy is local; choose allreduce, or auto"),
                              ("compression=bf16", "the compression is bf16; remove one of them"),
                              ("on_loss=drop", "on_loss is not end; remove one of them"),
-                             ("overlap=on", "devices sum beside what they compute whatever overlap says; remove one of them")):
+                             ("overlap=on", "devices sum while they compute, whatever overlap says; remove one of them")):
             said = self.run_one("mlp", *self.iris("distributed.algorithm=device", f"distributed.{setting}"), status=2).err
             self.assertIn(f"distributed.algorithm is 'device', and {why}\n", said)
 

@@ -22,7 +22,7 @@ ALL = support.FAULT_SEEDS >= 20
 
 # Points of ranks that keep their own weights and exchange them after steps 19, 23, 27 and 30, in the second
 # epoch.
-TOLD = "who has the mean of "  # followed by the name of the weights
+TOLD = "which ranks have the mean of "  # followed by the name of the weights
 APART = ["step 18", "the loss of step 18", "after the loss of step 18", "the loss of step 19", "the loss of step 30", "after the loss of step 30",
          *(f"{when}{what}the weights after step {step}" for step in (19, 30) for what in ("", TOLD) for when in ("", "after ")),
          "validation", "the state of the strategy", "saving a checkpoint", f"the weights after step {LAST}", f"saved {LAST}", "MPIX_Comm_agree"]

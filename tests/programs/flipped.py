@@ -81,7 +81,7 @@ class Flipped(ProgramTest):
             flip = Flip(f"two {seed}", 2, seed % 4)
             with self.case("flipped of two", str(flip)):
                 said = self.run_flipped(2, [flip], epochs=4, status=1, steps=("--replace",))
-                self.assertRegex(said, rf"(?m)^after step {flip.last_step()} the 2 ranks hold different bits in .*, and no majority tells which are right")
+                self.assertRegex(said, rf"(?m)^after step {flip.last_step()} the 2 ranks hold different bits in .*, and no majority shows which are right")
 
 
 if __name__ == "__main__":

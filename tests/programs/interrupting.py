@@ -174,7 +174,7 @@ class AtStart(LaunchTest):
         self.wait_for((self.folder / "asked").exists)
         run.send_signal(signal.SIGINT)
         (self.folder / "has_come").touch()
-        self.assertEqual(self.end(run, 130), ["run: mpirun returned 137; it is not started again, for SIGINT has come"])
+        self.assertEqual(self.end(run, 130), ["run: mpirun returned 137; it is not started again, because SIGINT has come"])
 
     def test_at_any_moment(self):
         """Signals from the moment at which there is something to clean up."""

@@ -154,17 +154,17 @@ class Launch(LaunchTest):
         self.write("empty", "# nothing\n")
         self.write("option", "h0 slots=2\n-oProxyCommand=touch${IFS}run slots=1\n")
         (self.folder / "bytes").write_bytes(b"h0\xff\n")
-        for words, says in ((["-n", 2], "no program was named; "), (["-n", 2, "no/such/program"], "'no/such/program' is no program that can be started; "), (["-n", 0, "true"], "-n and --deadline must be above 0, "),
+        for words, says in ((["-n", 2], "no program was named; "), (["-n", 2, "no/such/program"], "'no/such/program' is not a program that can be started; "), (["-n", 0, "true"], "-n and --deadline must be above 0, "),
                             (["-n", 99999999999, "true"], "a run has at most 10000 ranks, spares included; lower -n"),
                             (["-n", 2, "--host", "a", "--hosts", "hosts", "true"], "--host and --hosts exclude each other; give one of them"),
-                            (["-n", 2, "--host", "", "true"], "--host: '' is no list of hosts; "),
-                            (["-n", 2, "--host", "a:b", "true"], "--host: 'a:b' is no list of hosts; "),
-                            (["-n", 2, "--host=-oProxyCommand=true:1", "true"], "--host: '-oProxyCommand=true:1' is no list of hosts; "),
-                            (["-n", 2, "--host", "a\x1b[31m,b", "true"], r"--host: 'a\x1b[31m,b' is no list of hosts; "),
-                            (["-n", 2, "--hosts", "option", "true"], "option:2: '-oProxyCommand=touch${IFS}run slots=1' is no host; "),
-                            (["-n", 2, "--hosts", "bytes", "true"], "--hosts: 'bytes' is no text; "),
+                            (["-n", 2, "--host", "", "true"], "--host: '' is not a list of hosts; "),
+                            (["-n", 2, "--host", "a:b", "true"], "--host: 'a:b' is not a list of hosts; "),
+                            (["-n", 2, "--host=-oProxyCommand=true:1", "true"], "--host: '-oProxyCommand=true:1' is not a list of hosts; "),
+                            (["-n", 2, "--host", "a\x1b[31m,b", "true"], r"--host: 'a\x1b[31m,b' is not a list of hosts; "),
+                            (["-n", 2, "--hosts", "option", "true"], "option:2: '-oProxyCommand=touch${IFS}run slots=1' is not a host; "),
+                            (["-n", 2, "--hosts", "bytes", "true"], "--hosts: 'bytes' is not text; "),
                             (["-n", 2, "--hosts", "none", "true"], "--hosts: cannot read 'none': No such file or directory"),
-                            (["-n", 2, "--hosts", "hosts", "true"], "hosts:4: 'h1 places=3' is no host; "),
+                            (["-n", 2, "--hosts", "hosts", "true"], "hosts:4: 'h1 places=3' is not a host; "),
                             (["-n", 2, "--hosts", "empty", "true"], "--hosts: 'empty' names no host")):
             said = self.launch(*words, status=2)
             self.assertEqual(len(said), 1, self.all_output)
@@ -305,15 +305,15 @@ class Restart(LaunchTest):
     def test_not_over_checkpoints_of_ranks_that_are_not_seen(self):
         self.stub("exit 137")
         said = self.launch("-n", 2, "--restarts", 1, "--host", "localhost:1,h1:1", "program", status=137)
-        self.assertEqual(said, ["run: mpirun returned 137; it is not started again, for only 0 of 2 ranks are seen from here, and the others may "
-                                "have saved a checkpoint; to go on from that, start the run with --resume"])
+        self.assertEqual(said, ["run: mpirun returned 137; it is not started again, because only 0 of 2 ranks are visible from here, and the others may "
+                                "have saved a checkpoint; to continue from that, start the run with --resume"])
 
 
 class Hang(LaunchTest):
     def test_mpirun_that_starts_nothing(self):
         self.stub('trap "" TERM; sleep 1000 & sleep 1000')
         said = self.launch("-n", 2, "--deadline", 2, *self.command("mlp", *self.iris(*ENDLESS)), status=1)
-        self.assertEqual(said, ["run: no rank has shown a sign of life for 2 s while mpirun went on; the job is killed"])
+        self.assertEqual(said, ["run: no rank has shown a sign of life for 2 s while mpirun kept running; the job is killed"])
 
     def test_mpirun_that_outlives_its_ranks(self):
         self.stub('/usr/bin/env -- "$MPIRUN" "$@"; sleep 1000')

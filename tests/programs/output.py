@@ -222,7 +222,7 @@ class Words(ProgramTest):
         for word in ("--set", "--steps", "--resume", "--replace", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
             self.assertIn(word, text)
         self.assertLess(max(map(len, text.splitlines())), 121)
-        self.assertTrue(text.startswith(f"Trains the mlp of a YAML file, alone or as ranks: mpirun -n 4 {support.BUILD}/models/mlp FILE.yaml\n"), text)
+        self.assertTrue(text.startswith(f"Trains the mlp of a YAML file, in one process or on several ranks: mpirun -n 4 {support.BUILD}/models/mlp FILE.yaml\n"), text)
         self.assertNotIn("cuda", text)
         self.assertRegex(text, r"\S\n\Z")
 

@@ -18,7 +18,7 @@ from events import Kind  # noqa: E402
 
 FAKE_HOSTS = SOURCE / "tests/support/fake_hosts.sh"
 ENDLESS = ("training.epochs=1000000", "distributed.on_loss=drop")
-FROM_MPIRUN = "and from mpirun, which decides who goes on"
+FROM_MPIRUN = "and from mpirun, which decides which ranks continue"
 # With these, mpirun would notice after 14 s that a host is cut off, instead of 8 minutes.
 IMPATIENT = {"PRTE_MCA_oob_tcp_keepalive_time": "8", "PRTE_MCA_oob_tcp_keepalive_intvl": "2", "PRTE_MCA_oob_tcp_keepalive_probes": "3"}
 
@@ -82,8 +82,8 @@ class Parting(HostsTest):
         said = self.end(run, 0)
         self.assertEqual(len(said), 1)
         self.assertRegex(said[0], "^run: mpirun waits for ranks that are cut off: ranks 0 and 1 ended with exit status 0 after step 3000; "
-                                  "ranks 2 and 3 were cut off, and the others went on; the job is killed$")
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["ranks 2 and 3 have died; ranks 0 and 1 go on"])
+                                  "ranks 2 and 3 were cut off, and the others continued; the job is killed$")
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["ranks 2 and 3 have died; ranks 0 and 1 continue"])
         self.compare("run", "whole")
 
     def test_rank_0_is_cut_off_until_the_link_is_mended(self):
@@ -108,7 +108,7 @@ class Parting(HostsTest):
             self.set_link(number, "type", "bridge_slave", "isolated", "on")
         self.wait_for(lambda: any(rank.left for rank in self.ranks()))
         left = next(rank.rank for rank in self.ranks() if rank.left)
-        self.check_parted([2, 3] if left < 2 else [0, 1], "which went on without")
+        self.check_parted([2, 3] if left < 2 else [0, 1], "which continued without them")
         self.kill(left ^ 1)
         self.wait_for(lambda: self.ranks()[left].left == 1)
         self.check_training([left])

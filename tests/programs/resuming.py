@@ -87,7 +87,7 @@ class Resume(ProgramTest):
         arguments = self.iris("output.dir=run")
         self.run_one("mlp", *arguments, "--steps", 20)
         result = self.run_one("mlp", *arguments, "--steps", 10)
-        self.assertIn("the checkpoints in run will be removed as this run writes its own; --resume goes on from the newest", result.out)
+        self.assertIn("the checkpoints in run will be removed as this run writes its own; --resume continues from the newest", result.out)
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
 
     def test_a_run_that_was_stopped_is_not_replaced_by_chance(self):
@@ -95,8 +95,8 @@ class Resume(ProgramTest):
         self.run_one("mlp", *arguments, "--steps", 20)
         for ranks in (1, 2) if support.HAS_MPI else (1,):
             said = support.without_mpirun(self.run_ranks(ranks, "mlp", *arguments, status=2).text)
-            self.assertEqual(said, ["output.dir is run, where an earlier run has stopped after step 20: give --resume to go on from there, or --replace to "
-                                    "begin anew and remove its checkpoints, or name another folder"])
+            self.assertEqual(said, ["output.dir is run, where an earlier run has stopped after step 20: give --resume to continue from there, or --replace to "
+                                    "start anew and remove its checkpoints, or name another folder"])
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000020"])
         self.assertIn("the checkpoints in run will be removed", self.run_one("mlp", *arguments, "--replace", "--steps", 10).out)
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])

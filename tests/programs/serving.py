@@ -64,7 +64,7 @@ class ServerTest(SurvivalTest):
 
     def check_said_once(self, reason):
         lines = [line for line in self.all_output.splitlines() if not line.startswith("run: ") and re.search("(has|have) died", line)]
-        self.assertEqual(lines, [f"{reason}; go on from the last checkpoint with --resume"], self.all_output)
+        self.assertEqual(lines, [f"{reason}; continue from the last checkpoint with --resume"], self.all_output)
 
     def check_learned(self, epochs=EPOCHS):
         records = [record for record in self.log("run.log") if "val_accuracy" in record]
@@ -85,8 +85,8 @@ class Killed(ServerTest):
                 self.kill(victim)
                 self.assertEqual(self.end(run, 0), [])
                 left = " and ".join(str(rank) for rank in range(1, CLIENTS + 1) if rank != victim)
-                self.assertEqual([sentence for sentence, _ in self.who_went_on()], [f"rank {victim} has died; ranks 0, {left} go on"], self.all_output)
-                self.assertIn(f"rank {victim} died before, and the others went on", self.why())
+                self.assertEqual([sentence for sentence, _ in self.who_went_on()], [f"rank {victim} has died; ranks 0, {left} continue"], self.all_output)
+                self.assertIn(f"rank {victim} died before, and the others continued", self.why())
                 self.check_each_part_was_pushed_once([victim])
                 self.check_learned()
 
@@ -98,7 +98,7 @@ class Killed(ServerTest):
             self.kill(victim)
             dead.append(victim)
         self.assertEqual(self.end(run, 0), [])
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 3 has died; ranks 0, 1 and 2 go on", "rank 1 has died; ranks 0 and 2 go on"])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 3 has died; ranks 0, 1 and 2 continue", "rank 1 has died; ranks 0 and 2 continue"])
         self.check_each_part_was_pushed_once(dead, steps=100 * STEPS)
         self.check_learned(100)
 
@@ -111,7 +111,7 @@ class Killed(ServerTest):
         self.wait_for(lambda: DIED.search((self.folder / "said").read_text()), within=20)
         step = max(rank.step for rank in self.ranks())
         self.wait_for(lambda: all(rank.step > step + 20 for rank in self.ranks() if rank.rank in (1, 3)))
-        self.assertRegex(self.why(), r"^running: ranks 0, 1 and 3 at step \d+; rank 2 died before, and the others went on")
+        self.assertRegex(self.why(), r"^running: ranks 0, 1 and 3 at step \d+; rank 2 died before, and the others continued")
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)
         self.assertGreater(int(DIED.search(self.all_output)[2]), 20)  # each of three clients had done a third
@@ -149,8 +149,8 @@ class Killed(ServerTest):
                 time.sleep(pause)
                 self.kill(0)
                 self.assertEqual(self.end(run, 0), [])
-                self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 go on"], self.all_output)
-                self.assertIn("rank 0 died before, and the others went on", self.why())
+                self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 continue"], self.all_output)
+                self.assertIn("rank 0 died before, and the others continued", self.why())
                 self.check_each_part_was_pushed_once([], server=1)
                 self.check_learned()
 
@@ -167,7 +167,7 @@ class Killed(ServerTest):
                 time.sleep(pause)
                 self.kill(1)
                 self.assertEqual(self.end(run, 0), [])
-                self.assertEqual(self.who_went_on()[-1][0], "rank 1 has died; rank 2 takes over; ranks 2 and 3 go on", self.all_output)
+                self.assertEqual(self.who_went_on()[-1][0], "rank 1 has died; rank 2 takes over; ranks 2 and 3 continue", self.all_output)
                 self.check_each_part_was_pushed_once([1], server=2, steps=200 * STEPS)
                 self.check_learned(200)
 
@@ -180,7 +180,7 @@ class Killed(ServerTest):
         time.sleep(0.2)
         os.kill(stopped, signal.SIGCONT)
         self.assertEqual(self.end(run, 0), [])
-        self.assertEqual(self.who_went_on(), [("rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 go on", str(3 * STEPS + 1))])
+        self.assertEqual(self.who_went_on(), [("rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 continue", str(3 * STEPS + 1))])
         self.check_each_part_was_pushed_once([], server=1)
         self.check_learned()
 
@@ -282,7 +282,7 @@ class Ended(ServerTest):
         self.wait_for_step(100)
         self.kill(1)
         self.end(run, 1)
-        self.assertIn("all others end, although this MPI would let them go on, because distributed.on_loss is end; set it to drop", self.all_output)
+        self.assertIn("all others end, although this MPI would let them continue, because distributed.on_loss is end; set it to drop", self.all_output)
         self.assertEqual(len(re.findall("(?m)^rank 1 on .* has died while rank", self.all_output)), 1, self.all_output)
 
     def test_spares_are_refused(self):
@@ -317,7 +317,7 @@ class Sharded(ServerTest):
             LaunchTest.wait_for_step(self, CLIENTS + 1, 100, serving=2)
             self.kill(victim)
             self.end(run, 1)
-            self.assertIn("all others end, although this MPI would let them go on, because distributed.servers is above 1, and the weights of a server "
+            self.assertIn("all others end, although this MPI would let them continue, because distributed.servers is above 1, and the weights of a server "
                           "would be lost with it; set it to 1", self.all_output)
             self.assertEqual(len(re.findall(f"(?m)^rank {victim} on .* has died while rank", self.all_output)), 1, self.all_output)
 

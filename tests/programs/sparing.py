@@ -91,7 +91,7 @@ class Sparing(SpareTest):
             settings = (f"distributed.overlap={'on' if seed % 2 else 'off'}", f"distributed.on_loss={loss}")
             with self.case("spare", f"rank {victim} behind step {step}, {', '.join(settings)}"):
                 self.check(1, [(victim, step)], *settings)
-        self.assertRegex(self.why(), r"finished: ranks .* and 4 ended with exit status 0 after step 3750; rank \d died before, and the others went on")
+        self.assertRegex(self.why(), r"finished: ranks .* and 4 ended with exit status 0 after step 3750; rank \d died before, and the others continued")
 
     def test_one_after_the_other_and_more_than_there_are_spares(self):
         self.whole()
@@ -152,7 +152,7 @@ class Sparing(SpareTest):
         self.wait_for_training(range(3), 20)
         self.kill_before_its_end(1)
         self.assertEqual(self.end(run, 0), [])
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 3 takes over; ranks 0, 2 and 3 go on"])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 3 takes over; ranks 0, 2 and 3 continue"])
         self.compare("run", "whole")
 
     def test_a_resumed_run_with_kernels_that_are_measured(self):
@@ -182,7 +182,7 @@ class Sparing(SpareTest):
         self.wait_for(lambda: self.by_number()[2].survived)
         os.kill(process, signal.SIGTERM)
         self.end(run, 143)
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 2 takes over; ranks 0 and 2 go on"])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 2 takes over; ranks 0 and 2 continue"])
 
     def test_all_that_trained_die(self):
         """The spare that reports the end is delayed, so that the other one can end before."""
@@ -195,7 +195,7 @@ class Sparing(SpareTest):
         for process in processes:
             os.kill(process, signal.SIGKILL)
         self.end(run, 1)
-        said = re.findall(r"(?m)^all ranks that trained have died or ended, .*; go on from the last checkpoint with --resume$", self.all_output)
+        said = re.findall(r"(?m)^all ranks that trained have died or ended, .*; continue from the last checkpoint with --resume$", self.all_output)
         self.assertEqual(len(said), 1, self.all_output)
 
 

@@ -40,7 +40,7 @@ class Streams(ProgramTest):
             log = f"log{number}"
             done = self.shell(redirection, "mlp", *self.iris("training.epochs=2", f"output.dir=run{number}"), "--log", log)
             self.assertEqual(done.returncode, 0, done.stderr)
-            lost = "the standard output has lost what the run said: No space left on device; --log FILE keeps its figures\n"
+            lost = "the output of the run could not be written completely: No space left on device; --log FILE keeps its figures\n"
             self.assertEqual(done.stderr, lost if redirection == ">/dev/full" else "")
             self.assertEqual(len(self.log(log)), 32)  # only lines of the log: no stream writes into it
             self.assertEqual(self.checkpoint(f"run{number}").name, "checkpoint-000030")
@@ -82,7 +82,7 @@ class Names(ProgramTest):
 
     def test_a_zero_ends_no_name(self):
         error = self.run_one("mlp", *self.iris(r'output.dir="run\0of mine"'), status=2).err
-        self.assertRegex(error, r"output.dir=.*: the text holds the character 0, which no name and no path can; leave it out\n\Z")
+        self.assertRegex(error, r"output.dir=.*: the text contains the character 0, which no name and no path can contain; remove it\n\Z")
         self.assertFalse((self.folder / "run").exists())
 
 

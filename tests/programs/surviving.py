@@ -179,7 +179,7 @@ class Exact(SurvivalTest):
         os.kill(self.ranks()[1].process, signal.SIGSTOP)
         self.assertEqual(self.end(run, 0), [])
         self.assertIn("rank 1 is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 0 has killed it", self.all_output)
-        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; ranks 0 and 2 go on"])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; ranks 0 and 2 continue"])
         self.compare("run", "whole")
 
     def test_ranks_bear_the_numbers_that_they_had_at_the_start(self):
@@ -218,13 +218,13 @@ class Drop(SurvivalTest):
         self.wait_for_step(4, 100)
         self.kill_before_its_end(0)
         self.wait_for_survivors([0])
-        self.assertRegex(self.why(), r"running: ranks 1, 2 and 3 at step \d+; rank 0 died before, and the others went on")
+        self.assertRegex(self.why(), r"running: ranks 1, 2 and 3 at step \d+; rank 0 died before, and the others continued")
         self.kill_before_its_end(2)
         self.assertEqual(self.end(run, 0), [])
         went_on = self.who_went_on()
         self.assertEqual([sentence for sentence, _ in went_on],
-                         ["rank 0 has died; ranks 1, 2 and 3 go on", "rank 2 has died; ranks 1 and 3 go on"], self.all_output)
-        self.assertRegex(self.why(), "finished: ranks 1 and 3 ended with exit status 0 after step 6000; ranks 0 and 2 died before, and the others went on")
+                         ["rank 0 has died; ranks 1, 2 and 3 continue", "rank 2 has died; ranks 1 and 3 continue"], self.all_output)
+        self.assertRegex(self.why(), "finished: ranks 1 and 3 ended with exit status 0 after step 6000; ranks 0 and 2 died before, and the others continued")
         self.assertEqual(self.log("run.log")[-1]["epoch"], 399)
 
         before, later = (int(step) - 1 for _, step in went_on)
@@ -305,19 +305,19 @@ class Apart(ApartTest):
                 victim, step = source.randrange(4), source.randrange(1, 800)
                 with self.case("random moment", f"{strategy}, rank {victim} behind step {step}"):
                     first, second, third = (rank for rank in range(4) if rank != victim)
-                    self.check(strategy, [(victim, step)], f"; ranks {first}, {second} and {third} go on")
+                    self.check(strategy, [(victim, step)], f"; ranks {first}, {second} and {third} continue")
 
     def test_until_one_is_left(self):
         for strategy in self.STRATEGIES:
             shutil.rmtree(self.folder / "whole", ignore_errors=True)
             self.run_ranks(4, "mlp", *self.train(strategy, "whole"))
-            self.check(strategy, [(0, 100), (3, 400), (1, 700)], "; rank 2 goes on")
+            self.check(strategy, [(0, 100), (3, 400), (1, 700)], "; rank 2 continues")
 
 
 class Ending(SurvivalTest):
     """Runs whose ranks end when one dies say so at the start."""
 
-    SAID = r"(?m)^when a rank dies, all others end, although this MPI would let them go on, because distributed\.{}$"
+    SAID = r"(?m)^when a rank dies, all others end, although this MPI would let them continue, because distributed\.{}$"
 
     def test_the_key_is_named(self):
         for setting, reason in (("strategy=scatter-gather", "strategy is scatter-gather; choose allreduce"),

@@ -210,7 +210,7 @@ class Tools(ProgramTest):
         model = SOURCE / "models/iris.yaml"
         replays = [
             (["replay_step"], "--bucket is required"),
-            (["replay_step", "--bucket", "4000@0.1"], "--bucket: '4000@0.1' must be BYTES@SECONDS, not behind the end of the backward pass"),
+            (["replay_step", "--bucket", "4000@0.1"], "--bucket: '4000@0.1' must be BYTES@SECONDS, not after the end of the backward pass"),
             (["replay_step", "--bucket", "4000"], "--bucket: '4000' must be BYTES@SECONDS"),
             (["replay_step", "--bucket", "4000@0", "--slow", "1"], "--slow: '1' must be RANK:FACTOR"),
             (["replay_step", "--bucket", "4000@0", "--steps", "0"], "--steps: '0' must be a whole number from 1"),

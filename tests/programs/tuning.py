@@ -45,7 +45,7 @@ class Tuning(MeasuringTest):
         self.times.unlink()
         self.times.mkdir()
         said = self.train()
-        self.assertIn("the times of kernels are measured anew: ", said)
+        self.assertIn("the times of kernels are measured again: ", said)
         self.assertIn("the times of kernels are not kept: ", said)
 
     def test_off_measures_nothing(self):

@@ -70,7 +70,7 @@ class Evaluate(ProgramTest):
         table = SOURCE / "models/iris.csv"
         lines = table.read_text().splitlines()
         self.write("mm.csv", "\n".join([lines[0]] + [re.sub(r"[0-9.]+", lambda cell: str(10 * float(cell[0])), line) for line in lines[1:]]) + "\n")
-        says = {"--evaluate": "what is held out now may be what it was trained on",
+        says = {"--evaluate": "samples that are held out now may be samples on which it was trained",
                 "--predict": "the mean and deviation by which rows are scaled may not be those of its training"}
         weights = self.checkpoint("run") / "weights.safetensors"
         old = self.folder / "old.safetensors"
@@ -144,7 +144,7 @@ class Evaluate(ProgramTest):
             self.assertRegex(said[0], "^the validation loss is (nan|infinite): the weights, or a sample, lead beyond what numbers can hold; set training.watch=true")
         table = SOURCE / "models/iris.csv"
         result = self.run_one("mlp", *used, "--predict", table, status=2)
-        self.assertRegex(result.err, rf"^{table} row \d+: the model's output is -?(nan|inf); the sample holds numbers far beyond")
+        self.assertRegex(result.err, rf"^{table} row \d+: the model's output is -?(nan|inf); the sample contains numbers far beyond")
 
     def test_tensors_that_the_model_lacks(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))

@@ -176,7 +176,7 @@ class ComeAndGo(VisitTest):
         going, stopped = self.join(ENDLESS), self.join(ENDLESS)
         self.wait_until_said(server, "clients that are there: 2")
         stopped.send_signal(signal.SIGSTOP)
-        self.wait_until_said(server, "was lost: it has been silent for 2 s; the others go on")
+        self.wait_until_said(server, "was lost: it has been silent for 2 s; the others continue")
         stopped.send_signal(signal.SIGCONT)
         self.wait_until_said(server, "has come back from")
         self.stop(stopped)
@@ -204,7 +204,7 @@ class ServerAway(VisitTest):
         os.kill(serving, signal.SIGKILL)
         for client in clients:
             self.wait_until_said(client, "the server of server is back, and this is its client")
-        self.assertGreaterEqual(int(re.search(r"serving from the checkpoint behind push (\d+)", self.said(server))[1]), before)
+        self.assertGreaterEqual(int(re.search(r"serving from the checkpoint after push (\d+)", self.said(server))[1]), before)
         self.wait_for_pushes(30)
         for client in clients:
             self.stop(client)
@@ -222,7 +222,7 @@ class ServerAway(VisitTest):
         self.end(server, 143)
         saved = self.newest()
         server = self.serve(options=("--resume",))
-        self.wait_until_said(server, f"serving from the checkpoint behind push {saved} at ")
+        self.wait_until_said(server, f"serving from the checkpoint after push {saved} at ")
         self.wait_until_said(server, "client 1 has come back from ")
         self.stop(client)
         self.end(server, 0)
@@ -236,7 +236,7 @@ class ServerAway(VisitTest):
         server.kill()
         said = self.end(client, 1, within=20)
         self.assertIn("the server of server was lost: the connection", said)
-        self.assertRegex(said, r"--join: server names no server any more that answered within 2 s \(at 127\.0\.0\.1, port \d+: nobody listens there\); see whether the server runs, and start this client again\n$")
+        self.assertRegex(said, r"--join: server names no server any more that answered within 2 s \(at 127\.0\.0\.1, port \d+: no program listens there\); see whether the server runs, and start this client again\n$")
 
     def test_it_is_stopped(self):
         server = self.serve()
@@ -296,7 +296,7 @@ class Refused(VisitTest):
         path = self.write("damaged.csv", "\n".join([head, *rows[:56], *(f"1e12,1e12,1e12,1e12,{row.rpartition(',')[2]}" for row in rows[56:64])]) + "\n")
         said = self.end(self.join(relu, f"data.path={path}", "data.validation_share=0", "data.shuffle=false", "distributed.push_every=1"), 2)
         self.assertIn("the server takes in no push that changes the weights by ", said)
-        self.wait_until_said(server, "the weights hold earlier pushes of client 2, of which the last 7 may have spoiled them: ")
+        self.wait_until_said(server, "the weights contain earlier pushes of client 2, and the last 7 of these may have spoiled them: ")
         kept = re.search(r"may have spoiled them: (\S+) is from before them, and is kept", self.said(server))[1]
         self.wait_for_pushes(100)
         self.assertTrue((self.folder / kept / "weights.safetensors").is_file())
@@ -319,7 +319,7 @@ class Refused(VisitTest):
         server = self.serve()
         self.wait_for(lambda: (self.folder / "server").is_file() and (self.folder / "server").read_text().endswith("\n"))
         other = self.start(*self.settings_of_run(), "--serve", "server")
-        self.assertIn("--serve: another server holds 'server'; end it, or name another file\n", self.end(other, 2))
+        self.assertIn("--serve: another server uses 'server'; end it, or name another file\n", self.end(other, 2))
         self.end(self.join("training.epochs=2"), 0)
         self.end(server, 0)
 
@@ -337,7 +337,7 @@ class Refused(VisitTest):
         self.write("mine.csv", "a,b\n1,2\n")
         for name in ("folder", "pipe", "mine.csv"):
             arguments = self.settings_of_run(deadline=3600)
-            self.assertEqual(self.run_one("mlp", *arguments, "--join", name, status=2).text, f"--join: '{name}' is no file that a server has written; name the one of --serve\n")
+            self.assertEqual(self.run_one("mlp", *arguments, "--join", name, status=2).text, f"--join: '{name}' was not written by a server; name the file of --serve\n")
 
     @unittest.skipUnless(support.HAS_MPI, "built without MPI")
     def test_several_ranks(self):

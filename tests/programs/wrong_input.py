@@ -50,7 +50,7 @@ class WrongInput(MistakeTest):
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
         self.check("--program needs --dry-run", "mlp", *iris, "--program")
-        self.check("--device needs --dry-run, .*; to choose one of this machine's, write --backend cuda:device=0$", "mlp", *iris, "--backend", "cuda",
+        self.check("--device needs --dry-run, .*; to choose a GPU of this machine, write --backend cuda:device=0$", "mlp", *iris, "--backend", "cuda",
                    "--device", "h200")
         self.check("the backend 'cpu' cannot describe a device that is not there; 'cuda' can", "mlp", *iris, "--dry-run", "--device", "h200")
         if support.DESCRIBES_GPUS:
@@ -72,8 +72,8 @@ class WrongInput(MistakeTest):
         override("training.epochs=", "training.epochs=")
         override("training.optimizer.learning_rate is a section of keys; it must be one learning rate for all parameters, a number > 0$",
                  "training.optimizer.learning_rate={fc1: 0.1}")
-        override("data.label is a list; it must be the name of one column, or its number where there is no header$", "data.label=[6,7,8]")
-        override("'name:sgd' has no blank behind the colon; write 'name: sgd'$", "training.optimizer={name:sgd,learning_rate:0.1}")
+        override("data.label is a list; it must be the name of one column, or its number if there is no header$", "data.label=[6,7,8]")
+        override("'name:sgd' has no space after the colon; write 'name: sgd'$", "training.optimizer={name:sgd,learning_rate:0.1}")
         override("data.delimiter must be one character", "data.delimiter=||")
         override("no_equals_sign", "no_equals_sign")
         override("distributed.strategy is 'all-reduce'; it must be one of .*did you mean 'allreduce'", "distributed.strategy=all-reduce")
@@ -97,7 +97,7 @@ class WrongInput(MistakeTest):
         self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd or lars$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
-        self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
+        self.check("model.name is 'resnet', but this program trains only mlp; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
         self.check("warmup_epochs is '61'; it must be a number >= 0 and <= 60", "mlp", self.yaml(("warmup_epochs: 0", "warmup_epochs: 61")).name)
@@ -132,7 +132,7 @@ class WrongInput(MistakeTest):
         table = self.write("table.csv", (SOURCE / "models/iris.csv").read_text())
         before = table.read_text()
         for option in ("--log", "--profile"):
-            self.check_ranks(f"^{option}: 'table.csv' exists and holds something else than what {option} writes; name another file, so that it stays as it is$",
+            self.check_ranks(f"^{option}: 'table.csv' exists and contains something other than what {option} writes; name another file, so that it stays as it is$",
                              "mlp", *self.iris("data.path=table.csv"), option, "table.csv")
             self.assertEqual(table.read_text(), before)
         self.check("^--log and --profile name one file, 'one'; name two$", "mlp", *iris, "--log", "one", "--profile", "./one")
@@ -140,7 +140,7 @@ class WrongInput(MistakeTest):
         for _ in range(2):  # they may continue and replace their own files
             self.run_one("mlp", *iris, "--steps", 1, "--log", "log", "--profile", "trace")
         self.assertEqual(len(self.log("log")), 2)
-        self.check("^--log: 'trace' exists and holds", "mlp", *iris, "--log", "trace")
+        self.check("^--log: 'trace' exists and contains", "mlp", *iris, "--log", "trace")
         for option in ("--log", "--profile"):
             for name in ("checkpoint-000015", "checkpoint-7/log", "checkpoint.unfinished", ".lock"):
                 self.check(f"^{option}: 'run/{name}' is at a place that output.dir keeps for checkpoints; name another file$", "mlp",
@@ -190,7 +190,7 @@ class WrongInput(MistakeTest):
             self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=~/run"))
             self.assertTrue(self.checkpoints("home/run"))
             self.assertFalse((self.folder / "~").exists())
-            self.check_ranks("output.dir is '\\$HOME/run', and variables are not replaced in a configuration; write what it stands for$", "mlp",
+            self.check_ranks("output.dir is '\\$HOME/run', but variables are not replaced in a configuration; write the value of the variable$", "mlp",
                              *self.iris("output.dir=$HOME/run"))
             self.assertFalse((self.folder / "$HOME").exists())
             self.check(f"data.path '{self.folder}/home/table.csv' does not exist", "mlp", *self.iris("data.path=~/table.csv"))

@@ -438,7 +438,7 @@ TEST_CASE("the report names a stop_gradient on the way, and an op at its kink") 
       checked([](Graph&, std::span<const Node> x) { return std::vector{x[0] * stop_gradient(exp(x[0]))}; });
   REQUIRE(stopped.places.size() == 1);
   CHECK(stopped.places[0].starts_with("stop_gradient %"));
-  CHECK(stopped.places[0].ends_with(" lies on the way"));
+  CHECK(stopped.places[0].ends_with(" is on the path from the input"));
   const auto at_kink = [](Graph&, std::span<const Node> x) {
     return std::vector{relu(x[0]) * x[0] + relu(x[0])};
   };

@@ -92,7 +92,7 @@ class ElsewhereTest(unittest.TestCase):
             return job.status_of_those_that_ended(), "\n".join(said)
 
     def test_the_status(self):
-        told = "mpirun returned 0, as it also does where a signal has killed all ranks; {} of 3 are seen from here, and none that has come to its end"
+        told = "mpirun returned 0, as it also does if a signal has killed all ranks; {} of 3 are visible from here, and none of them has reached its end"
         self.assertEqual(self.status(3, has_hosts=False), (0, ""))  # the program keeps no events
         self.assertEqual(self.status(3), (0, told.format(0)))
         self.write(0)

@@ -21,7 +21,7 @@ class EventsTest(WrittenRanks):
         """Checks what tools/why says about rank 0's file, without and with files of other ranks."""
         done = self.ask()
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertRegex(done.stderr, rf"\Awhy: '.*/rank-0000' {says}; no other file there tells of a run\n\Z")
+        self.assertRegex(done.stderr, rf"\Awhy: '.*/rank-0000' {says}; no other file there describes a run\n\Z")
         for number in (1, 2):
             self.rank(number, STEP)
         self.why("running", f"rank.*; '.*/rank-0000' {says}, and is left out")
@@ -78,7 +78,7 @@ class EventsTest(WrittenRanks):
         """Reading from a pipe would block."""
         for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
             make(self.path(0))
-            self.check("is no regular file")
+            self.check("is not a regular file")
             self.path(0).rename(self.folder / make.__name__)
 
     def test_what_cannot_be_read(self):

@@ -149,7 +149,7 @@ class RejoiningTest(unittest.TestCase):
         self.assertEqual(self.said, [])
         self.begin(rejoining, 4)
         self.assertFalse(self.is_due(rejoining, 5, left=3))
-        self.assertEqual(self.said, ["in 4 starts in a row a rank has died within 60 s of the first step; the others go on without it, and nobody comes back for 10 minutes"])
+        self.assertEqual(self.said, ["in 4 starts in a row a rank has died within 60 s of the first step; the others continue without it, and no rank is started again for 10 minutes"])
         self.assertFalse(self.is_due(rejoining, REST / 2, left=2))
         self.assertFalse(self.is_due(rejoining, REST / 2 - 1))
         self.assertTrue(self.is_due(rejoining, 1))

@@ -89,7 +89,7 @@ class StartsTest(unittest.TestCase):
     def test_not_over_a_checkpoint_of_ranks_that_are_not_seen(self):
         starts = self.make(hosts="a:3,b:2")
         self.end(starts, KILLED, are_unseen=True)
-        self.assertRegex(starts.refusal(self.job, []), "^it is not started again, for only 2 of 5 ranks are seen from here, ")
+        self.assertRegex(starts.refusal(self.job, []), "^it is not started again, because only 2 of 5 ranks are visible from here, ")
         self.end(starts, KILLED, saved=(30,), are_unseen=True)
         self.assertEqual(starts.refusal(self.job, []), "")
 

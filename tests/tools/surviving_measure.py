@@ -134,7 +134,7 @@ def main():
     options = parser.parse_args()
     build = options.build.resolve()
     if not (build / "models/mlp").exists():
-        parser.error(f"'{options.build}' is no folder of a build")
+        parser.error(f"'{options.build}' is not a folder of a build")
     print(f"{os.cpu_count()} processors, a load of {os.getloadavg()[0]:.1f} at the start\n", flush=True)
     if options.kills > 0:
         print_kills(build, options.kills)

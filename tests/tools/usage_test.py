@@ -44,11 +44,11 @@ class UsageTest(unittest.TestCase):
                 self.check(f"there is no '{folder}/dev/{program}'; build it first: cmake ", tool, "--build", folder)
             self.check(f"there is no '{folder}/models/convnet'; build it first: cmake ", "compare_ddp", "--build", folder, "--data", folder)
             self.check(f"'{folder}' has no README.md; ", "check_docs", folder)
-            self.check(f"'{folder}/none' is no folder; ", "check_arrows", f"{folder}/none")
+            self.check(f"'{folder}/none' is not a folder; ", "check_arrows", f"{folder}/none")
 
     def test_values_that_cannot_be(self):
-        for words, says in ((["run", "-np", "2", "true"], r"argument -n: 'p' is no number of ranks; write -n 2 \(-np is mpirun's word\)"),
-                            (["run", "-n", "x", "true"], "'x' is no number of ranks"),
+        for words, says in ((["run", "-np", "2", "true"], r"argument -n: 'p' is not a number of ranks; write -n 2 \(-np is mpirun's word\)"),
+                            (["run", "-n", "x", "true"], "'x' is not a number of ranks"),
                             (["test", "--preset"], "--preset needs a name; there are release"),
                             (["check_tidy", "--part", "9/8"], "--part 9/8: there are 8 parts"),
                             (["check_tidy", "--part"], "--part needs K/N"),

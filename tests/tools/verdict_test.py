@@ -69,7 +69,7 @@ class VerdictTest(WrittenRanks):
         self.rank(0, (0.1, Kind.STEP, 40, ""), started=1000, survived=400)
         self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone)
         self.rank(2, (0.1, Kind.STEP, 40, ""), started=1000, survived=400)
-        self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
+        self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others continued")
         # a second rank that dies, later
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})
         self.assertEqual(self.judged()[:2], ("killed", 2))
@@ -79,7 +79,7 @@ class VerdictTest(WrittenRanks):
         gone = dict(place="another boot", started=1000)
         self.rank(0, **gone, beat=500, survived=470)
         self.rank(1, **gone, beat=600)
-        self.why("killed", "rank 0 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, and the others went on")
+        self.why("killed", "rank 0 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, and the others continued")
 
     def test_a_server_makes_no_steps(self):
         self.rank(0, (500, Kind.WAIT, 0, "the letters"), step=0, serves=1, place="another boot", started=1000, beat=500)
@@ -104,16 +104,16 @@ class VerdictTest(WrittenRanks):
         without ranks 0 and 3."""
         here = dict(started=1000, ranks=4)
         gone = dict(here, place="another boot")
-        cut_off = [(60, Kind.ERROR, 1, "ranks 0 and 3 were cut off from the others, and from mpirun, which decides who goes on"), (60, Kind.END, 1, "")]
+        cut_off = [(60, Kind.ERROR, 1, "ranks 0 and 3 were cut off from the others, and from mpirun, which decides which ranks continue"), (60, Kind.END, 1, "")]
         self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone, beat=500)
         for number in (0, 3):
             self.rank(number, *cut_off, **gone, beat=60, survived=300)
         self.rank(2, (310, Kind.STEP, 12, ""), **gone, beat=310, survived=490)
-        self.why("exception", "rank 0 on h0 ended in step 12 with the error: ranks 0 and 3 were cut off .*; ranks 1 and 2 died before, and the others went on")
+        self.why("exception", "rank 0 on h0 ended in step 12 with the error: ranks 0 and 3 were cut off .*; ranks 1 and 2 died before, and the others continued")
         self.rank(2, (0.1, Kind.STEP, 40, ""), **here, survived=250)
-        self.why("running", "rank 2 at step 12; rank 1 died before, and the others went on; ranks 0 and 3 were cut off, and the others went on")
+        self.why("running", "rank 2 at step 12; rank 1 died before, and the others continued; ranks 0 and 3 were cut off, and the others continued")
         self.rank(2, (200, Kind.STEP, 12, ""), **gone, beat=200, survived=250)
-        self.why("killed", "rank 2 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, .*; ranks 0 and 3 were cut off, and the others went on")
+        self.why("killed", "rank 2 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, .*; ranks 0 and 3 were cut off, and the others continued")
 
     def test_spares(self):
         waits = ((900, Kind.SPARE, 1, ""), (900, Kind.WAIT, 0, "the death of another rank"))
@@ -132,7 +132,7 @@ class VerdictTest(WrittenRanks):
         self.rank(0, (500, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000, beat=500, place="another boot")
         self.rank(1, (0.1, Kind.STEP, 12, ""), started=1000, survived=400)
         self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
-        self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
+        self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others continued")
 
     def test_a_run_that_made_no_step(self):
         """For example, a run that was resumed after its last epoch."""

@@ -170,7 +170,7 @@ def open_events(path):
     """Opens the event file of a rank. Refuses anything but a regular file, because reading from a pipe would
     block."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(f"'{path}' is no regular file")
+        raise ValueError(f"'{path}' is not a regular file")
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 

@@ -42,7 +42,7 @@ def hosts_of_list(text):
     """Parses 'node1:4,node2'. A host without a number has one slot."""
     hosts = [re.fullmatch(r"([^:\s]+)(?::([1-9]\d*))?", word) for word in text.split(",")]
     if not all(host and NAME.fullmatch(host[1]) for host in hosts):
-        raise Mistake(f"--host: '{text}' is no list of hosts; write NAME:SLOTS,NAME:SLOTS")
+        raise Mistake(f"--host: '{text}' is not a list of hosts; write NAME:SLOTS,NAME:SLOTS")
     return [Host(host[1], int(host[2] or 1)) for host in hosts]
 
 
@@ -54,12 +54,12 @@ def hosts_of_file(name):
     except OSError as error:
         raise Mistake(f"--hosts: cannot read '{name}': {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise Mistake(f"--hosts: '{name}' is no text; write lines NAME slots=NUMBER") from error
+        raise Mistake(f"--hosts: '{name}' is not text; write lines NAME slots=NUMBER") from error
     for number, line in enumerate(lines, 1):
         line = line.split("#")[0].strip()
         match = re.fullmatch(r"(\S+)(?:\s+slots\s*=\s*([1-9]\d*))?", line)
         if line and not (match and NAME.fullmatch(match[1])):
-            raise Mistake(f"{name}:{number}: '{line}' is no host; write NAME slots=NUMBER")
+            raise Mistake(f"{name}:{number}: '{line}' is not a host; write NAME slots=NUMBER")
         if line:
             hosts.append(Host(match[1], int(match[2] or 1)))
     if not hosts:

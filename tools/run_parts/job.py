@@ -112,7 +112,7 @@ class Job:
                 if status is not None:
                     return status
             if self.hangs():
-                return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun went on")
+                return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun kept running")
         self.look()
         self.leftovers.clean_up([self.mpirun.pid], self.ranks)
         if self.has_hosts:
@@ -233,7 +233,7 @@ class Job:
         if are_all_seen or any(rank.last(Kind.END) for rank in self.ranks):
             return self.status_of_ranks()
         if self.has_hosts:
-            say(f"mpirun returned 0, as it also does where a signal has killed all ranks; {len(self.ranks)} of {self.started} are seen from here, and none that has come to its end")
+            say(f"mpirun returned 0, as it also does if a signal has killed all ranks; {len(self.ranks)} of {self.started} are visible from here, and none of them has reached its end")
         return 0
 
     def may_have_saved(self):

@@ -68,7 +68,7 @@ class Rejoining:
                 self.rests_until = now + REST
                 starts = "start" if self.short_starts == 1 else "starts in a row"
                 self.say(f"in {self.short_starts} {starts} a rank has died within {CALM} s of the first step; "
-                         f"the others go on without it, and nobody comes back for {REST // 60} minutes")
+                         f"the others continue without it, and no rank is started again for {REST // 60} minutes")
 
     def has_place_for_more(self, now):
         if self.asking is None:

@@ -60,8 +60,8 @@ class Starts:
         """Returns why there is no restart although one would be due, or "". `gone` lists the hosts that do
         not answer."""
         if not self.has_saved and "--resume" not in self.program and job.may_have_saved():
-            return (f"it is not started again, for only {len(job.ranks)} of {job.started} ranks are seen from here, and the others may have "
-                    "saved a checkpoint; to go on from that, start the run with --resume")
+            return (f"it is not started again, because only {len(job.ranks)} of {job.started} ranks are visible from here, and the others may have "
+                    "saved a checkpoint; to continue from that, start the run with --resume")
         return "no host answers any more" if self.hosts and gone == self.hosts else ""
 
     def prepare(self, job, gone):

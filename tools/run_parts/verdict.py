@@ -210,9 +210,9 @@ def judge(ranks, unread=frozenset()):
     if spares_that_died:
         remarks.append(f"{list_ranks(rank.rank for rank in spares_that_died)} died as {'spares' if len(spares_that_died) > 1 else 'a spare'}")
     if dead:
-        remarks.append(f"{list_ranks(rank.rank for rank in dead)} died before, and the others went on")
+        remarks.append(f"{list_ranks(rank.rank for rank in dead)} died before, and the others continued")
     if cut_off:
-        remarks.append(f"{list_ranks(rank.rank for rank in cut_off)} {'were' if len(cut_off) > 1 else 'was'} cut off, and the others went on")
+        remarks.append(f"{list_ranks(rank.rank for rank in cut_off)} {'were' if len(cut_off) > 1 else 'was'} cut off, and the others continued")
     return verdict._replace(sentence="; ".join(remarks))
 
 

@@ -107,7 +107,7 @@ class Links:
 def numbers(text, option):
     words = text.split(",")
     if not all(word.isascii() and word.isdigit() and len(word) <= 7 and 0 < int(word) <= 1_000_000 for word in words):
-        raise Mistake(f"{option}: '{text}' is no list of numbers of ranks; write 2,4,8")
+        raise Mistake(f"{option}: '{text}' is not a list of numbers of ranks; write 2,4,8")
     return sorted({int(word) for word in words})
 
 
@@ -116,7 +116,7 @@ def batch_sizes(text):
     try:
         sizes = [float(word) for word in text.split(",")] if text else ""
     except ValueError:
-        raise Mistake(f"'{text}' is no list of batch sizes; write 64, or 64,128") from None
+        raise Mistake(f"'{text}' is not a list of batch sizes; write 64, or 64,128") from None
     return list(dict.fromkeys(sizes)) if sizes else ""
 
 
@@ -212,7 +212,7 @@ def make_profile(table):
     gradients = tuple(Bucket(checked_number(size, place, above=0), checked_number(ready, place)) for size, ready in pairs)
     backward = table.number("backward")
     if any(a.ready > b.ready for a, b in zip(gradients, gradients[1:])) or gradients[-1].ready > backward * 1.000001:
-        raise Mistake(f"{place}: write them in the order of their seconds, and none behind the end of the backward pass ({backward:g})")
+        raise Mistake(f"{place}: write them in the order of their seconds, and none after the end of the backward pass ({backward:g})")
     profile = Profile(batch=table.number("batch", above=0), forward=table.number("forward"), backward=backward, update=table.number("update"),
                       gradients=gradients, weight_bytes=table.number("weight_bytes", sum(b.bytes for b in gradients), above=0),
                       sample_bytes=table.number("sample_bytes", 0), overlap=table.flag("overlap", False), spread=make_spread(table),

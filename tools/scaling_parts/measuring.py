@@ -32,7 +32,7 @@ def add_options(parser):
     group.add_argument("--threads", type=int, default=1, metavar="N", help="with --measure: threads of each rank (1)")
     group.add_argument("--trace-steps", type=int, metavar="N", help="with --measure: steps of the run that shows the exchange (20; 0: none)")
     group.add_argument("--host", metavar="NAME:SLOTS,...", help="with --measure: hosts, as tools/run takes them")
-    group.add_argument("--target", type=float, metavar="ACCURACY", help="with --measure: also says when the validation accuracy has come to this, from 0 to 1")
+    group.add_argument("--target", type=float, metavar="ACCURACY", help="with --measure: also says when the validation accuracy has reached this, from 0 to 1")
     cases_of.add_options(group)
     pacing.add_options(group)
 
@@ -117,7 +117,7 @@ def measure(options, case, scratch):
     samples = re.search(r"([\d,]+) samples of", said)
     epochs = [event for event in map(json.loads, log.read_text(encoding="utf-8").splitlines()) if event["event"] == "epoch"]
     if not epochs or not samples:
-        raise Mistake("the run made no whole epoch, so that nothing tells its speed; leave out --steps")
+        raise Mistake("the run made no whole epoch, so its speed is unknown; leave out --steps")
     # The first epoch may be slower than the others, so it is not counted.
     counted = epochs[min(1, len(epochs) - 1):]
     duration = statistics.median(event["seconds"] for event in counted)

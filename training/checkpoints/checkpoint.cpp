@@ -121,13 +121,13 @@ class Reader {
   std::int64_t count(const std::string& name) const {
     const auto number = scalar<std::int64_t>(name);
     if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
-    if (number > largest_count) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
+    if (number > largest_count) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
   }
   // Returns a scalar that is a sum of losses or samples.
   double total(const std::string& name) const {
     const auto number = scalar<double>(name);
-    if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
+    if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
   }
   const fs::path& path() const { return path_; }
@@ -205,9 +205,9 @@ void read_loss_scale(const Reader& file, ParameterStore& store) {
   const LossScale scale{file.scalar<float>("loss_scale.scale"), file.scalar<float>("loss_scale.good_steps"),
                         file.scalar<float>("loss_scale.skipped_steps")};
   if (!(scale.scale >= LossScale::least && scale.scale <= LossScale::most))
-    file.fail(fmt::format("'loss_scale.scale' is {}, which no run comes to", scale.scale));
+    file.fail(fmt::format("'loss_scale.scale' is {}, which no run can reach", scale.scale));
   if (!(scale.good_steps >= 0 && scale.good_steps < LossScale::growth_steps && scale.skipped_steps >= 0))
-    file.fail("the steps of the loss scale are numbers that no run comes to");
+    file.fail("the steps of the loss scale are numbers that no run can reach");
   store.write_loss_scale(scale);
 }
 

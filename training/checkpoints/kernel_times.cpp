@@ -25,10 +25,10 @@ std::string load_kernel_times(const fs::path& file, Tuner& tuner) {
   try {
     if (tuner.add(read_text_file(file, most_bytes))) return {};
     return fmt::format(
-        "the times of kernels in '{}' are damaged, or another version's; they are measured anew",
+        "the times of kernels in '{}' are damaged, or of another version; they are measured again",
         file.string());
   } catch (const Error& failure) {
-    return fmt::format("the times of kernels are measured anew: {}", failure.what());
+    return fmt::format("the times of kernels are measured again: {}", failure.what());
   }
 }
 

@@ -25,7 +25,7 @@ constexpr const char* origin_key = "data.origin";
 
 // The advice at the end of the error for a value that is not finite.
 constexpr std::string_view without_training =
-    ": a file of weights holds finite numbers alone, and nothing was saved; look for what wrote such a "
+    ": a file of weights contains only finite numbers, so nothing was saved; look for what wrote such a "
     "number into the store";
 constexpr std::string_view after_training =
     " after the last step: training diverged, or a sample holds such a number; lower "
@@ -102,7 +102,8 @@ class Loading {
   void check_kind() const {
     if (std::ranges::any_of(file_.tensors, [](const auto& entry) { return entry.first == "run.step"; }))
       throw UserError(fmt::format(
-          "{} is the state of a run and holds no weights; name the weights.safetensors beside it", path_));
+          "{} is the state of a run and contains no weights; name the weights.safetensors in its folder",
+          path_));
   }
 
   void leave_out(const std::string& pattern) {
@@ -189,7 +190,7 @@ std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const fs::
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), origin, 16);
   if (error == std::errc() && end == text.data() + text.size()) return origin;
   throw UserError(
-      fmt::format("{}: its metadata says data.origin '{}', which is no hash; name another file of "
+      fmt::format("{}: its metadata has data.origin '{}', which is not a hash; name another file of "
                   "weights, or save this one again",
                   path.string(), text));
 }

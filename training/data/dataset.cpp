@@ -66,7 +66,7 @@ void check_same_classes(const Dataset& train, const std::string& train_name, con
   const auto difference = std::ranges::mismatch(expected, found);
   if (difference.in1 != expected.end())
     throw UserError(fmt::format(
-        "{}: class {} is '{}' where {} has '{}'; both sets must have the same classes in one order",
+        "{}: class {} is '{}', but in {} it is '{}'; both sets must have the same classes in the same order",
         validation_name, difference.in2 - found.begin(), *difference.in2, train_name, *difference.in1));
 }
 

@@ -45,7 +45,7 @@ class IdxFile {
     const std::uint32_t magic = big_endian();
     if (magic != wanted)
       throw UserError(fmt::format(
-          "{}: begins with {} where {} begin with {}{}; give an IDX file of unsigned bytes, plain or gzipped",
+          "{}: begins with {}, but {} begin with {}{}; give an IDX file of unsigned bytes, plain or gzipped",
           name_, magic, what, wanted,
           is_not_gzip_as_called() ? ", and is not gzip data as its name says" : ""));
   }
@@ -54,7 +54,7 @@ class IdxFile {
     std::uint8_t surplus = 0;
     if (file_.read({&surplus, 1}) > 0)
       throw UserError(fmt::format(
-          "{}: goes on behind the last record that its header counts; make the file anew", name_));
+          "{}: has bytes after the last record that its header counts; make the file anew", name_));
   }
 
  private:
@@ -88,7 +88,7 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   constexpr std::int64_t largest_side = 1 << 16;
   if (count == 0 || std::min(rows_, columns_) < 1 || std::max(rows_, columns_) > largest_side)
     throw UserError(
-        fmt::format("{}: holds {} images of {}x{}; there must be one at least, with sides from 1 to {}",
+        fmt::format("{}: has {} images of {}x{}; there must be at least one, with sides from 1 to {}",
                     images.string(), count, rows_, columns_, largest_side));
   pixels_ = image_file.bytes(count * static_cast<std::uint64_t>(rows_ * columns_));
   image_file.expect_end();
@@ -97,9 +97,8 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   label_file.expect_magic(label_magic, "labels");
   const std::uint64_t label_count = label_file.big_endian();
   if (label_count != count)
-    throw UserError(
-        fmt::format("{}: holds {} labels where {} holds {} images; give the labels of these images",
-                    labels.string(), label_count, images.string(), count));
+    throw UserError(fmt::format("{}: has {} labels, but {} has {} images; give the labels of these images",
+                                labels.string(), label_count, images.string(), count));
   labels_ = label_file.bytes(label_count);
   label_file.expect_end();
   check_labels(labels, labels_, options.classes);

@@ -16,7 +16,7 @@ struct IdxOptions {
 // Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049). Each
 // file is plain or gzipped, which is found by its content, and is read into memory at construction. A sample
 // is uint8 [1, rows, columns] with the bytes of the file; classes are named "0", "1", …. The constructor
-// throws UserError that names the file, and the record if one is wrong, if a file is no regular file or of
+// throws UserError that names the file, and the record if one is wrong, if a file is not a regular file or of
 // another kind, is shorter or longer than its header says, if the two differ in length, or if a label is not
 // below `classes`. Thread-safe.
 class IdxDataset final : public DatasetOf<std::uint8_t> {

@@ -123,7 +123,7 @@ class StepReceiver final : public StepSource {
   Step next() override {
     const double begin = seconds_now();
     const auto parcel = stream_.receive("samples from rank 0");
-    if (!parcel) throw InternalError("rank 0 sends no more samples, for it has failed");
+    if (!parcel) throw InternalError("rank 0 sends no more samples, because it has failed");
     stall_seconds_ = stall_seconds_ + seconds_now() - begin;
     return unpack(OpenParcel(*parcel));
   }

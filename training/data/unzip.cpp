@@ -74,8 +74,8 @@ std::size_t UnzippedFile::copy(std::span<std::uint8_t> into) {
 // A gzip file may consist of several streams in sequence.
 void UnzippedFile::begin_next_member() {
   if (!begins_as_gzip(stream_->input))
-    throw UserError(fmt::format(
-        "{}: goes on behind the end of its gzip stream with something else; fetch the file again", name_));
+    throw UserError(
+        fmt::format("{}: has bytes after its gzip stream that are not gzip; fetch the file again", name_));
   inflateReset(&stream_->zlib);
   stream_->at_member_end = false;
 }

@@ -11,7 +11,7 @@
 namespace plexaura {
 
 // Reads a regular file from beginning to end, and decodes it if it begins like gzip. Throws UserError with
-// the file's name if it cannot be read or is no regular file, and if a gzip stream is incomplete, damaged, or
+// the file's name if it cannot be read or is not a regular file, and if a gzip stream is incomplete, damaged, or
 // followed by anything but another gzip stream. One thread at a time may use it.
 class UnzippedFile {
  public:

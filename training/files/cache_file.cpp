@@ -42,7 +42,7 @@ FileDescriptor lock_cache(const fs::path& file) {
   if (!lock.is_there()) throw_create_error(path, errno);
   const double end = seconds_now() + longest_wait;
   while (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-    if (seconds_now() > end) throw UserError(fmt::format("another process holds '{}'", path.string()));
+    if (seconds_now() > end) throw UserError(fmt::format("another process has locked '{}'", path.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return lock;

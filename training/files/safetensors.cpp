@@ -58,7 +58,7 @@ std::uint64_t read_header_length(const InputFile& file) {
         file.path().string()));
   if (length > longest_header)
     throw UserError(
-        fmt::format("'{}' begins with something else than a safetensors header: it is of another format or "
+        fmt::format("'{}' begins with something other than a safetensors header: it is of another format or "
                     "damaged; convert it to safetensors, or fetch it again",
                     file.path().string()));
   if (length > file.bytes() - length_bytes)
@@ -87,7 +87,7 @@ void check_sum(const SafeTensorsTable& table, std::uint64_t hash, const std::fil
   if (written != table.metadata.end() && written->second != checksum_text(hash))
     throw UserError(
         fmt::format("'{}': its tensors do not give the checksum in its metadata; the file is damaged: take "
-                    "another copy, or, where tensors were changed on purpose, remove '{}' from the metadata",
+                    "another copy, or, if tensors were changed on purpose, remove '{}' from the metadata",
                     path.string(), checksum_key));
 }
 
@@ -96,7 +96,7 @@ void check_booleans(const Tensor& tensor, const std::string& name, const std::fi
   const std::span bytes(tensor.data(), tensor.dtype() == DType::boolean ? tensor.bytes() : 0);
   if (std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; }))
     throw UserError(
-        fmt::format("'{}': tensor '{}' is BOOL and holds a byte other than 0 and 1", path.string(), name));
+        fmt::format("'{}': tensor '{}' is BOOL and contains a byte other than 0 and 1", path.string(), name));
 }
 
 // Returns the indices of the tensors by decreasing element size, so that each tensor starts at a multiple of

@@ -88,7 +88,7 @@ class KeyWatch {
 Json parse_json(std::string_view text, KeyWatch& watch, const HeaderPlace& place) {
   if (!text.starts_with('{')) place.fail("the header does not begin with '{'");
   // The parser would treat a zero byte as the end of the text.
-  if (text.find('\0') != std::string_view::npos) place.fail("the header holds a zero byte");
+  if (text.find('\0') != std::string_view::npos) place.fail("the header contains a zero byte");
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watch));
   } catch (const Json::exception& error) {
@@ -166,7 +166,7 @@ void check_cover(const SafeTensorsTable& table, std::uint64_t data_bytes, const 
   for (const SafeTensorsTable::Entry* entry : by_place) {
     if (entry->begin != covered)
       place.tensor(entry->name)
-          .fail(fmt::format("its data begin at byte {} where byte {} is due", entry->begin, covered));
+          .fail(fmt::format("its data begin at byte {}, but byte {} comes next", entry->begin, covered));
     covered += static_cast<std::uint64_t>(entry->type.bytes());
   }
   if (covered != data_bytes)
@@ -193,7 +193,7 @@ SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t d
   KeyWatch watch(place);
   const Json header = parse_json(text, watch, place);
   for (const std::string& name : watch.outermost()) {
-    if (name.find('\0') != std::string::npos) place.tensor(name).fail("the name holds the character 0");
+    if (name.find('\0') != std::string::npos) place.tensor(name).fail("the name contains the character 0");
     const Json& value = header[name];
     if (name == metadata_key)
       table.metadata = read_metadata(value, place);

@@ -108,7 +108,8 @@ void drop_programs(Run& run) {
 void require_programs(const Run& run) {
   if (run.programs == nullptr)
     throw UserError(
-        "the Trainer has no programs, for it is a spare's, or its last regroup() has failed; call regroup() "
+        "the Trainer has no programs, because it belongs to a spare, or its last regroup() has failed; call "
+        "regroup() "
         "with the ranks that are left");
 }
 

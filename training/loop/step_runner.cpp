@@ -75,7 +75,7 @@ void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samp
   together(ranks_, "the tail of the first step", [&] {
     if (metrics.samples == static_cast<double>(global_samples)) return;
     throw UserError(
-        fmt::format("the strategy leaves rank {} with a tail of {} samples where the step has {}: the last "
+        fmt::format("the strategy leaves rank {} with a tail of {} samples, but the step has {}: the last "
                     "bucket carries loss and counts, and must be summed over all ranks like the others",
                     ranks_.rank(), metrics.samples, global_samples));
   });

@@ -79,12 +79,11 @@ void check_reported(Run& run) {
 
 void check_loss(double loss, const std::string& name) {
   if (std::isfinite(loss)) return;
-  throw UserError(fmt::format(
-      "{} is {}: training diverged; lower the learning rate or weight_decay, or set watch "
-      "(training.watch=true) to see "
-      "which op made the first such number, where samples may hold a NaN or labels name no class; "
-      "no checkpoint was touched",
-      name, std::isnan(loss) ? "nan" : "infinite"));
+  throw UserError(
+      fmt::format("{} is {}: training diverged; lower the learning rate or weight_decay, or set watch "
+                  "(training.watch=true) to see which op made the first such number, for example because a "
+                  "sample contains NaN or a label is not a class; no checkpoint was touched",
+                  name, std::isnan(loss) ? "nan" : "infinite"));
 }
 
 }  // namespace plexaura

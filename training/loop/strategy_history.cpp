@@ -80,9 +80,8 @@ void keep_own_state(Run& run, const StrategyInUse& next) {
 void check_outlives_ranks(const Run& run) {
   if (run.programs && run.strategy().parts.courier != nullptr)
     throw UserError(
-        "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
-        "from "
-        "a checkpoint");
+        "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; continue "
+        "from a checkpoint");
 }
 
 bool ranks_stay_equal(const Run& run) {

@@ -91,7 +91,7 @@ Schedule::Schedule(Options options) : options_(options) {
 
 double Schedule::learning_rate(std::int64_t step) const {
   if (step < 0)
-    throw InternalError(fmt::format("the learning rate of step {} was asked for; steps count from 0", step));
+    throw InternalError(fmt::format("the learning rate of step {} was requested; steps count from 0", step));
   const double full =
       std::visit([&](const auto& decay) { return rate(decay, options_, step); }, options_.decay);
   if (step >= options_.warmup_steps) return full;

@@ -12,7 +12,7 @@ std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimi
   if (watch) return "training.watch looks at each update";
   if (parts.agrees) return "ranks may be outlived, which agree on each step";
   if (parts.weights != nullptr)
-    return "ranks on unlike processors take the weights of rank 0 after an update";
+    return "ranks on different kinds of processors take the weights of rank 0 after an update";
   if (sums_over_ranks(gradients)) return "the model itself calls all ranks in each step";
   return {};
 }

@@ -110,7 +110,7 @@ void Evaluator::compile_for(std::int64_t samples) {
       *graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_, .strict = strict_});
   if (collective_.size() > 1)
     check_calls_nobody(*program, "in inference mode",
-                       "ranks evaluate unlike shares of the samples, each for itself; leave it out where "
+                       "ranks evaluate different shares of the samples, each for itself; leave it out where "
                        "Graph::mode() is Mode::inference");
   programs_[samples] = std::move(program);
 }

@@ -82,13 +82,14 @@ std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t
                       DType precision) {
   if (size_of(precision) > size_of(DType::bfloat16))
     return fmt::format(
-        "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of "
+        "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
         "parameters, gradients and the optimizer's state; lower training.batch_size, raise "
         "training.micro_batches, or set training.precision to bfloat16",
         arena_bytes, samples, parameter_bytes);
   return fmt::format(
-      "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of parameters, "
-      "gradients and the optimizer's state; lower training.batch_size or raise training.micro_batches",
+      "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
+      "parameters, gradients and the optimizer's state; lower training.batch_size or raise "
+      "training.micro_batches",
       arena_bytes, samples, parameter_bytes);
 }
 

@@ -70,9 +70,8 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
 void check_anybody_trained(Collective& ranks, const RunPlace& ahead) {
   if (ahead.step != RunPlace::nowhere) return;
   const DeviceError error(
-      "all ranks that trained have died or ended, and spares take their weights from one that is left; go on "
-      "from the last "
-      "checkpoint with --resume");
+      "all ranks that trained have died or ended, and spares take their weights from one that is left; "
+      "continue from the last checkpoint with --resume");
   agree_on_error(ranks, std::make_exception_ptr(error), "the weights of the ranks that are left");
 }
 

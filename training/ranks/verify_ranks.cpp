@@ -100,9 +100,9 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
   together(ranks, compared, [&] {
     if (difference.majority(ranks.size()) != nullptr) return;
     throw DeviceError(fmt::format(
-        "after step {} the {} ranks hold different bits in {}, and no majority tells which are "
+        "after step {} the {} ranks hold different bits in {}, and no majority shows which are "
         "right: the memory or the processor of a rank is faulty, or a strategy of your own treats ranks "
-        "unlike; check the machines, and go on from the last checkpoint with --resume",
+        "differently; check the machines, and continue from the last checkpoint with --resume",
         step, ranks.size(), difference.held.label()));
   });
 }

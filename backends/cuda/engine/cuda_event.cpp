@@ -56,7 +56,7 @@ void CudaEvent::hold(Stream stream) {
 }
 
 bool CudaEvent::passed() const {
-  device_->capture.forbid("asking for an event");
+  device_->capture.forbid("a query of an event");
   const std::lock_guard lock(state_->mutex);
   if (state_->kind == EventState::Kind::recorded) return runtime::passed(state_->event.get());
   return state_->kind == EventState::Kind::signalled;

@@ -123,7 +123,7 @@ template <class F>
 void dispatch_floating(DType dtype, F&& f) {
   dispatch(dtype, [&](auto type) {
     if constexpr (std::is_integral_v<typename decltype(type)::type>)
-      throw InternalError("a kernel for floats was given another dtype");
+      throw InternalError("a kernel for floats was called with another dtype");
     else
       f(type);
   });

@@ -65,7 +65,7 @@ bool Door::is_open() const {
 void Door::tell_that_shut() {
   if (is_due(told_shut_at_))
     warn_(fmt::format(
-        "nobody else can join for now: of {} descriptors that this process may have few are free, "
+        "no other client can join for now: few of the {} descriptors that this process may have are free, "
         "and checkpoints need these; raise 'ulimit -n'",
         descriptors_of_process()));
 }

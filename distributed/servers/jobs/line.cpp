@@ -29,7 +29,9 @@ bool has_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == 
   throw LineLost(fmt::format("the connection broke: {}", std::generic_category().message(errno)));
 }
 
-[[noreturn]] void throw_strange() { throw LineLost("what came was no letter of a server or its client"); }
+[[noreturn]] void throw_strange() {
+  throw LineLost("the bytes that came were not a letter of a server or its client");
+}
 
 template <class Array>
 Array array_at(std::span<const std::byte> bytes) {
@@ -56,7 +58,7 @@ Line::Line(FileDescriptor socket, Seal::Side side, std::string_view key, std::si
       most_bytes_(most_bytes),
       seal_(make_seal(side, key)),
       awaited_(side == Seal::Side::client ? Awaited::answer : Awaited::greeting) {
-  if (!seal_) throw LineLost("the file of the server holds no key of this build");
+  if (!seal_) throw LineLost("the file of the server contains no key of this build");
   fcntl(this->socket(), F_SETFL, fcntl(this->socket(), F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(this->socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -227,7 +229,7 @@ bool Line::take_chunk() {
   const Seal::Opened opened =
       seal_->open(std::span(came_).subspan(length_bytes, sealed_bytes), std::span(chunk_));
   if (opened == Seal::Opened::no)
-    throw LineLost("what came was changed on its way, or is not of this connection");
+    throw LineLost("the bytes that came were changed on the way, or belong to another connection");
   take_in(chunk_, opened == Seal::Opened::last);
   return true;
 }

@@ -94,13 +94,15 @@ ServerFile::ServerFile(std::filesystem::path path)
     : path_(std::move(path)),
       file_(open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)) {
   if (!file_.is_there() && errno == ELOOP)
-    refuse_file(path_, "is a link, and the key would be written where it leads; name a file");
+    refuse_file(
+        path_,
+        "is a link, and the key would be written to the file that it names; name a file that is not a link");
   if (!file_.is_there()) refuse_file(path_, "cannot be written: " + reason() + "; name another file");
   if (flock(file_.number(), LOCK_EX | LOCK_NB) != 0)
     throw UserError(
-        fmt::format("--serve: another server holds '{}'; end it, or name another file", path_.string()));
+        fmt::format("--serve: another server uses '{}'; end it, or name another file", path_.string()));
   if (!is_for_servers(file_))
-    refuse_file(path_, "is there and no server has written it; name a file of its own");
+    refuse_file(path_, "exists, but was not written by a server; name another file");
   if (const std::string danger = danger_of(file_); !danger.empty())
     refuse_file(path_, danger + "; remove it, or name another file");
 }
@@ -139,8 +141,8 @@ void check_server_file(const std::filesystem::path& path) {
                     path.string(), reason()));
   const auto text = text_in(file);
   if (text && (is_beginning(*text) || is_whole(*text))) return;
-  throw UserError(fmt::format("--join: '{}' is no file that a server has written; name the one of --serve",
-                              path.string()));
+  throw UserError(
+      fmt::format("--join: '{}' was not written by a server; name the file of --serve", path.string()));
 }
 
 std::string make_key() {

@@ -215,13 +215,13 @@ void VisitedServer::judge_silence(Guest& guest) {
 
 void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   const Say say = letter.head.say;
-  if (!is_sensible(letter.head)) throw LineLost("its letter holds numbers that no client has");
+  if (!is_sensible(letter.head)) throw LineLost("its letter contains numbers that no client sends");
   if (say == Say::ask && guest.number == 0)
     return guest.line.post({.say = Say::told}, bytes_of(pack_facts(options_.samples)));
   if (say == Say::join && guest.number == 0) return join(guest, letter);
   if (say == Say::push && guest.number > 0) return take_push(guest, letter);
   if (say == Say::beat) return;
-  if (say != Say::leave) throw LineLost("what came was no letter of a server or its client");
+  if (say != Say::leave) throw LineLost("the bytes that came were not a letter of a server or its client");
   guest.is_gone = true;
   if (guest.number == 0) return;
   left_.insert(guest.number);
@@ -298,8 +298,8 @@ void VisitedServer::tell_earlier_pushes(int client, const std::deque<std::int64_
   if (versions.empty()) return;
   const std::string kept = host_.keep_before(versions.front());
   host_.warn(fmt::format(
-      "the weights hold earlier pushes of client {}, of which the last {} may have spoiled them: {}", client,
-      versions.size(),
+      "the weights contain earlier pushes of client {}, and the last {} of these may have spoiled them: {}",
+      client, versions.size(),
       kept.empty() ? "no checkpoint is from before them"
                    : fmt::format("{} is from before them, and is kept", kept)));
 }
@@ -323,7 +323,7 @@ void VisitedServer::note_loss(Guest& guest, const std::string& why) {
   table_.note_death(number);
   recent_.forget(number);
   lost_at_[number] = seconds_now();
-  host_.warn(fmt::format("client {} from {} was lost: {}; the others go on", number, guest.from, why));
+  host_.warn(fmt::format("client {} from {} was lost: {}; the others continue", number, guest.from, why));
 }
 
 }  // namespace plexaura

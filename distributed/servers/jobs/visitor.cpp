@@ -62,7 +62,7 @@ bool Visitor::try_to_connect(double until) {
   const std::string where = fmt::format("{}, port {}", place->host, place->port);
   FileDescriptor socket = connect_to(*place, std::clamp(until - seconds_now(), 0.0, proof_seconds));
   try {
-    if (!socket.is_there()) throw LineLost("nobody listens there");
+    if (!socket.is_there()) throw LineLost("no program listens there");
     {
       const std::lock_guard lock(mutex_);
       line_.emplace(std::move(socket), Seal::Side::client, place->key, most_of_answers);
@@ -84,7 +84,8 @@ void Visitor::prove(double until) {
       const std::lock_guard lock(mutex_);
       if (line_->prove()) return;
     }
-    if (seconds_now() > until) throw LineLost("who listens there has not proven that it knows the key");
+    if (seconds_now() > until)
+      throw LineLost("the program that listens there has not proven that it knows the key");
     await_line(*line_, !line_->has_sent_all(), look_seconds);
   }
 }
@@ -191,7 +192,7 @@ LineLetter Visitor::await(Say wanted, double until) {
     }
     if (letter && letter->head.say == Say::refused) throw UserError(text_of(*letter));
     if (letter && letter->head.say == wanted) return *std::move(letter);
-    if (letter) throw LineLost("what came was no answer of a server");
+    if (letter) throw LineLost("the letter that came was not an answer of a server");
     if (seconds_now() > until)
       fail_with(fmt::format("names a server that has not answered for {:g} s", deadline_));
     await_line(*line_, sends, look_seconds);

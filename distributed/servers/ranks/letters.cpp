@@ -46,10 +46,10 @@ void check_fits_letter(std::size_t content_bytes) {
   constexpr std::size_t account = 16 << 20;
   constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead) - account;
   if (content_bytes <= most) return;
-  throw UserError(
-      fmt::format("the weights of a parameter server take {} bytes, and a letter to it holds {}; raise "
-                  "distributed.servers",
-                  content_bytes, most));
+  throw UserError(fmt::format(
+      "the weights of a parameter server take {} bytes, but a letter to it has room for {}; raise "
+      "distributed.servers",
+      content_bytes, most));
 }
 
 void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> letter) {
@@ -59,7 +59,7 @@ void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> l
 
 LetterHead head_of(const Letter& letter) {
   if (letter.bytes.size() < sizeof(LetterHead))
-    throw InternalError(fmt::format("rank {} has sent {} bytes that are no letter of a parameter server",
+    throw InternalError(fmt::format("rank {} has sent {} bytes that are not a letter of a parameter server",
                                     letter.from, letter.bytes.size()));
   LetterHead head;
   std::memcpy(&head, letter.bytes.data(), sizeof head);

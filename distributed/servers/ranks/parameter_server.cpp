@@ -213,8 +213,8 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
 std::string ParameterServer::refusal(int rank, const std::string& objection) const {
   const int number = mailbox_.number(rank);
   return fmt::format(
-      "rank {}: {}; earlier pushes of it that the weights hold, and the last checkpoint may hold: {}", number,
-      objection, table_.pushes(number));
+      "rank {}: {}; earlier pushes of it that the weights contain, and the last checkpoint may contain: {}",
+      number, objection, table_.pushes(number));
 }
 
 // Answers the clients that may continue.

@@ -28,7 +28,7 @@ TEST_CASE("images without the folders for training and validation are told the l
   const fs::path images = folder / "images";
   write_images(images);
   const std::string layout =
-      fmt::format("images lie in {0}/train/CLASS and {0}/val/CLASS: ", images.string());
+      fmt::format("images must be in {0}/train/CLASS and {0}/val/CLASS: ", images.string());
   fs::rename(images / "val", images / "Valid");
   CHECK(refusal(images).ends_with(
       "' has no folder 'val'; " + layout +
@@ -53,10 +53,10 @@ TEST_CASE("classes that lie one folder too deep are told so") {
     fs::create_directory(images / part);
     fs::rename(folder / "part", images / part / "train");
   }
-  CHECK(refusal(images).ends_with(fmt::format(
-      "has samples of one class alone, 'train', and a model tells two or more apart; its folder holds "
-      "folders, 'a' and others: if these are the classes, move them to {}/train",
-      images.string())));
+  CHECK(refusal(images).ends_with(
+      fmt::format("has samples of only one class, 'train', but a model needs two or more; its folder holds "
+                  "folders, 'a' and others: if these are the classes, move them to {}/train",
+                  images.string())));
   fs::remove_all(images / "train/train/b");
   CHECK(refusal(images).ends_with(fmt::format(
       "its folder holds the folder 'a': if these are the classes, move them to {}/train", images.string())));

@@ -36,13 +36,12 @@ std::string refusal(const std::string& table, const std::string& keys = "") {
 
 TEST_CASE("numbers that are nearly all different are no classes") {
   const std::string says =
-      " rows: that looks like regression, and a YAML file trains classifiers alone; name the column of the "
+      " rows: this looks like regression, but a YAML file can only train classifiers; name the column of the "
       "classes, "
       "or, if these are classes, write them as words";
   const auto prices = table("x,price", 60, [](int i) { return fmt::format("{:.2f}", 1.37 * i); });
   CHECK(refusal(prices) ==
-        "test.yaml:1:1: data.label stands for the column 'price', which holds 60 different numbers in 60" +
-            says);
+        "test.yaml:1:1: data.label is the column 'price', which has 60 different numbers in 60" + says);
   CHECK(refusal(prices, ", validation_share: 0").ends_with(says));
   CHECK(refusal(table("x,year", 40, [](int i) { return fmt::format("{}", 1980 + i); })).ends_with(says));
   const auto some = table("x,price", 200, [](int i) { return fmt::format("{:.1f}", 0.3 * (i % 50)); });

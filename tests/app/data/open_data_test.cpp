@@ -215,17 +215,17 @@ TEST_CASE("a place that does not fit the format is told so, and so is a single c
                        "' is a folder and data.format csv reads a table; name the file"));
   for (const std::string format : {"idx", "image_folder"})
     CHECK(refusal(format + ", path: " + table)
-              .ends_with("data.path '" + table + "' is no folder and data.format " + format +
-                         " reads the files of one; name the folder that holds them"));
+              .ends_with("data.path '" + table + "' is not a folder, but data.format " + format +
+                         " reads a folder; name the folder that contains the files"));
   CHECK(refusal("csv, path: " + table)
             .ends_with("data.path '" + table +
-                       "' has samples of one class alone, 'a', and a model tells two or more apart; add the "
+                       "' has samples of only one class, 'a', but a model needs two or more; add the "
                        "others, or name the "
                        "column of the labels in data.label"));
   fs::remove_all(folder / "images/train/b");
   fs::remove_all(folder / "images/val/b");
   CHECK(refusal("image_folder, path: " + (folder / "images").string())
-            .ends_with("apart; add folders of the others"));
+            .ends_with("needs two or more; add folders of the others"));
 }
 
 TEST_CASE("without a header the label has a number") {

@@ -44,8 +44,8 @@ TEST_CASE("a column that is told wrongly is refused") {
   for (const char* text : {"", "1", "1 2", "one 2 x", "1 0 x", "1 -2 x", "nan 2 x", "1 inf x", "1,5 2 x"})
     CHECK(user_error([&] {
             trained_data_in({{"data.column 0", text}}, "old.safetensors");
-          }) == std::string("old.safetensors: its metadata says data.column 0 '") + text +
-                    "', which is no mean, deviation above 0 and name; name another file of weights");
+          }) == std::string("old.safetensors: its metadata has data.column 0 '") + text +
+                    "', which is not a mean, a deviation above 0 and a name; name another file of weights");
   CHECK(trained_data_in({{"data.column 0", "1 2 "}, {"data.class 0", "x"}}, "weights")->columns ==
         std::vector<std::string>{""});
 }

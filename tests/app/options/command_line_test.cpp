@@ -35,7 +35,7 @@ TEST_CASE("--describe needs no file, and describes all keys or a part") {
             .message.starts_with("output.keep: a whole number >= 1; default 1\n"));
   CHECK(user_error([] {
           parse({"--describe", "run.yaml"});
-        }).find("'run.yaml' is no key or section") != std::string::npos);
+        }).find("'run.yaml' is not a key or section") != std::string::npos);
 }
 
 TEST_CASE("--predict takes several files, and says so where one of them was to be the YAML file") {
@@ -46,7 +46,7 @@ TEST_CASE("--predict takes several files, and says so where one of them was to b
   CHECK(user_error([] {
           parse({"--predict", "a.png", "run.yaml"});
         }) ==
-        "mlp: no YAML file was named, for --predict takes all files behind it; write the YAML file first: "
+        "mlp: no YAML file was named, because --predict takes all files after it; write the YAML file first: "
         "mlp FILE.yaml --predict a.png");
 }
 

@@ -101,10 +101,10 @@ TEST_CASE("--describe prints a key or a section, and names the nearest for one t
   CHECK(describe_keys("training.schedule").find("training.seed") == std::string::npos);
   CHECK(describe_keys("model.layers").find("model.layers[].kernel: ") != std::string::npos);
   CHECK(describe_keys("").find("\ndistributed.strategy: allreduce, ") != std::string::npos);
-  CHECK(
-      user_error([] { describe_keys("output.keeps"); }) ==
-      "--describe: 'output.keeps' is no key or section of model, data, training, distributed and output; did "
-      "you mean 'output.keep'?");
+  CHECK(user_error([] { describe_keys("output.keeps"); }) ==
+        "--describe: 'output.keeps' is not a key or section of model, data, training, distributed and "
+        "output; did "
+        "you mean 'output.keep'?");
 }
 
 TEST_CASE("keys without effect are errors") {
@@ -260,7 +260,7 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
     REQUIRE(run.on_loss == OnLoss::end);
     const std::string text = why_others_end(config, run);
     const std::string begin =
-        "when a rank dies, all others end, although this MPI would let them go on, because distributed.";
+        "when a rank dies, all others end, although this MPI would let them continue, because distributed.";
     CHECK(text.starts_with(begin));
     return text.substr(std::min(begin.size(), text.size()));
   };
@@ -481,7 +481,7 @@ TEST_CASE("a checkpoint is no folder of checkpoints") {
           read(csv, "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}}\noutput: {dir: " +
                         folder.path().string());
         }) == "test.yaml:3:15: output.dir '" + folder.path().string() +
-                  "' is a checkpoint; name the folder that it lies in");
+                  "' is a checkpoint; name the folder that contains it");
 }
 
 }  // namespace plexaura::testing::configuration_test

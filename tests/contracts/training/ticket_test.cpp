@@ -55,7 +55,7 @@ TEST_CASE("a step can be read while the next one runs, and no longer") {
   }
   CHECK(error_text<InternalError>([&] {
           late.steps().metrics({.number = 3});
-        }).find("step 3 were asked for after 5") != std::string::npos);
+        }).find("step 3 were requested after 5") != std::string::npos);
   CHECK_THROWS_AS(late.steps().metrics({}), InternalError);
   CHECK_THROWS_AS(late.steps().metrics({.number = 6}), InternalError);
 }

@@ -99,7 +99,7 @@ TEST_CASE("elastic: where a rank is lost in an exchange, either all others take 
   const MakeStrategy make = [](Collective& ranks) { return std::make_unique<Elastic>(ranks, half, true); };
   const LossOfLast sum{.steps = {{1}}, .call = "the weights after step 1", .behind = {{2}}};
   LossOfLast telling = sum;
-  telling.call = "who has the mean of the weights after step 1";
+  telling.call = "which ranks have the mean of the weights after step 1";
   LossOfLast passed = telling;
   passed.one_has_passed = true;
   for (const LossOfLast& loss : {sum, telling}) {

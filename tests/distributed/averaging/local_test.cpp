@@ -282,7 +282,7 @@ TEST_CASE("local: where a rank is lost in an average, either all others take tha
   };
   const LossOfLast sum{.steps = {{1}, {2}}, .call = "the weights after step 2", .behind = {{3}, {4}}};
   LossOfLast telling = sum;
-  telling.call = "who has the mean of the weights after step 2";
+  telling.call = "which ranks have the mean of the weights after step 2";
   LossOfLast passed = telling;
   passed.one_has_passed = true;
   for (const std::size_t rank : {0, 1}) {

@@ -309,7 +309,7 @@ TEST_CASE("alarm: a rank that came too late is not called lost") {
     wait_in_vain(alarm, "bucket 3", rank == 0 ? 1 : 60);
   });
   CHECK(count_endings(ends,
-                      "says rank 0 waited 1 s at 'bucket 3' (barrier), where all ranks have come by "
+                      "says rank 0 waited 1 s at 'bucket 3' (barrier), where all ranks are "
                       "now: a rank was late") == 1);
 }
 

@@ -31,15 +31,17 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
       UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "local", .update = BucketSum::Update::by_step, .local = {.delay = 1}}, *alone),
-      "where ranks may be outlived, local exchanges without a delay; make it 0", UserError);
+      "if the run continues without lost ranks, local cannot delay its exchanges; set delay to 0", UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy(
           {.name = "downpour", .update = BucketSum::Update::by_step, .async_server = {.servers = 2}}, *alone),
-      "where ranks may be outlived, there is one parameter server; make servers 1", UserError);
+      "if the run continues without lost ranks, it has only one parameter server; set servers to 1",
+      UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "downpour", .update = BucketSum::Update::by_step, .async_server = {.group = 2}},
                     *alone),
-      "where ranks may be outlived, each client of a server is one rank; make group 1", UserError);
+      "if the run continues without lost ranks, each client of a server is one rank; set group to 1",
+      UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "local", .overlap = Overlap::on}, *alone),
       "the strategy 'local' does not overlap; choose allreduce or reduce-broadcast, or overlap off",

@@ -12,7 +12,8 @@ namespace plexaura::testing::texts_test {
 namespace {
 
 const std::string no_list =
-    "what another process sent is no list of texts; start all processes from the same build of Plexaura";
+    "another process has sent something other than a list of texts; start all processes from the same "
+    "build of Plexaura";
 
 }  // namespace
 

@@ -44,7 +44,7 @@ TEST_CASE("overrides") {
     CHECK(parsed(iris, {"data.a= [1, 2]"}).section("data").integers("a") == std::vector<std::int64_t>{1, 2});
     CHECK(parsed(iris, {"data=\n  a: 1\n  b: 2"}).section("data").integer("b") == 2);
     CHECK(parse_error(iris, {"data.a=x\x01"}) ==
-          "--set data.a=x\x01: the control character 0x01; a configuration is plain text");
+          "--set data.a=x\x01: the control character 0x01, but a configuration is plain text; remove it");
   }
   SUBCASE("fill an empty section") {
     CHECK(parsed("data:\n", {"data.a=1"}).section("data").integer("a") == 1);

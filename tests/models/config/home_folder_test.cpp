@@ -42,10 +42,11 @@ TEST_CASE("a tilde at the beginning of a path is the home folder") {
 
 TEST_CASE("what a shell would have replaced is no name of a folder unless it is there") {
   CHECK(user_error([] { expand_home("~ada/runs"); }) ==
-        "is '~ada/runs', where '~' stands for the home folder only as '~/'; write the whole path");
+        "is '~ada/runs', but '~' means the home folder only in '~/'; write the whole path");
   for (const std::string path : {"$HOME/runs", "/data/$USER", "${TMPDIR}/x"})
     CHECK(user_error([&] { expand_home(path); }) ==
-          "is '" + path + "', and variables are not replaced in a configuration; write what it stands for");
+          "is '" + path +
+              "', but variables are not replaced in a configuration; write the value of the variable");
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "$HOME");
   CHECK(expand_home((folder / "$HOME").string()) == folder / "$HOME");
@@ -54,9 +55,8 @@ TEST_CASE("what a shell would have replaced is no name of a folder unless it is 
 TEST_CASE("a tilde without a home folder is an error") {
   for (const char* value : {static_cast<const char*>(nullptr), ""}) {
     const Home home(value);
-    CHECK(
-        user_error([] { expand_home("~/runs"); }) ==
-        "begins with '~', and the variable HOME, which would stand for it, is not set; write the whole path");
+    CHECK(user_error([] { expand_home("~/runs"); }) ==
+          "begins with '~', but the variable HOME, which would replace it, is not set; write the whole path");
     CHECK(expand_home("runs") == "runs");
   }
 }
@@ -68,7 +68,7 @@ TEST_CASE("the paths of a configuration have a home folder, in the file and in o
   CHECK(config.section("data").location("path") == "/home/ada/table.csv");
   CHECK(config.values().at("data.path") == "\"/home/ada/table.csv\"");
   CHECK(user_error([] { parsed("data:\n  path: ~ada/x\n").section("data").location("path"); }) ==
-        "iris.yaml:2:9: data.path is '~ada/x', where '~' stands for the home folder only as '~/'; write the "
+        "iris.yaml:2:9: data.path is '~ada/x', but '~' means the home folder only in '~/'; write the "
         "whole path");
 }
 

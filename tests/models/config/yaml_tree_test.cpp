@@ -19,19 +19,20 @@ TEST_CASE("what is not a configuration") {
   for (const std::string text : {"a: \"x\n", "a: 'x\n", "a: 'x''\n", "a: \"x\\\"\nb: 1\n", "a: '\nb: 1\n"})
     CHECK(parse_error(text) == unclosed);
   CHECK(parse_error("a: \"x") == "iris.yaml:1:6: this is not valid YAML: illegal EOF in scalar");
-  CHECK(parse_error("a:\n\tb: 1\n") == "iris.yaml:2:1: a tab in the indentation; YAML takes spaces alone");
+  CHECK(parse_error("a:\n\tb: 1\n") ==
+        "iris.yaml:2:1: a tab in the indentation; YAML allows only spaces there");
   CHECK(parse_error(std::string("a: \x04\n")) ==
-        "iris.yaml:1:4: the control character 0x04; a configuration is plain text");
+        "iris.yaml:1:4: the control character 0x04, but a configuration is plain text; remove it");
   CHECK(parse_error(std::string("a: 1\0b", 6)) ==
-        "iris.yaml:1:5: the control character 0x00; a configuration is plain text");
+        "iris.yaml:1:5: the control character 0x00, but a configuration is plain text; remove it");
   CHECK(parse_error(R"(a: "x\0y")") ==
-        "iris.yaml:1:4: the text holds the character 0, which no name and no path can; leave it out");
+        "iris.yaml:1:4: the text contains the character 0, which no name and no path can contain; remove it");
   CHECK(parse_error("\"a\\e[31m\": 1\n\"a\\e[31m\": 2\n") ==
-        "iris.yaml:2:1: the key 'a\\x1b[31m' is given twice; it stands already at 1:1");
+        "iris.yaml:2:1: the key 'a\\x1b[31m' is given twice, first at 1:1; remove one of them");
   CHECK(parse_error("a: 1\nb: 2\na: 3\n") ==
-        "iris.yaml:3:1: the key 'a' is given twice; it stands already at 1:1");
+        "iris.yaml:3:1: the key 'a' is given twice, first at 1:1; remove one of them");
   CHECK(parse_error("s:\n  a: 1\n  a: 1\n") ==
-        "iris.yaml:3:3: the key 'a' is given twice; it stands already at 2:3");
+        "iris.yaml:3:3: the key 'a' is given twice, first at 2:3; remove one of them");
   CHECK(parse_error("a: 1\n---\nb: 2\n") ==
         "iris.yaml:3:1: a second document; a configuration is one document");
   CHECK(parse_error("[a]: 1\n") == "iris.yaml:1:1: a key must be a word");
@@ -41,9 +42,9 @@ TEST_CASE("what is not a configuration") {
 
 TEST_CASE("a colon without a blank behind it is told so") {
   CHECK(parse_error("a: {name:sgd, rate: 1}") ==
-        "iris.yaml:1:5: 'name:sgd' has no blank behind the colon; write 'name: sgd'");
+        "iris.yaml:1:5: 'name:sgd' has no space after the colon; write 'name: sgd'");
   CHECK(parse_error("a: 1\n", {"a={name:sgd,rate:0.1}"})
-            .ends_with("'name:sgd' has no blank behind the colon; write 'name: sgd'"));
+            .ends_with("'name:sgd' has no space after the colon; write 'name: sgd'"));
   CHECK(parsed("a: {\"b:c\": 1, d: }").section("a").integer("b:c") == 1);
 }
 

@@ -81,7 +81,7 @@ class FarEvent final : public Event {
       device_->streams.hold(state_, lane_of(stream));
   }
   bool passed() const override {
-    device_->recorder.forbid("asking for an event");
+    device_->recorder.forbid("a query of an event");
     return device_->streams.passed(*state_);
   }
   void wait() override {

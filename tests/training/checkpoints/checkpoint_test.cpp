@@ -216,12 +216,12 @@ TEST_CASE("a state that no run comes to is refused") {
           fmt::format("{}: 'run.{}' is -5, which counts from 0{}", file.string(), name, rest));
   for (const char* name : {"epoch_loss", "epoch_samples"})
     CHECK(refusal(fmt::format("run.{}", name), Tensor::scalar(std::nan(""))) ==
-          fmt::format("{}: 'run.{}' is nan, which no run comes to{}", file.string(), name, rest));
+          fmt::format("{}: 'run.{}' is nan, which no run can reach{}", file.string(), name, rest));
   const auto says = [&](const char* name, const Tensor& value, const std::string& what) {
     CHECK(refusal(name, value) == fmt::format("{}: {}{}", file.string(), what, rest));
   };
   constexpr auto largest = std::numeric_limits<std::int64_t>::max();
-  says("run.step", Tensor::scalar(largest), fmt::format("'run.step' is {}, which no run comes to", largest));
+  says("run.step", Tensor::scalar(largest), fmt::format("'run.step' is {}, which no run can reach", largest));
   says("run.epoch", Tensor::scalar(std::int64_t{2}), "1 steps are too few for 2 epochs and 0 steps");
   says("run.step_in_epoch", Tensor::scalar(std::int64_t{2}), "1 steps are too few for 0 epochs and 2 steps");
   says("run.epoch_samples", Tensor::scalar(-8.0), "'run.epoch_samples' is -8, which counts from 0");
@@ -253,7 +253,7 @@ TEST_CASE("a loss scale is saved and read again, and one that no run comes to is
   write_safetensors(file, bad);
   CHECK(user_error([&] { load_checkpoint(folder.path(), store); }) ==
         fmt::format(
-            "{}: 'loss_scale.scale' is 0, which no run comes to; the file is damaged: take another copy",
+            "{}: 'loss_scale.scale' is 0, which no run can reach; the file is damaged: take another copy",
             file.string()));
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("a folder that cannot be written is no error but a sentence") {
   Tuner tuner(Tuning::cached);
   CHECK(load_kernel_times({}, tuner).empty());
   fs::create_directory(folder / "folder");
-  CHECK(load_kernel_times(folder / "folder", tuner).find("measured anew") != std::string::npos);
+  CHECK(load_kernel_times(folder / "folder", tuner).find("measured again") != std::string::npos);
 }
 
 }  // namespace plexaura::testing::kernel_times_test

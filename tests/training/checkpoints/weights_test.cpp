@@ -124,10 +124,11 @@ TEST_CASE("weights that are not numbers are not saved") {
   const TemporaryFolder folder;
   TinyStore model(0);
   model.store.write("bn.mean", Tensor::of<float>({2}, {0, std::numeric_limits<float>::infinity()}));
-  CHECK(user_error([&] { save_weights(folder / "weights", model.store); }) ==
-        "Inf at element 1 of 'bn.mean': a file of weights holds finite numbers alone, and nothing was saved; "
-        "look "
-        "for what wrote such a number into the store");
+  CHECK(
+      user_error([&] { save_weights(folder / "weights", model.store); }) ==
+      "Inf at element 1 of 'bn.mean': a file of weights contains only finite numbers, so nothing was saved; "
+      "look "
+      "for what wrote such a number into the store");
   CHECK(!fs::exists(folder / "weights"));
 }
 
@@ -170,8 +171,10 @@ TEST_CASE("a folder or a run's state in the place of weights is told so") {
   CHECK(user_error([&] { load_weights(folder.path(), model.store); }) ==
         "'" + path + "' is a folder; name its file of weights, '" + path + "/weights.safetensors'");
   write_safetensors(folder / "state", {{{"run.step", Tensor::scalar(std::int64_t{1})}}, {}});
-  CHECK(user_error([&] { load_weights(folder / "state", model.store); }) ==
-        path + "/state is the state of a run and holds no weights; name the weights.safetensors beside it");
+  CHECK(
+      user_error([&] { load_weights(folder / "state", model.store); }) ==
+      path +
+          "/state is the state of a run and contains no weights; name the weights.safetensors in its folder");
 }
 
 TEST_CASE("weights say what data they were trained on, where that is known") {
@@ -186,7 +189,7 @@ TEST_CASE("weights say what data they were trained on, where that is known") {
   save_weights(folder / "unknown", model.store);
   CHECK(!origin_of(folder / "unknown"));
   write_safetensors(folder / "odd", {{}, {{"data.origin", "12x"}}});
-  CHECK(user_error([&] { origin_of(folder / "odd"); }).find("says data.origin '12x', which is no hash") !=
+  CHECK(user_error([&] { origin_of(folder / "odd"); }).find("has data.origin '12x', which is not a hash") !=
         std::string::npos);
 }
 

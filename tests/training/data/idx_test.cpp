@@ -78,19 +78,19 @@ TEST_CASE("a batch of images takes a byte for each pixel") {
 
 TEST_CASE("broken IDX files are refused in a sentence that names them") {
   CHECK(contains(error_of_pair(label_text(), label_text()),
-                 "images: begins with 2049 where images begin with 2051"));
+                 "images: begins with 2049, but images begin with 2051"));
   CHECK(contains(error_of_pair(image_text(), image_text()),
-                 "labels: begins with 2051 where labels begin with 2049"));
+                 "labels: begins with 2051, but labels begin with 2049"));
   CHECK(contains(error_of_pair(image_text().substr(0, 20), label_text()),
                  "images: ends before the last record"));
   CHECK(contains(error_of_pair("", label_text()), "images: ends before"));
-  CHECK(contains(error_of_pair(image_text() + "x", label_text()), "images: goes on behind the last record"));
-  CHECK(contains(error_of_pair(image_text(), label_text() + "x"), "labels: goes on behind"));
-  CHECK(contains(error_of_pair(image_text(), big_endian(2049) + big_endian(1) + "\x01"),
-                 "holds 1 labels where"));
+  CHECK(contains(error_of_pair(image_text() + "x", label_text()), "images: has bytes after the last record"));
+  CHECK(contains(error_of_pair(image_text(), label_text() + "x"), "labels: has bytes after"));
+  CHECK(
+      contains(error_of_pair(image_text(), big_endian(2049) + big_endian(1) + "\x01"), "has 1 labels, but"));
   CHECK(
       contains(error_of_pair(big_endian(2051) + big_endian(0) + big_endian(2) + big_endian(3), label_text()),
-               "holds 0 images of 2x3"));
+               "has 0 images of 2x3"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
   const testing::TempFolder folder;
@@ -106,7 +106,7 @@ TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is
     return testing::error_of([&] { const IdxDataset dataset(images, labels); });
   };
   CHECK(contains(error(folder.write("text.gz", "notgzip")),
-                 "text.gz: begins with 1852798055 where images begin with 2051, and is not gzip data as its "
+                 "text.gz: begins with 1852798055, but images begin with 2051, and is not gzip data as its "
                  "name says; give an IDX file of unsigned bytes, plain or gzipped"));
   write_gzip(folder.path / "zipped.gz", label_text());
   CHECK(contains(error(folder.path / "zipped.gz"), "begin with 2051; give an IDX file"));
@@ -143,8 +143,7 @@ TEST_CASE("a gzip file of several streams is read as one, and anything else behi
   bytes.push_back('x');
   const auto images = folder.write("images", bytes);
   CHECK(testing::error_of([&] { const IdxDataset dataset(images, labels); }) ==
-        images.string() +
-            ": goes on behind the end of its gzip stream with something else; fetch the file again");
+        images.string() + ": has bytes after its gzip stream that are not gzip; fetch the file again");
 }
 
 TEST_CASE("a damaged gzip stream is refused") {

@@ -155,7 +155,8 @@ TEST_CASE("sent steps: a sample that cannot be read ends all ranks in its step, 
     for (const std::int64_t rank : {0, 1}) CHECK(sent[rank].next().step_in_epoch == step);
   for (int again = 0; again < 2; ++again) {
     CHECK_THROWS_WITH_AS(sent[0].next(), "sample 17 is broken", UserError);
-    CHECK_THROWS_WITH_AS(sent[1].next(), "rank 0 sends no more samples, for it has failed", InternalError);
+    CHECK_THROWS_WITH_AS(sent[1].next(), "rank 0 sends no more samples, because it has failed",
+                         InternalError);
   }
 }
 

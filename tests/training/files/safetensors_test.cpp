@@ -172,7 +172,7 @@ TEST_CASE("a file of another format is told so, whatever number its first bytes 
     write_text(path, begin);
     CHECK(user_error([&] { read_safetensors(path); }) ==
           "'" + path +
-              "' begins with something else than a safetensors header: it is of another format or damaged; "
+              "' begins with something other than a safetensors header: it is of another format or damaged; "
               "convert it to safetensors, or fetch it again");
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("headers that are not the table they should be") {
   CHECK(error_of("{", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of("{} x", "").starts_with("the header is not valid JSON ("));
   for (const std::string& end : {std::string(1, '\0'), std::string("\0 x", 3), std::string(" \0{}", 4)})
-    CHECK(error_of("{}" + end, "") == "the header holds a zero byte");
+    CHECK(error_of("{}" + end, "") == "the header contains a zero byte");
   CHECK(error_of("{\"\xff\":1}", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of(R"({"a":)" + std::string(100000, '['), "") == "the header is nested too deeply");
   CHECK(error_of(object(entry("U8", "[[8]]", "[0,8]")), "12345678") == "the header is nested too deeply");
@@ -233,7 +233,7 @@ TEST_CASE("entries that contradict themselves or the file") {
   CHECK(error_for("U8", "[9]", "[0,9]") == "the bytes 0 to 9 do not lie in the data of 8 bytes");
   CHECK(error_for("F32", "[3]", "[0,8]") == "float32[3] takes 12 bytes and was given 8");
   CHECK(error_for("F32", "[3]", "[4,8]") == "float32[3] takes 12 bytes and was given 4");
-  CHECK(error_for("U8", "[4]", "[4,8]") == "its data begin at byte 4 where byte 0 is due");
+  CHECK(error_for("U8", "[4]", "[4,8]") == "its data begin at byte 4, but byte 0 comes next");
   CHECK(error_of(object(entry("U8", "[4]", "[0,4]")), "12345678") ==
         "8 bytes of data follow the header and its tensors take 4");
   CHECK(error_of(R"({"a":{"dtype":"U8","shape":[0]}})", "") ==
@@ -245,12 +245,12 @@ TEST_CASE("entries that contradict themselves or the file") {
 TEST_CASE("tensors that overlap") {
   CHECK(error_of(
             object(entry("U8", "[8]", "[0,8]") + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]})"),
-            "12345678") == R"(tensor "b": its data begin at byte 4 where byte 8 is due)");
+            "12345678") == R"(tensor "b": its data begin at byte 4, but byte 8 comes next)");
 }
 
 TEST_CASE("a BOOL byte is 0 or 1") {
   CHECK(error_of(object(entry("BOOL", "[2]", "[0,2]")), std::string("\x01\x02")) ==
-        "tensor 'a' is BOOL and holds a byte other than 0 and 1");
+        "tensor 'a' is BOOL and contains a byte other than 0 and 1");
 }
 
 TEST_CASE("a file cut anywhere is refused") {
@@ -277,7 +277,7 @@ TEST_CASE("every changed byte of the data is noticed") {
     CHECK(user_error([&] { read_safetensors(path); }) ==
           "'" + path +
               "': its tensors do not give the checksum in its metadata; the file is damaged: take another "
-              "copy, or, where tensors were changed on purpose, remove 'checksum.fnv1a64' from the metadata");
+              "copy, or, if tensors were changed on purpose, remove 'checksum.fnv1a64' from the metadata");
   }
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("a name with the character 0 is refused, and shown in full") {
   const std::string said = user_error([&] { read_safetensors(folder / "f"); });
   CAPTURE(said);
   CHECK(said.find("a\\u0000b") != std::string::npos);
-  CHECK(said.ends_with("the name holds the character 0; the file is damaged or not a safetensors file"));
+  CHECK(said.ends_with("the name contains the character 0; the file is damaged or not a safetensors file"));
 }
 
 TEST_CASE("files of other makers have no checksum, and an old one is replaced") {

@@ -77,7 +77,7 @@ TEST_CASE(
   const std::string text = train(Fault{"MEMORY", "200000"}, options);
   check_has(text, "the GPU was asked for ");
   check_has(text, " of its 200000 bytes left: ");
-  check_has(text, " bytes of intermediate values are planned for 4096 samples at a time, beside ");
+  check_has(text, " bytes of intermediate values are planned for 4096 samples at a time, in addition to ");
   check_has(text, " bytes of parameters, gradients and the optimizer's state; lower training.batch_size, ");
   check_has(text, "raise training.micro_batches, or set training.precision to bfloat16");
 }

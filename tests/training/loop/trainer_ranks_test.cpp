@@ -353,7 +353,7 @@ TEST_CASE("measuring may take longer than ranks wait for each other") {
 TEST_CASE("a strategy that does not sum the last bucket is told so after the first step") {
   CHECK(endings<SummingStrategy>({.steps = 2}) == all("2 steps"));
   CHECK(endings<WithoutTail>({.steps = 2})[0] ==
-        "2, says: the strategy leaves rank 0 with a tail of 3 samples where the step has 7: the last bucket "
+        "2, says: the strategy leaves rank 0 with a tail of 3 samples, but the step has 7: the last bucket "
         "carries loss and counts, and must be summed over all ranks like the others");
 }
 

@@ -301,10 +301,10 @@ TEST_CASE("a run does not go on without lost ranks where rank 0 reads the data")
   SingleProcess left;
   Trainer trainer({small_model, store, test_backend(), points(30), points(9, 100), &left, &strategy},
                   momentum());
-  CHECK(
-      user_error([&] { trainer.regroup(left, nullptr); }) ==
-      "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on from "
-      "a checkpoint");
+  CHECK(user_error([&] { trainer.regroup(left, nullptr); }) ==
+        "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; continue "
+        "from "
+        "a checkpoint");
   CHECK(trainer.run().steps == 12);
 }
 

@@ -27,7 +27,7 @@ TEST_CASE("bucket updates: late, but for what needs all buckets") {
   WeightExchange weights;
   more.weights = &weights;
   CHECK(why(more, {}, types, false) ==
-        "ranks on unlike processors take the weights of rank 0 after an update");
+        "ranks on different kinds of processors take the weights of rank 0 after an update");
 }
 
 TEST_CASE("bucket updates: a program for each bucket, and none where nothing is to be updated") {

@@ -170,8 +170,8 @@ TEST_CASE("where no majority agrees the run ends, and nothing is changed") {
   CHECK(
       text ==
       "after step 70 the 4 ranks hold different bits in state 0 of the optimizer for second, and no majority "
-      "tells which are right: the memory or the processor of a rank is faulty, or a strategy of your own "
-      "treats ranks unlike; check the machines, and go on "
+      "shows which are right: the memory or the processor of a rank is faulty, or a strategy of your own "
+      "treats ranks differently; check the machines, and continue "
       "from the last checkpoint with --resume");
 }
 

@@ -167,8 +167,9 @@ ImageFolderDataset::ImageFolderDataset(const fs::path& root, const ImageFolderOp
   std::ranges::sort(class_names_);
   check_options(root, options);
   if (class_names_.empty())
-    throw UserError(fmt::format("{}: holds no folder; images lie in one folder per class, {}/CLASS/image.jpg",
-                                root.string(), root.string()));
+    throw UserError(
+        fmt::format("{}: contains no folder; each class needs a folder of images, {}/CLASS/image.jpg",
+                    root.string(), root.string()));
   for (const std::string& name : class_names_) add_class(name);
 }
 
@@ -182,7 +183,7 @@ void ImageFolderDataset::add_class(const std::string& name) {
   const std::vector<std::string> names = list.sorted_names();
   if (std::ranges::none_of(names, [&](const std::string& file) { return is_image(head_of(folder / file)); }))
     throw UserError(fmt::format(
-        "{}: the folder of class '{}' holds not an image (a JPEG or PNG file){}; add some or remove "
+        "{}: the folder of class '{}' contains no image (a JPEG or PNG file){}; add some or remove "
         "it",
         folder.string(), name, unread_pictures(list.ignored())));
   const std::int64_t label = files_.empty() ? 0 : files_.back().label + 1;

@@ -42,7 +42,7 @@ struct IgnoredFiles {
 // transforms do: see crop.h and resample.h. The constructor throws UserError if root cannot be read, contains
 // no folder, or contains a link to a folder that does not exist or that contains the link, or if the folder
 // of a class contains no image. read() throws UserError that names the file if it is no image, is damaged, or
-// is no regular file. Thread-safe.
+// is not a regular file. Thread-safe.
 class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});

@@ -155,11 +155,11 @@ void check_width(const CsvText& text, const CsvRow& row, const Columns& columns)
   const CsvCell& cell = row[std::min(width, row.size() - 1)];
   const bool ends_in_delimiter = row.size() == width + 1 && row.back().text.empty();
   const bool may_be_comment = columns.name(0).starts_with('#');
-  throw UserError(fmt::format("{}: the row has {} cells where the first has {}; {}", text.place(cell),
+  throw UserError(fmt::format("{}: the row has {} cells, but the first row has {}; {}", text.place(cell),
                               row.size(), width,
                               ends_in_delimiter ? "remove the delimiter at its end"
                               : may_be_comment  ? "remove the first line if it is a comment"
-                                                : "give every row as many"));
+                                                : "give every row the same number"));
 }
 
 // The contents of the rows, with labels as text.

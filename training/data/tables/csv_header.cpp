@@ -41,10 +41,10 @@ bool is_called_label(std::string name) {
 void check_first_line(const CsvText& text, const CsvRow& first) {
   const CsvCell& begin = first.front();
   if (begin.text.starts_with("sep=") && begin.text.size() <= std::string_view("sep=;").size())
-    throw UserError(
-        fmt::format("{}: '{}' tells a spreadsheet the delimiter and is no line of the table; remove the "
-                    "line, and set data.delimiter to that character",
-                    text.place(begin), shortened(begin.text)));
+    throw UserError(fmt::format(
+        "{}: '{}' names the delimiter for a spreadsheet and is not a line of the table; remove the "
+        "line, and set data.delimiter to that character",
+        text.place(begin), shortened(begin.text)));
   if (first.size() > 1) return;
   if (begin.text.starts_with('#'))
     throw UserError(
@@ -52,7 +52,7 @@ void check_first_line(const CsvText& text, const CsvRow& first) {
                     text.place(begin), shortened(begin.text)));
   if (const std::string other = other_delimiter(begin.text); !other.empty())
     throw UserError(fmt::format(
-        "{}: the first line is one column and holds {}; if {} the columns, set data.delimiter to {}",
+        "{}: the first line is one column and contains {}; if {} the columns, set data.delimiter to {}",
         text.place(begin), other, other == "blanks" ? "one blank separates" : "that separates",
         other == "blanks" ? "' '" : "it"));
 }
@@ -60,7 +60,7 @@ void check_first_line(const CsvText& text, const CsvRow& first) {
 void check_header(const CsvText& text, const CsvRow& first, std::span<const std::size_t> features) {
   if (std::ranges::all_of(features, [&](std::size_t column) { return is_number(first[column].text); }))
     throw UserError(
-        fmt::format("{}: the first line holds numbers where the names of the columns should be; set "
+        fmt::format("{}: the first line contains numbers instead of the names of the columns; set "
                     "data.header to false if it is a sample, or to true if these are the names",
                     text.place(first.front())));
 }
@@ -70,7 +70,7 @@ void check_no_header(const CsvText& text, const CsvRow& first, std::span<const s
         return first[column].text.empty() || is_number(first[column].text);
       }))
     throw UserError(
-        fmt::format("{}: '{}' is no number, and the first line may be the names of the columns; "
+        fmt::format("{}: '{}' is not a number, and the first line may be the names of the columns; "
                     "leave out data.header=false if it is",
                     text.place(first[features.front()]), shortened(first[features.front()].text)));
 }

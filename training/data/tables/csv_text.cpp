@@ -19,7 +19,7 @@ void check_utf8(const std::string& name, std::string_view text) {
   const std::size_t at = first_not_utf8(text);
   if (at < text.size())
     throw UserError(fmt::format(
-        "{}:{}: the line holds the byte {:02x}, which is not UTF-8; save the file as "
+        "{}:{}: the line contains the byte {:02x}, which is not UTF-8; save the file as "
         "UTF-8 (it may be Latin-1)",
         name, 1 + std::ranges::count(text.substr(0, at), '\n'), static_cast<unsigned char>(text[at])));
 }
@@ -36,16 +36,16 @@ void check_kind(const std::string& name, std::string_view text) {
 void check_line_ends(const std::string& name, std::string_view text) {
   const std::size_t first = text.find('\r');
   if (first < text.size() - 1 && text.find('\n') == std::string_view::npos)
-    throw UserError(fmt::format("{}: its lines end in CR alone; save it with LF or CRLF", name));
+    throw UserError(fmt::format("{}: its lines end in a single CR; save it with LF or CRLF", name));
 }
 
 void check_encoding(const std::string& name, std::string_view text) {
   check_kind(name, text);
   if (text.starts_with(utf16_little) || text.starts_with(utf16_big))
-    throw UserError(fmt::format("{}: the text is UTF-16 by its first bytes; save it as UTF-8", name));
+    throw UserError(fmt::format("{}: its first bytes say that it is UTF-16; save it as UTF-8", name));
   if (text.find('\0') != std::string_view::npos)
     throw UserError(fmt::format(
-        "{}: holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
+        "{}: contains a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
   check_utf8(name, text);
   check_line_ends(name, text);
 }

@@ -108,7 +108,8 @@ TEST_CASE("besieged server: what no client sends costs its sender the connection
     CHECK(end_of(line) == "the connection was closed");
   }
   CHECK(served.push(good, {2, 2, 2}) == Floats{1, 1, 1});
-  CHECK(served.said().find("was turned away: what came was no letter of a server or its client\n") !=
+  CHECK(served.said().find(
+            "was turned away: the bytes that came were not a letter of a server or its client\n") !=
         std::string::npos);
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("door: is shut while the process has few descriptors left, and says so
     watched.door.tell_that_shut();
     watched.door.tell_that_shut();
     REQUIRE(watched.said.size() == 1);
-    CHECK(watched.said[0].find("nobody else can join for now: of ") == 0);
+    CHECK(watched.said[0].find("no other client can join for now: few of the ") == 0);
     inside.clear();
     CHECK(watched.door.is_open());
     CHECK(watched.door.let_in().socket.is_there());

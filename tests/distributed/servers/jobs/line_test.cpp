@@ -91,8 +91,8 @@ bool contains(const Bytes& bytes, const std::string& text) {
   return !std::ranges::search(bytes, bytes_of(text)).empty();
 }
 
-const std::string changed = "what came was changed on its way, or is not of this connection";
-const std::string strange = "what came was no letter of a server or its client";
+const std::string changed = "the bytes that came were changed on the way, or belong to another connection";
+const std::string strange = "the bytes that came were not a letter of a server or its client";
 
 }  // namespace
 
@@ -277,7 +277,7 @@ TEST_CASE("line: a letter that was changed, repeated, left out or moved on its w
 TEST_CASE("line: a file without a key is none of this build") {
   auto [one, other] = pair_of_sockets();
   CHECK(error_text<LineLost>([&end = one] { Line(std::move(end), Side::client, "short", 0); }) ==
-        "the file of the server holds no key of this build");
+        "the file of the server contains no key of this build");
 }
 
 }  // namespace plexaura::testing::line_test

@@ -26,7 +26,7 @@ TEST_CASE("server file: tells where the server is as long as that lives") {
     CHECK(place->port == 4711);
     CHECK(place->key == "abc");
     CHECK(user_error([&] { ServerFile(path.string()); }) ==
-          "--serve: another server holds '" + path.string() + "'; end it, or name another file");
+          "--serve: another server uses '" + path.string() + "'; end it, or name another file");
   }
   CHECK_FALSE(std::filesystem::exists(path));
 }
@@ -37,14 +37,14 @@ TEST_CASE("server file: what no server has written stays as it is") {
   for (const std::string text : {"a,b\n1,2\n", "one 2 three\nmore\n", "no port here\n"}) {
     std::ofstream(path) << text;
     CHECK(user_error([&] { ServerFile(path.string()); }) ==
-          "--serve: '" + path.string() + "' is there and no server has written it; name a file of its own");
+          "--serve: '" + path.string() + "' exists, but was not written by a server; name another file");
     CHECK(std::filesystem::file_size(path) == text.size());
   }
 }
 
 TEST_CASE("server file: a device is none, and is not read") {
   CHECK(user_error([] { ServerFile("/dev/null"); }) ==
-        "--serve: '/dev/null' is there and no server has written it; name a file of its own");
+        "--serve: '/dev/null' exists, but was not written by a server; name another file");
 }
 
 TEST_CASE("server file: one that a killed server has left is taken over") {
@@ -69,7 +69,7 @@ TEST_CASE("server file: what comes to be one is waited for, and nothing else") {
   const TemporaryFolder folder;
   const auto path = folder / "server";
   const std::string strange =
-      "--join: '" + path.string() + "' is no file that a server has written; name the one of --serve";
+      "--join: '" + path.string() + "' was not written by a server; name the file of --serve";
   check_server_file(path);
   for (const char* text :
        {"", "node-1.net_", "node1 4711 ab", "node1 4711 abcabcabc\n", "fe80::1%eth0 4711 abc\n"}) {
@@ -97,7 +97,7 @@ TEST_CASE("server file: a folder, a pipe and a device are none, and are not wait
   for (const std::filesystem::path& path : {folder.path(), pipe, std::filesystem::path("/dev/zero")}) {
     CHECK_FALSE(read_server_file(path).has_value());
     CHECK(user_error([&] { check_server_file(path); }) ==
-          "--join: '" + path.string() + "' is no file that a server has written; name the one of --serve");
+          "--join: '" + path.string() + "' was not written by a server; name the file of --serve");
   }
 }
 
@@ -139,7 +139,8 @@ TEST_CASE("server file: is no link, and has no second name") {
   std::filesystem::create_symlink(target, link);
   CHECK(user_error([&] { ServerFile(link.string()); }) ==
         "--serve: '" + link.string() +
-            "' is a link, and the key would be written where it leads; name a file");
+            "' is a link, and the key would be written to the file that it names; name a file that is not a "
+            "link");
   std::filesystem::remove(link);
   std::filesystem::create_hard_link(target, link);
   CHECK(user_error([&] { ServerFile(link.string()); }) ==

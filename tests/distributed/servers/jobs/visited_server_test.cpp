@@ -119,7 +119,7 @@ TEST_CASE("visited server: one whose training diverges is refused, and its earli
     good.join(facts(), 16);
     CHECK(push(good, before) == before);
     good.leave();
-    CHECK(served.said().find(std::string("of which the last 2 may have spoiled them: ") + kept) !=
+    CHECK(served.said().find(std::string("and the last 2 of these may have spoiled them: ") + kept) !=
           std::string::npos);
   }
 }
@@ -197,7 +197,7 @@ TEST_CASE("visited server: ends when all were lost for longer than the deadline"
         "all clients were lost, and none has come back within 0.2 s; start the server with --resume, and "
         "clients");
   CHECK(served.said().ends_with(
-      "client 1 from 127.0.0.1 was lost: the connection was closed; the others go on\n"));
+      "client 1 from 127.0.0.1 was lost: the connection was closed; the others continue\n"));
 }
 
 }  // namespace plexaura::testing::visited_server_test

@@ -79,9 +79,9 @@ TEST_CASE("visitor: gives up after the deadline where there is no server, or one
             " names no server that answered within 0.2 s; see whether the server runs, and start this client "
             "again");
   CHECK(error_of_visitor(place, 0.2) ==
-        no_answer(place, "0.2", "who listens there has not proven that it knows the key"));
+        no_answer(place, "0.2", "the program that listens there has not proven that it knows the key"));
   place.listener = FileDescriptor();
-  CHECK(error_of_visitor(place, 0.2) == no_answer(place, "0.2", "nobody listens there"));
+  CHECK(error_of_visitor(place, 0.2) == no_answer(place, "0.2", "no program listens there"));
 }
 
 TEST_CASE("visitor: does not wait where the file is not that of a server") {
@@ -89,7 +89,7 @@ TEST_CASE("visitor: does not wait where the file is not that of a server") {
   write_text(folder / "mine.csv", "a,b\n1,2\n");
   CHECK(user_error([&] { Visitor(folder / "mine.csv", 3600); }) ==
         "--join: '" + (folder / "mine.csv").string() +
-            "' is no file that a server has written; name the one of --serve");
+            "' was not written by a server; name the file of --serve");
 }
 
 TEST_CASE("visitor: tells nothing to who has taken the port of its server and does not know the key") {
@@ -120,7 +120,7 @@ TEST_CASE("visitor: tells nothing to who has taken the port of its server and do
       }
     });
     CHECK(error_of_visitor(place, 1) ==
-          no_answer(place, "1", "who listens there has not proven that it knows the key"));
+          no_answer(place, "1", "the program that listens there has not proven that it knows the key"));
   }
 }
 

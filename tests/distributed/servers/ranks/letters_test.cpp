@@ -38,13 +38,13 @@ TEST_CASE("letters: those that deal out the data travel apart from those with we
 
 TEST_CASE("letters: bytes that are none are an error, and weights that are too long a mistake") {
   CHECK_THROWS_WITH_AS(head_of({2, std::vector<std::byte>(3)}),
-                       "rank 2 has sent 3 bytes that are no letter of a parameter server", InternalError);
+                       "rank 2 has sent 3 bytes that are not a letter of a parameter server", InternalError);
   check_fits_letter(2'130'706'319);
-  CHECK_THROWS_WITH_AS(
-      check_fits_letter(2'130'706'320),
-      "the weights of a parameter server take 2130706320 bytes, and a letter to it holds 2130706319; raise "
-      "distributed.servers",
-      UserError);
+  CHECK_THROWS_WITH_AS(check_fits_letter(2'130'706'320),
+                       "the weights of a parameter server take 2130706320 bytes, but a letter to it has room "
+                       "for 2130706319; raise "
+                       "distributed.servers",
+                       UserError);
 }
 
 }  // namespace plexaura::testing::letters_test

@@ -105,8 +105,8 @@ TEST_CASE("errors in a table name file, line and column") {
   CHECK(error_in("a,k\n1 2,x\n").starts_with(":2:1: '1 2' in a"));
   CHECK(error_in("a,k\nnan,x\n").starts_with(":2:1: 'nan' in a"));
   CHECK(error_in("a,k\n1e99,x\n").starts_with(":2:1: '1e99' in a is out of the range"));
-  CHECK(error_in("a,b,k\n1,2,x\n3,y\n").starts_with(":3:3: the row has 2 cells where the first has 3"));
-  CHECK(error_in("a,k\n1,x,7\n").starts_with(":2:5: the row has 3 cells where the first has 2"));
+  CHECK(error_in("a,b,k\n1,2,x\n3,y\n").starts_with(":3:3: the row has 2 cells, but the first row has 3"));
+  CHECK(error_in("a,k\n1,x,7\n").starts_with(":2:5: the row has 3 cells, but the first row has 2"));
   CHECK(error_in("a,k\n1,\"x\n").starts_with(":2:3: the quote opened here is never closed"));
   CHECK(error_in("a,k\n\"1\"2,x\n").starts_with(":2:4: a closing quote is followed by '2'"));
   CHECK(error_in("a,k\n\"1\n\"\"\",x\n4,y,5\n").starts_with(":2:1: '1\n\"' in a"));
@@ -126,14 +126,15 @@ TEST_CASE("a number has one sign") {
 
 TEST_CASE("a table that is separated by something else is told so") {
   CHECK(error_in("a;b;k\n1;2;x\n", {.label = "k"}) ==
-        ":1:1: the first line is one column and holds ';'; if that separates the columns, set data.delimiter "
+        ":1:1: the first line is one column and contains ';'; if that separates the columns, set "
+        "data.delimiter "
         "to "
         "it");
-  CHECK(error_in("a\tb\tk\n").starts_with(":1:1: the first line is one column and holds a tab;"));
+  CHECK(error_in("a\tb\tk\n").starts_with(":1:1: the first line is one column and contains a tab;"));
   CHECK(error_in("1,2,x\n", {.header = false, .delimiter = ';'})
-            .starts_with(":1:1: the first line is one column and holds ',';"));
+            .starts_with(":1:1: the first line is one column and contains ',';"));
   CHECK(error_in("a b k\n1 2 x\n") ==
-        ":1:1: the first line is one column and holds blanks; if one blank separates the columns, set "
+        ":1:1: the first line is one column and contains blanks; if one blank separates the columns, set "
         "data.delimiter to ' '");
   const testing::TempFolder folder;
   CHECK(CsvDataset(folder.write("blanks.csv", "a b k\n1 2 x\n"), {.delimiter = ' '}).sample_shape() ==
@@ -149,11 +150,11 @@ TEST_CASE("a line before the table is told what it is") {
   CHECK(
       error_in("# made in 2026\na,k\n1,x\n") ==
       ":1:1: the first line is a comment, '# made in 2026', which a table does not have; remove such lines");
-  CHECK(
-      error_in("# made, in 2026\na,b,k\n1,2,x\n")
-          .ends_with("the row has 3 cells where the first has 2; remove the first line if it is a comment"));
+  CHECK(error_in("# made, in 2026\na,b,k\n1,2,x\n")
+            .ends_with(
+                "the row has 3 cells, but the first row has 2; remove the first line if it is a comment"));
   const std::string sep =
-      " tells a spreadsheet the delimiter and is no line of the table; remove the line, and set "
+      " names the delimiter for a spreadsheet and is not a line of the table; remove the line, and set "
       "data.delimiter to "
       "that character";
   CHECK(error_in("sep=;\na;k\n1;x\n") == ":1:1: 'sep=;'" + sep);
@@ -170,11 +171,11 @@ TEST_CASE("a decimal comma is told so") {
 }
 
 TEST_CASE("a first line of numbers is no header unless the caller says so") {
-  CHECK(
-      error_in("1,2,x\n3,4,y\n") ==
-      ":1:1: the first line holds numbers where the names of the columns should be; set data.header to false "
-      "if it is a sample, or to true if these are the names");
-  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line holds numbers"));
+  CHECK(error_in("1,2,x\n3,4,y\n") ==
+        ":1:1: the first line contains numbers instead of the names of the columns; set data.header to false "
+        "if it is a sample, or to true if these are the names");
+  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}})
+            .starts_with(":1:1: the first line contains numbers"));
   const testing::TempFolder folder;
   const CsvDataset named(folder.write("t.csv", "0,1,label\n3,4,y\n"), {.names_may_be_numbers = true});
   CHECK(named.feature_names() == std::vector<std::string>{"0", "1"});
@@ -188,17 +189,17 @@ TEST_CASE("text that is not UTF-8 but UTF-16 is told so") {
   for (const std::string& text : {"\xff\xfe"
                                   "a\0,\0k\0"s,
                                   "\xfe\xff\0a\0,\0k"s})
-    CHECK(error_in(text) == ": the text is UTF-16 by its first bytes; save it as UTF-8");
+    CHECK(error_in(text) == ": its first bytes say that it is UTF-16; save it as UTF-8");
   CHECK(error_in("a\0,\0k\0\n\0"s) ==
-        ": holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text");
+        ": contains a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text");
 }
 
 TEST_CASE("a table that is not UTF-8 is refused with the line") {
   for (const std::string bad :
        {"\xe4", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe0\x80\x80", "\x80"})
-    CHECK(contains(error_in("a,k\n1,x\n2," + bad + "\n"), ":3: the line holds the byte "));
+    CHECK(contains(error_in("a,k\n1,x\n2," + bad + "\n"), ":3: the line contains the byte "));
   CHECK(error_in("a,k\n1,Gr\xfc\xdf\n") ==
-        ":2: the line holds the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
+        ":2: the line contains the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
   const testing::TempFolder folder;
   const CsvDataset dataset(folder.write("t.csv", "a,k\n1,\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f\n"));
   CHECK(dataset.class_names().front() == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f");
@@ -214,7 +215,7 @@ TEST_CASE("files of other kinds are told what they are") {
   CHECK(error_in("\x1f\x8b\x08...") == ": is compressed by gzip; unpack it first");
   CHECK(error_in("PK\x03\x04...") ==
         ": is a zip archive, as spreadsheets (.xlsx) are; export the table as CSV");
-  CHECK(error_in("a,k\r1,x\r2,y\r") == ": its lines end in CR alone; save it with LF or CRLF");
+  CHECK(error_in("a,k\r1,x\r2,y\r") == ": its lines end in a single CR; save it with LF or CRLF");
 }
 
 TEST_CASE("a pipe or a device is no table") {
@@ -313,7 +314,7 @@ TEST_CASE("a delimiter at the end of a line is told so") {
   CHECK(error_in("a,k,\n1,x,\n") ==
         ":1:5: the last column has no name; name it, or remove the delimiter at the end of the line");
   CHECK(error_in("a,k\n1,x,\n") ==
-        ":2:5: the row has 3 cells where the first has 2; remove the delimiter at its end");
+        ":2:5: the row has 3 cells, but the first row has 2; remove the delimiter at its end");
 }
 
 TEST_CASE("a header that is there or missing against what was said") {
@@ -322,7 +323,7 @@ TEST_CASE("a header that is there or missing against what was said") {
         "to "
         "false");
   CHECK(error_in("a,b,k\n1,2,x\n", {.header = false}) ==
-        ":1:1: 'a' is no number, and the first line may be the names of the columns; leave out "
+        ":1:1: 'a' is not a number, and the first line may be the names of the columns; leave out "
         "data.header=false if it is");
 }
 
