@@ -32,6 +32,7 @@
 #include "core/ops/softmax.h"
 #include "core/ops/special_functions.h"
 #include "core/ops/statistics.h"
+#include "core/ops/subscript.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
 #include "core/ops/vector_losses.h"

@@ -61,7 +61,7 @@ void check_levels(Function& function, Backend& backend, const GradientOptions& o
   std::vector<Node> grads;
   std::vector<std::size_t> differentiated;
   for (std::size_t input = 0; input < given; ++input) {
-    if (!all[input]) continue;
+    if (all[input].is_empty()) continue;
     grads.push_back(all[input]);
     differentiated.push_back(input);
   }

@@ -43,7 +43,7 @@ GradientProgram::GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<
   std::vector<Node> wanted;
   for (const Way& way : ways_)
     for (const Node& grad : way.grads)
-      if (grad) wanted.push_back(grad);
+      if (!grad.is_empty()) wanted.push_back(grad);
   if (!wanted.empty()) runner_ = std::make_unique<Runner>(graph, wanted, backend);
 }
 
@@ -86,7 +86,7 @@ void GradientProgram::ask(Way way) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (!way.outputs[i]) continue;
     const Node part = plexaura::sum(outputs_[i] * cotangents_[i]);
-    loss = loss ? loss + part : part;
+    loss = loss.is_empty() ? part : loss + part;
   }
   std::vector<Node> wrt;
   for (std::size_t i = 0; i < variables_; ++i)
@@ -117,7 +117,7 @@ std::vector<Derivatives> GradientProgram::derive(std::vector<Tensor> inputs,
   for (const Way& way : ways_) {
     Derivatives& derivatives = all.emplace_back(variables_);
     for (std::size_t i = 0; i < variables_; ++i) {
-      if (way.grads[i])
+      if (!way.grads[i].is_empty())
         derivatives[i] = (result++)->to_doubles();
       else if (way.variables[i])
         derivatives[i].assign(static_cast<std::size_t>(inputs[i].elements()), 0.0);

@@ -68,7 +68,7 @@ Node add_loss(Graph& graph, const std::vector<Node>& outputs, std::vector<Tensor
     const Node cotangent = graph.input(fmt::format("cotangent {}", inputs.size()), output.type());
     const DType wide = output.dtype() == DType::float64 ? DType::float64 : DType::float32;
     const Node part = cast(sum(output * cotangent), wide);
-    loss = loss ? loss + part : part;
+    loss = loss.is_empty() ? part : loss + part;
   }
   return loss;
 }
@@ -83,7 +83,7 @@ std::vector<Node> add_gradients(Graph& graph, const OpCase& op_case, std::vector
   for (const Node& node : nodes)
     if (is_floating(node.dtype())) wrt.push_back(node);
   std::vector<Node> grads = gradients_or_empty(loss, wrt);
-  std::erase_if(grads, [](const Node& grad) { return !grad; });
+  std::erase_if(grads, [](const Node& grad) { return grad.is_empty(); });
   return grads;
 }
 

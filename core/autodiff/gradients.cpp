@@ -42,7 +42,7 @@ class Walk {
 
   void run(std::span<const Node> outputs, std::span<const Node> cotangents) {
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (cotangents[i]) add(outputs[i], cotangents[i]);
+      if (!cotangents[i].is_empty()) add(outputs[i], cotangents[i]);
     for (NodeId id = end_; id-- > 0;)
       if (depends_[id]) visit(id);
   }
@@ -74,7 +74,7 @@ class Walk {
     for (std::uint32_t output = 0; output < record.types.size(); ++output) {
       outputs.emplace_back(graph_, Value{id, output});
       grad_outputs.push_back(cotangent({id, output}));
-      any = any || grad_outputs.back();
+      any = any || !grad_outputs.back().is_empty();
     }
     if (any && !record.inputs.empty()) push_to_inputs(id, outputs, grad_outputs);
   }
@@ -98,12 +98,12 @@ class Walk {
       throw InternalError(fmt::format("the vjp of {} returned {} gradients for {} inputs",
                                       name_of(graph_, id), grads.size(), inputs.size()));
     for (std::size_t i = 0; i < grads.size(); ++i) {
-      if (grads[i] && !is_floating(inputs[i].dtype()))
+      if (!grads[i].is_empty() && !is_floating(inputs[i].dtype()))
         throw InternalError(
             fmt::format("the vjp of {} returned a gradient for input {}, which is {} and has none; "
                         "return an empty Node for it",
                         name_of(graph_, id), i, to_string(inputs[i].type())));
-      if (grads[i] && wanted[i]) accumulate(inputs[i], grads[i], id);
+      if (!grads[i].is_empty() && wanted[i]) accumulate(inputs[i], grads[i], id);
     }
   }
 
@@ -123,7 +123,7 @@ class Walk {
 
   void add(const Node& value, const Node& cotangent) {
     Node& slot = cotangents_[value.value()];
-    slot = slot ? slot + cotangent : cotangent;
+    slot = slot.is_empty() ? cotangent : slot + cotangent;
   }
 
   Graph& graph_;
@@ -150,7 +150,7 @@ void check_output(const Node& output, const Node& cotangent, const Graph& graph)
   if (!is_floating(output.dtype())) fail("an output must be floating; cast() it");
   if (is_saved(graph, output.value()))
     fail("the op saved this output for its own gradient, so it has none; leave it out");
-  if (!cotangent) return;
+  if (cotangent.is_empty()) return;
   if (&cotangent.graph() != &graph) fail("its cotangent belongs to another graph; make it in this one");
   if (cotangent.type() != output.type())
     fail(fmt::format("its cotangent is {}; it must be {} as the output is", to_string(cotangent.type()),
@@ -163,7 +163,7 @@ void check_loss(const Node& loss, const Node& seed) {
   };
   if (loss.shape().rank() != 0) fail("the loss must be a scalar; sum() or mean() it first");
   if (!is_floating(loss.dtype())) fail("the loss must be floating; cast() it");
-  if (seed && (&seed.graph() != &loss.graph() || seed.type() != loss.type()))
+  if (!seed.is_empty() && (&seed.graph() != &loss.graph() || seed.type() != loss.type()))
     fail("the seed must be a scalar of the loss' dtype in the same graph; cast() it");
 }
 
@@ -206,7 +206,7 @@ UserError does_not_depend(const Node& loss, const Node& node) {
 UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk) {
   NodeId barrier = loss.id();
   for (const NodeId id : ways(node, loss))
-    if (walk.cotangent({id, 0})) barrier = id;
+    if (!walk.cotangent({id, 0}).is_empty()) barrier = id;
   for (const Value input : loss.graph().record(barrier).inputs)
     if (is_saved(loss.graph(), input)) return not_differentiable(loss, node, input.node);
   return not_differentiable(loss, node, barrier);
@@ -241,14 +241,14 @@ std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node 
   check_loss(loss, seed);
   for (const Node& node : wrt) check_wrt("gradients", loss.graph(), node);
   if (!Walk({&loss, 1}, wrt).depends(loss)) return std::vector<Node>(wrt.size());
-  if (!seed) seed = one_like(loss);
+  if (seed.is_empty()) seed = one_like(loss);
   return vjp({&loss, 1}, {&seed, 1}, wrt);
 }
 
 std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
   std::vector<Node> result = gradients_or_empty(loss, wrt, seed);
   for (std::size_t i = 0; i < wrt.size(); ++i) {
-    if (result[i]) continue;
+    if (!result[i].is_empty()) continue;
     Walk walk({&loss, 1}, wrt.subspan(i, 1));
     if (!walk.depends(loss)) throw does_not_depend(loss, wrt[i]);
     const Node one = one_like(loss);

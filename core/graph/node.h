@@ -18,6 +18,7 @@ namespace plexaura {
 class Graph;
 class GraphLife;
 class Op;
+struct Subscript;
 
 using NodeId = std::uint32_t;
 
@@ -36,13 +37,16 @@ class PLEXAURA_API Node {
   Node() = default;
   Node(Graph& graph, Value value);
 
-  explicit operator bool() const { return life_ != nullptr; }
+  bool is_empty() const { return life_ == nullptr; }
   Graph& graph() const;
   Value value() const { return value_; }
   NodeId id() const { return value_.node; }
   const TensorType& type() const;
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
+
+  // Selects a part of the value: x[0], x[slice(1, 4)] or x[{slice(1, 4), -1}]. See core/ops/subscript.h.
+  Node operator[](const Subscript& at) const;
 
   // Deleted to prevent mistakes: eq() and ne() of core/ops/binary.h compare two values element by element,
   // and make a node of bool.
@@ -62,6 +66,8 @@ class PLEXAURA_API Node {
 // A number that is written in an expression. bool does not count as one.
 template <class T>
 concept WrittenNumber = !std::same_as<T, bool> && (std::integral<T> || std::floating_point<T>);
+template <class T>
+concept WrittenInteger = WrittenNumber<T> && std::integral<T>;
 
 // An argument of operators and builder functions: a node or a number, together with its source line. It is
 // made implicitly, by value, at the call, so that an error can name the user's line. A number takes the dtype
@@ -75,6 +81,8 @@ class PLEXAURA_API Operand {
   template <WrittenNumber Number>
   Operand(Number number, std::source_location where = std::source_location::current())
       : content_(static_cast<double>(number)), where_(where) {}
+  template <std::same_as<bool> Bool>
+  Operand(Bool, std::source_location = {}) = delete;  // a bool is no operand: write a number, or where()
 
   // Returns the node or, for a number, a constant scalar of the dtype of `like`. Throws UserError if that
   // dtype cannot hold the number.

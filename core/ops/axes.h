@@ -13,6 +13,9 @@ namespace plexaura {
 // Removes axes of extent 1: all of them if `axes` is empty, otherwise those of `axes`. Axes of another extent
 // remain, even if `axes` names them.
 PLEXAURA_API Node squeeze(Operand x, std::vector<std::int64_t> axes = {});
+inline Node squeeze(Operand x, WrittenInteger auto axis) {
+  return squeeze(x, std::vector{static_cast<std::int64_t>(axis)});
+}
 
 // Adds an axis of extent 1, which becomes axis `axis` of the result: x [A..., B...] -> [A..., 1, B...].
 PLEXAURA_API Node unsqueeze(Operand x, std::int64_t axis);

@@ -56,10 +56,13 @@ Node sum_by_channel(const Node& x) {
   return sum(x, {.axes = axes});
 }
 
-Node wide(const Node& x) { return x ? cast(x, dtype_of_statistics(x.dtype())) : Node(); }
+Node wide(const Node& x) { return x.is_empty() ? Node() : cast(x, dtype_of_statistics(x.dtype())); }
 
 // a + b, where an empty node stands for 0.
-Node plus(const Node& a, const Node& b) { return a && b ? a + b : (a ? a : b); }
+Node plus(const Node& a, const Node& b) {
+  if (a.is_empty()) return b;
+  return b.is_empty() ? a : a + b;
+}
 
 // x - mean in the dtype of the statistics, which the second derivatives use.
 Node centred(const Node& x, const Node& mean) { return wide(x) - by_channel(mean, x.shape()); }
@@ -117,18 +120,21 @@ class NormaliseGrad final : public OpOf<NormaliseGrad> {
     const Node& q = request.grad_outputs[4];
     const Node sum_g = sum_by_channel(g);
     const Node sum_gc = sum_by_channel(g * c);
-    const auto times = [](const Node& a, const Node& b) { return a ? a * b : Node(); };
-    const auto over_x = [&](const Node& a) { return a ? by_channel(a, shape) : Node(); };
+    const auto times = [](const Node& a, const Node& b) { return a.is_empty() ? Node() : a * b; };
+    const auto over_x = [&](const Node& a) { return a.is_empty() ? Node() : by_channel(a, shape); };
 
     const Node k = plus(times(v, r), times(q, s));
-    const Node along = u ? sum_by_channel(u * g) : Node();
-    const Node lost = m ? -(m * sum_g) : Node();
-    const Node level = plus(w, m ? -(m * s * r) : Node());
+    const Node along = u.is_empty() ? Node() : sum_by_channel(u * g);
+    const Node lost = m.is_empty() ? Node() : -(m * sum_g);
+    const Node level = plus(w, m.is_empty() ? Node() : -(m * s * r));
     Node to_g = plus(times(u, by_channel(s * r, shape)), times(over_x(k), c));
-    if (level) to_g = plus(to_g, broadcast_to(over_x(level), shape));
-    const auto narrow = [&](const Node& x) { return x ? cast(x, request.inputs[0].dtype()) : Node(); };
+    if (!level.is_empty()) to_g = plus(to_g, broadcast_to(over_x(level), shape));
+    const auto narrow = [&](const Node& x) {
+      return x.is_empty() ? Node() : cast(x, request.inputs[0].dtype());
+    };
     return {narrow(times(over_x(k), g)), plus(times(plus(along, lost), r), times(q, sum_gc)),
-            k ? -(k * sum_g) : Node(), plus(times(plus(along, lost), s), times(v, sum_gc)), narrow(to_g)};
+            k.is_empty() ? Node() : -(k * sum_g), plus(times(plus(along, lost), s), times(v, sum_gc)),
+            narrow(to_g)};
   }
 
   void compute(const HostCall& call) const;
@@ -179,11 +185,11 @@ std::vector<TensorType> Moments::infer(std::span<const TensorType> inputs) const
 std::vector<Node> Moments::vjp(const VjpRequest& request) const {
   const Node& inverse = request.outputs[2];
   const auto or_zero = [&](const Node& grad) {
-    return grad ? grad : inverse.graph().constant(Tensor(inverse.type()));
+    return grad.is_empty() ? inverse.graph().constant(Tensor(inverse.type())) : grad;
   };
   const Node& of_variance = request.grad_outputs[1];
   const Node of_inverse =
-      plus(request.grad_outputs[2], of_variance ? -2 * of_variance / cube(inverse) : Node());
+      plus(request.grad_outputs[2], of_variance.is_empty() ? Node() : -2 * of_variance / cube(inverse));
   return {moments_grad(request.inputs[0], request.outputs[0], inverse, or_zero(request.grad_outputs[0]),
                        or_zero(of_inverse))};
 }

@@ -44,13 +44,24 @@ inline Node operator-(Operand a, Operand b) { return sub(a, b); }
 inline Node operator*(Operand a, Operand b) { return mul(a, b); }
 inline Node operator/(Operand a, Operand b) { return div(a, b); }
 
-// Comparisons. The results are bool, and have no gradient.
+// `a` becomes the result, which is a new node; other handles of the old node keep it.
+inline Node& operator+=(Node& a, Operand b) { return a = add({a, b.where()}, b); }
+inline Node& operator-=(Node& a, Operand b) { return a = sub({a, b.where()}, b); }
+inline Node& operator*=(Node& a, Operand b) { return a = mul({a, b.where()}, b); }
+inline Node& operator/=(Node& a, Operand b) { return a = div({a, b.where()}, b); }
+
+// Comparisons. The results are bool, and have no gradient. There is no operator for eq() and ne().
 PLEXAURA_API Node eq(Operand a, Operand b);
 PLEXAURA_API Node ne(Operand a, Operand b);
 PLEXAURA_API Node lt(Operand a, Operand b);
 PLEXAURA_API Node le(Operand a, Operand b);
 PLEXAURA_API Node gt(Operand a, Operand b);
 PLEXAURA_API Node ge(Operand a, Operand b);
+
+inline Node operator<(Operand a, Operand b) { return lt(a, b); }
+inline Node operator<=(Operand a, Operand b) { return le(a, b); }
+inline Node operator>(Operand a, Operand b) { return gt(a, b); }
+inline Node operator>=(Operand a, Operand b) { return ge(a, b); }
 
 // a where `condition` (bool) is true, else b; all three broadcast. The operand that is not chosen gets the
 // gradient 0. This gradient remains 0 only if the ops before have a finite derivative: where(gt(x, 0),

@@ -98,13 +98,13 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
   Node u = request.grad_outputs[0];
   Node counts;  // [N, 1]: true for samples that are not ignored; empty if all count
   if (options().ignore) counts = reshape(ne(request.inputs[1], *options().ignore), {shape[0], 1});
-  if (counts) u = where(counts, u, 0);
+  if (!counts.is_empty()) u = where(counts, u, 0);
   const Node p = softmax(logits, 1);
   Node grad_logits;
   Node grad_grad_out;
   if (request.wanted[0]) {
     Node weight = weighted_cotangent(grad_out, shape[0], options().reduction);
-    if (counts) weight = where(counts, weight, 0);
+    if (!counts.is_empty()) weight = where(counts, weight, 0);
     grad_logits = mul_no_nan(weight, p * (u - sum(p * u, {.axes = {1}, .keepdims = true})));
   }
   if (request.wanted[3]) {

@@ -20,6 +20,9 @@ struct CumsumOptions {
 // shape of x. Any dtype but bool. float32, float16 and bfloat16 are added up in double. A sum of integers that the
 // dtype of x cannot hold wraps around; cast() x to a wider dtype to avoid that.
 PLEXAURA_API Node cumsum(Operand x, CumsumOptions options);
+inline Node cumsum(Operand x, WrittenInteger auto axis) {
+  return cumsum(x, {.axis = static_cast<std::int64_t>(axis)});
+}
 
 class PLEXAURA_API Cumsum final : public OpOf<Cumsum, CumsumOptions> {
  public:

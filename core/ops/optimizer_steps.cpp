@@ -104,9 +104,9 @@ std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) cons
 SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options,
                    Node loss_scale) {
   std::vector<Operand> operands{value, grad};
-  if (momentum) operands.emplace_back(momentum, value.where());
+  if (!momentum.is_empty()) operands.emplace_back(momentum, value.where());
   operands.push_back(learning_rate);
-  if (loss_scale) operands.emplace_back(loss_scale, value.where());
+  if (!loss_scale.is_empty()) operands.emplace_back(loss_scale, value.where());
   const std::vector<Node> results = apply_all(std::make_shared<SgdStep>(std::move(options)), operands);
   return {results[0], results.size() > 1 ? results[1] : Node()};
 }
@@ -114,7 +114,7 @@ SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_
 AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square, Operand learning_rate,
                      Operand step, AdamOptions options, Node loss_scale) {
   std::vector<Operand> operands{value, grad, mean, square, learning_rate, step};
-  if (loss_scale) operands.emplace_back(loss_scale, value.where());
+  if (!loss_scale.is_empty()) operands.emplace_back(loss_scale, value.where());
   const std::vector<Node> results = apply_all(std::make_shared<AdamStep>(std::move(options)), operands);
   return {results[0], results[1], results[2]};
 }

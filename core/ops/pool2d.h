@@ -18,6 +18,8 @@ struct MaxPool2dOptions {
 // padding - KH) / stride + 1. If several are largest, the first one gets the gradient. If the window has a
 // NaN, the result is NaN. Windows have at most 255 elements. Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
+// The same for a square window of this size.
+inline Node max_pool2d(Operand x, WrittenInteger auto kernel) { return max_pool2d(x, {.kernel = kernel}); }
 
 // The gradient of max_pool2d() by x: grad_out goes to the elements that `index` selects. -> [N, C, H, W];
 // `input` is H and W.
@@ -36,6 +38,7 @@ struct AvgPool2dOptions {
 
 // The mean of each window. Shapes as for max_pool2d().
 PLEXAURA_API Node avg_pool2d(Operand x, AvgPool2dOptions options);
+inline Node avg_pool2d(Operand x, WrittenInteger auto kernel) { return avg_pool2d(x, {.kernel = kernel}); }
 
 // The gradient of avg_pool2d() by x: -> [N, C, H, W]; `input` is H and W.
 PLEXAURA_API Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options);

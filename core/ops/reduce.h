@@ -24,10 +24,26 @@ PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
 // The mean over axes; NaN if there are no elements. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
 
+// The same along one axis.
+inline Node sum(Operand x, WrittenInteger auto axis) {
+  return sum(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
+inline Node mean(Operand x, WrittenInteger auto axis) {
+  return mean(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
+
 // The largest and the smallest element along axes, which must not be empty. Numbers of any dtype but bool. If
 // there is a NaN, the result is NaN. Equal elements share the gradient evenly.
 PLEXAURA_API Node max(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
+
+// The same along one axis. For the larger one of two values see maximum().
+inline Node max(Operand x, WrittenInteger auto axis) {
+  return max(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
+inline Node min(Operand x, WrittenInteger auto axis) {
+  return min(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
 
 // The index, int64, of the largest element along one axis. Of equal ones it is the first; if there are NaNs,
 // it is the first NaN. No gradient.

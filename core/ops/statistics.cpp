@@ -79,11 +79,11 @@ Node product_along(Node x, std::int64_t axis) {
     const std::int64_t half = x.shape()[axis] / 2;
     if (x.shape()[axis] % 2 == 1) {
       const Node last = slice(x, {.axis = axis, .start = 2 * half});
-      rest = rest ? rest * last : last;
+      rest = rest.is_empty() ? last : rest * last;
     }
     x = slice(x, {.axis = axis, .stop = half}) * slice(x, {.axis = axis, .start = half, .stop = 2 * half});
   }
-  return rest ? x * rest : x;
+  return rest.is_empty() ? x : x * rest;
 }
 
 ReduceOptions kept_axes(const ReducedAxes& of) { return {.axes = of.axes, .keepdims = true}; }

@@ -6,12 +6,15 @@
 
 namespace plexaura {
 
-// Reductions that are composed of other ops. For axes and keepdims see ReduceOptions. For 16-bit floats they are computed
-// in float32 and rounded once.
+// Reductions that are composed of other ops. For axes and keepdims see ReduceOptions; a single axis may be written as a
+// number. For 16-bit floats they are computed in float32 and rounded once.
 
 // The product along axes; 1 if there are no elements. Any dtype but bool. A product of integers that the dtype cannot
 // hold wraps around. The gradient is also correct if elements are 0.
 PLEXAURA_API Node prod(Operand x, ReduceOptions options = {});
+inline Node prod(Operand x, WrittenInteger auto axis) {
+  return prod(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
 
 struct VarianceOptions {
   std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
@@ -23,10 +26,19 @@ struct VarianceOptions {
 // Floating. n must be larger than the correction. The gradient of std_dev is 0 if all elements are equal.
 PLEXAURA_API Node var(Operand x, VarianceOptions options = {});
 PLEXAURA_API Node std_dev(Operand x, VarianceOptions options = {});
+inline Node var(Operand x, WrittenInteger auto axis) {
+  return var(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
+inline Node std_dev(Operand x, WrittenInteger auto axis) {
+  return std_dev(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
 
 // log(sum of e^x) along axes, without overflow. If there are no elements, or if all are -infinity, it is -infinity and
 // its gradient is 0. Floating.
 PLEXAURA_API Node logsumexp(Operand x, ReduceOptions options = {});
+inline Node logsumexp(Operand x, WrittenInteger auto axis) {
+  return logsumexp(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
 
 struct NormOptions {
   double p = 2;
@@ -48,5 +60,11 @@ PLEXAURA_API Node argmin(Operand x, std::int64_t axis, bool keepdims = false);
 // gradient.
 PLEXAURA_API Node any(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node all(Operand x, ReduceOptions options = {});
+inline Node any(Operand x, WrittenInteger auto axis) {
+  return any(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
+inline Node all(Operand x, WrittenInteger auto axis) {
+  return all(x, {.axes = {static_cast<std::int64_t>(axis)}});
+}
 
 }  // namespace plexaura

@@ -92,7 +92,9 @@ void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
   add(TailSlot::loss, samples == 0 ? zero : model.loss * scalar(StepScalar::samples));
   for (std::size_t i = 0; i < model.metrics.size(); ++i) {
     const Metric& metric = model.metrics[i];
-    const auto sum = [&] { return metric.sum ? metric.sum : metric.mean * scalar(StepScalar::samples); };
+    const auto sum = [&] {
+      return metric.sum.is_empty() ? metric.mean * scalar(StepScalar::samples) : metric.sum;
+    };
     add(metric_slot(i), samples == 0 ? zero : sum());
   }
   add(TailSlot::samples, scalar(StepScalar::samples));
@@ -108,9 +110,9 @@ void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType
   for (const Metric& metric : metrics) {
     if (metric.name.empty() || !names.insert(metric.name).second)
       throw UserError(fmt::format("a metric is named '{}'; give each a name of its own", metric.name));
-    if (static_cast<bool>(metric.mean) == static_cast<bool>(metric.sum))
+    if (metric.mean.is_empty() == metric.sum.is_empty())
       throw UserError(fmt::format("the metric '{}' needs a mean or a sum, and not both", metric.name));
-    const Node& node = metric.sum ? metric.sum : metric.mean;
+    const Node& node = metric.sum.is_empty() ? metric.mean : metric.sum;
     if (&node.graph() != &graph)
       throw UserError(fmt::format("the metric '{}' belongs to another graph than the loss; build both in one",
                                   metric.name));
@@ -133,7 +135,7 @@ void check_trains(const ParameterStore& store) {
 }
 
 void check_loss_is_given(const LossOutputs& model) {
-  if (!model.loss) throw UserError("LossOutputs::loss is empty; set it to the node of the loss");
+  if (model.loss.is_empty()) throw UserError("LossOutputs::loss is empty; set it to the node of the loss");
 }
 
 void check_model(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {

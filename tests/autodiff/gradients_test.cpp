@@ -159,8 +159,8 @@ TEST_CASE("what has no gradient is empty where that is allowed") {
   const std::vector<Node> grads =
       gradients_or_empty(sum(x) + sum(stop_gradient(other)), std::vector{x, other});
   CHECK(grads[0].type() == x.type());
-  CHECK(!grads[1]);
-  CHECK(!gradients_or_empty(sum(x), std::vector{other})[0]);
+  CHECK(grads[1].is_empty());
+  CHECK(gradients_or_empty(sum(x), std::vector{other})[0].is_empty());
 }
 
 TEST_CASE("a loss does not depend on a node that was made after it, however large the graph is") {
@@ -170,7 +170,7 @@ TEST_CASE("a loss does not depend on a node that was made after it, however larg
     const Node loss = sum(x);
     const Node late = vector_input(graph, ("late" + std::to_string(i)).c_str());
     const std::vector<Node> grads = gradients_or_empty(loss, std::vector{late, x});
-    CHECK(!grads[0]);
+    CHECK(grads[0].is_empty());
     CHECK(grads[1].type() == x.type());
   }
 }
@@ -278,8 +278,8 @@ TEST_CASE("vjp takes an empty cotangent for zero, and gives an empty node for it
   const Node c = vector_input(graph, "c");
   const std::vector<Node> grads = vjp_of({2 * x, other}, {c, Node()}, {x, other});
   CHECK(grads[0].type() == x.type());
-  CHECK(!grads[1]);
-  CHECK(!vjp_of({stop_gradient(x)}, {c}, {x})[0]);
+  CHECK(grads[1].is_empty());
+  CHECK(vjp_of({stop_gradient(x)}, {c}, {x})[0].is_empty());
 }
 
 TEST_CASE("gradients() appends the nodes that vjp appends") {

@@ -52,7 +52,7 @@ class RandomGraph {
     std::vector<ProgramOutput> outputs;
     for (std::int64_t left = 1 + random_.below(4); left > 0; --left) outputs.push_back({.node = any()});
     for (const Node& grad : gradients_or_empty(sum(square(nodes_.back())), leaves_))
-      if (grad) outputs.push_back({.node = grad});
+      if (!grad.is_empty()) outputs.push_back({.node = grad});
     return outputs;
   }
 

@@ -41,6 +41,9 @@ static_assert(HaveProduct<Node, double>);
 static_assert(HaveProduct<Node, std::int64_t>);
 static_assert(!HaveProduct<Node, bool>);
 static_assert(!std::is_constructible_v<Operand, bool>);
+// An order of nodes is a node, so that `if (loss > best)` must not compile.
+static_assert(!std::is_constructible_v<bool, Node>);
+static_assert(std::is_same_v<decltype(Node() > 0), Node>);
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -101,6 +104,12 @@ TEST_CASE("same_value compares handles") {
   CHECK(!same_value(x, other.input("x", row)));
   CHECK(!same_value(x, Node()));
   CHECK(same_value(Node(), Node()));
+}
+
+TEST_CASE("a node without a graph is empty") {
+  Graph graph;
+  CHECK(Node().is_empty());
+  CHECK(!graph.input("x", row).is_empty());
 }
 
 TEST_CASE("updates: of buffers only, of their type, one for each") {

@@ -259,6 +259,13 @@ TEST_CASE("ops that rearrange axes move integers and bools as well") {
   CHECK(results[3].to_doubles() == std::vector<double>{1, 0, 1, 0});
 }
 
+TEST_CASE("squeeze takes a single axis as a number") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 2, 1}});
+  CHECK(squeeze(x, 0).shape() == Shape{2, 1});
+  CHECK(squeeze(x, -1).shape() == Shape{1, 2});
+}
+
 TEST_CASE("stack refuses an empty list") {
   CHECK(user_error([] { stack({}); }) == "stack of nothing: it needs at least one part");
 }

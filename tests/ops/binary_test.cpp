@@ -236,6 +236,38 @@ TEST_CASE("integers divide towards zero, by zero gives zero, and overflow wraps 
   CHECK(results[1].to_doubles() == std::vector<double>{-5, 5, 5, std::numeric_limits<std::int32_t>::max()});
 }
 
+TEST_CASE("comparisons have operators, beside numbers too") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float32, {3});
+  const Node b = input(graph, "b", DType::float32, {3});
+  const std::vector<Node> found{a<b, a <= b, a> b, a >= b, a > 2, 2 >= a};
+  const std::vector<Node> meant{lt(a, b), le(a, b), gt(a, b), ge(a, b), gt(a, 2), ge(2, a)};
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(graph.record(found[i].id()).op->name() == graph.record(meant[i].id()).op->name());
+  const auto results = Runner(graph, {a < b, 2 >= a}, test_backend())(
+      {Tensor::of<float>({3}, {1, 2, 3}), Tensor::of<float>({3}, {2, 2, 2})});
+  CHECK(results[0].to_doubles() == std::vector<double>{1, 0, 0});
+  CHECK(results[1].to_doubles() == std::vector<double>{1, 1, 0});
+}
+
+TEST_CASE("+=, -=, *= and /= make a new node, and name the user's line in an error") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float32, {3});
+  const Node b = input(graph, "b", DType::float32, {3});
+  Node y = a;
+  y += b;
+  y *= 3;
+  y -= a;
+  y /= b;
+  const auto results = Runner(
+      graph, {y, a}, test_backend())({Tensor::of<float>({3}, {1, 2, 3}), Tensor::of<float>({3}, {2, 2, 4})});
+  CHECK(results[0].to_doubles() == std::vector<double>{4, 5, 4.5});
+  CHECK(results[1].to_doubles() == std::vector<double>{1, 2, 3});
+  const int line = __LINE__ + 1;
+  const std::string text = user_error([&] { y += input(graph, "c", DType::float32, {2}); });
+  CHECK(text.find("binary_test.cpp:" + std::to_string(line)) != std::string::npos);
+}
+
 TEST_CASE("floor_div and mod round down as in Python, of integers too") {
   Graph graph;
   const Node a = input(graph, "a", DType::int32, {6});

@@ -81,6 +81,14 @@ TEST_CASE("cumsum of integers is exact and wraps around in their own dtype") {
         Tensor::of<std::uint8_t>({3}, {45, 101, 1}));
 }
 
+TEST_CASE("cumsum along an axis that is written as a number") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 2}});
+  const auto results =
+      Runner(graph, {cumsum(x, 1)}, test_backend())({Tensor::of<double>({2, 2}, {1, 2, 3, 4})});
+  CHECK(results[0].to_doubles() == std::vector<double>{1, 3, 3, 7});
+}
+
 TEST_CASE("cumsum adds float32 up in a wider type") {
   const Tensor sums = run(Tensor::of<float>({4}, {16777216, 1, 1, -16777216}), {});
   CHECK(sums.to_doubles() == std::vector<double>{16777216, 16777216, 16777218, 2});

@@ -17,7 +17,7 @@ const CaseInput slice{{37}};
 const CaseInput rate{{}, these({0.1}), DType::float32};
 
 std::vector<Node> outputs(const SgdResult& result) {
-  return result.momentum ? std::vector{result.value, result.momentum} : std::vector{result.value};
+  return result.momentum.is_empty() ? std::vector{result.value} : std::vector{result.value, result.momentum};
 }
 
 double learning_rate_of(const Tensor& scalar) { return scalar.as<double>()[0]; }

@@ -205,6 +205,15 @@ TEST_CASE("max_pool2d: the first of several largest wins, and a NaN is not lost"
   CHECK(results[1] == Tensor::of<std::uint8_t>({1, 1, 1, 3}, {1, 0, 2}));
 }
 
+TEST_CASE("one number makes a square window") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 1, 2, 4}});
+  const auto results = Runner(graph, {max_pool2d(x, 2), avg_pool2d(x, 2)},
+                              test_backend())({Tensor::of<double>({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  CHECK(results[0].to_doubles() == std::vector<double>{6, 8});
+  CHECK(results[1].to_doubles() == std::vector<double>{3.5, 5.5});
+}
+
 TEST_CASE("pooling by hand") {
   Graph graph;
   const Node x = graph.input("x", {DType::float64, {1, 1, 3, 3}});

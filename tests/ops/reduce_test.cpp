@@ -157,6 +157,17 @@ TEST_CASE("a mean over an axis of extent 1 keeps the other axes") {
   CHECK(mean(x, {.axes = {1}, .keepdims = true}).shape() == Shape{4, 1, 3});
 }
 
+TEST_CASE("a single axis may be written as a number") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 3}});
+  const auto results = Runner(graph, {sum(x, 1), mean(x, 0), max(x, -1), min(x, std::size_t{0})},
+                              test_backend())({Tensor::of<double>({2, 3}, {1, 2, 3, 4, 5, 6})});
+  CHECK(results[0].to_doubles() == std::vector<double>{6, 15});
+  CHECK(results[1].to_doubles() == std::vector<double>{2.5, 3.5, 4.5});
+  CHECK(results[2].to_doubles() == std::vector<double>{3, 6});
+  CHECK(results[3].to_doubles() == std::vector<double>{1, 2, 3});
+}
+
 TEST_CASE("equal largest elements share the gradient; argmax names the first, and a NaN before all") {
   Graph graph;
   const Node x = graph.input("x", {DType::float64, {2, 4}});

@@ -84,9 +84,11 @@ OpCase reduced(const std::string& name, const std::string& op, Shape shape, Redu
           [=](auto x) { return std::vector{reference::reduce(x[0], over, of)}; }};
 }
 
+const auto product_by_axes = [](const Node& x, const ReduceOptions& over) { return prod(x, over); };
+
 OpCase product_case(Shape shape, ReduceOptions over) {
-  OpCase op_case =
-      reduced("prod", "mul", std::move(shape), std::move(over), prod, product, away_from_zero(0.5, 1.5));
+  OpCase op_case = reduced("prod", "mul", std::move(shape), std::move(over), product_by_axes, product,
+                           away_from_zero(0.5, 1.5));
   op_case.tolerances = {.bfloat16 = 6e-2, .float16 = 8e-3};
   return op_case;
 }
@@ -112,6 +114,9 @@ const auto variance_by_axes = [](const Node& x, const ReduceOptions& over) {
 const auto deviation_by_axes = [](const Node& x, const ReduceOptions& over) {
   return std_dev(x, {.axes = over.axes, .keepdims = over.keepdims, .correction = 0});
 };
+const auto exponents_by_axes = [](const Node& x, const ReduceOptions& over) { return logsumexp(x, over); };
+const auto any_by_axes = [](const Node& x, const ReduceOptions& over) { return any(x, over); };
+const auto all_by_axes = [](const Node& x, const ReduceOptions& over) { return all(x, over); };
 const auto place_by_axis = [](const Node& x, const ReduceOptions& over) {
   return argmin(x, over.axes[0], over.keepdims);
 };
@@ -126,9 +131,9 @@ const Cases cases({
     reduced("var", "square", {3, 5}, {.axes = {-1}, .keepdims = true}, variance_by_axes, variance),
     reduced("var", "square", {2, 3, 4}, {.axes = {0, 2}}, variance_by_axes, variance),
     reduced("std_dev", "sqrt", {3, 5}, {.axes = {0}}, deviation_by_axes, deviation),
-    reduced("logsumexp", "exp", {3, 5}, {.axes = {1}}, logsumexp, log_of_sum),
-    reduced("logsumexp", "exp", {2, 3, 4}, {.axes = {0, 2}, .keepdims = true}, logsumexp, log_of_sum),
-    reduced("logsumexp", "exp", {3, 1}, {.axes = {1}}, logsumexp, log_of_sum),
+    reduced("logsumexp", "exp", {3, 5}, {.axes = {1}}, exponents_by_axes, log_of_sum),
+    reduced("logsumexp", "exp", {2, 3, 4}, {.axes = {0, 2}, .keepdims = true}, exponents_by_axes, log_of_sum),
+    reduced("logsumexp", "exp", {3, 1}, {.axes = {1}}, exponents_by_axes, log_of_sum),
     norm_case(2, norm_of<2>, {3, 5}, {}),
     norm_case(2, norm_of<2>, {2, 3, 4}, {.axes = {-1}, .keepdims = true}),
     norm_case(1, norm_of<1>, {3, 5}, {.axes = {0}}),
@@ -144,9 +149,9 @@ const Cases cases({
                              distinct(0.25))),
     without_gradient(reduced("argmin", "argmax", {3, 4, 5}, {.axes = {-2}, .keepdims = true}, place_by_axis,
                              place_of_smallest, distinct(0.25))),
-    without_gradient(reduced("any", "max", {3, 5}, {.axes = {1}}, any, one_is_true, whole(0, 2))),
-    without_gradient(reduced("all", "min", {3, 2, 2}, {.axes = {1, 2}, .keepdims = true}, all, all_are_true,
-                             whole(0, 2))),
+    without_gradient(reduced("any", "max", {3, 5}, {.axes = {1}}, any_by_axes, one_is_true, whole(0, 2))),
+    without_gradient(reduced("all", "min", {3, 2, 2}, {.axes = {1, 2}, .keepdims = true}, all_by_axes,
+                             all_are_true, whole(0, 2))),
 });
 
 WrongCase refused(const std::string& op, const std::string& name, TensorType type, Node (*build)(Operand),
@@ -242,6 +247,19 @@ TEST_CASE("prod, logsumexp, norm, any and all of nothing; prod of integers wraps
   CHECK(results[4].to_doubles() == std::vector<double>{1, 1});
   CHECK(results[5].shape() == Shape{0});
   CHECK(results[6].to_doubles() == std::vector<double>{0, -15});
+}
+
+TEST_CASE("statistics along an axis that is written as a number") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 3}});
+  const std::vector<Node> found{prod(x, 1), var(x, 0), std_dev(x, -1), logsumexp(x, 1), any(x, 1), all(x, 0)};
+  const std::vector<Node> meant{prod(x, {.axes = {1}}),     var(x, {.axes = {0}}),
+                                std_dev(x, {.axes = {-1}}), logsumexp(x, {.axes = {1}}),
+                                any(x, {.axes = {1}}),      all(x, {.axes = {0}})};
+  std::vector<Node> both = found;
+  both.insert(both.end(), meant.begin(), meant.end());
+  const auto results = Runner(graph, both, test_backend())({Tensor::of<double>({2, 3}, {1, 0, 3, 4, 5, 6})});
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(results[i] == results[i + found.size()]);
 }
 
 TEST_CASE("the variance of numbers far from zero keeps its digits") {

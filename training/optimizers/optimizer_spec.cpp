@@ -49,7 +49,7 @@ class UpdateBuilder {
     if (!types_.scales_loss()) return;
     for (std::int64_t slot = 0; slot < scaling_count; ++slot)
       scaling_.push_back(graph_.arena_slice(slice_of(static_cast<ScalingSlot>(slot)), DType::float32));
-    divisor_ = divisor_ ? divisor_ * scaling(ScalingSlot::scale) : scaling(ScalingSlot::scale);
+    divisor_ = divisor_.is_empty() ? scaling(ScalingSlot::scale) : divisor_ * scaling(ScalingSlot::scale);
   }
 
   // If the norm of the gradients exceeds max_gradient_norm, sets the divisor to their ratio. With a
@@ -58,11 +58,11 @@ class UpdateBuilder {
     Node squares;
     for (const Bucket& bucket : buckets) {
       const Node part = sum(square(as_value(slice(ArenaKind::gradient, bucket))));
-      squares = squares ? squares + part : part;
+      squares = squares.is_empty() ? part : squares + part;
     }
     if (optimizer_.max_gradient_norm > 0) {
       const Node excess = sqrt(squares) / optimizer_.max_gradient_norm;
-      divisor_ = divisor_ ? maximum(excess, divisor_) : maximum(excess, 1);
+      divisor_ = divisor_.is_empty() ? maximum(excess, 1) : maximum(excess, divisor_);
     }
     if (!types_.scales_loss()) return;
     is_good_ = le(squares, std::numeric_limits<float>::max());
@@ -98,8 +98,8 @@ class UpdateBuilder {
     Node zero = reshape(tail(TailSlot::loss) * 0, {});
     for (const Bucket& bucket : buckets)
       if (scaling_.empty()) zero = zero + as_value(sum(slice(ArenaKind::gradient, bucket) * 0));
-    is_good_ = eq(is_good_ ? where(is_good_, zero, 1) : zero, 0);
-    divisor_ = where(is_good_, divisor_ ? divisor_ : constant(1), 0);
+    is_good_ = eq(is_good_.is_empty() ? zero : where(is_good_, zero, 1), 0);
+    divisor_ = where(is_good_, divisor_.is_empty() ? constant(1) : divisor_, 0);
     if (!scaling_.empty()) return;
     const Node failed = tail(TailSlot::failed);
     graph_.update(failed, where(is_good_, failed, 1));
@@ -149,7 +149,7 @@ class UpdateBuilder {
   // Returns 1, or 0 for a step that is skipped.
   Node goodness() const { return cast(is_good_, dtype_); }
   Node or_old(const Node& old, const Node& next) const {
-    return is_good_ ? where(is_good_, next, old) : next;
+    return is_good_.is_empty() ? next : where(is_good_, next, old);
   }
 
   // Returns the number of this update, not counting skipped ones.
@@ -194,10 +194,11 @@ class UpdateBuilder {
   void sgd(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay, const Node& divisor) {
     const Node value = slice(ArenaKind::value, part);
     const Node momentum = optimizer_.momentum != 0 ? state(0, part) : Node();
-    const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), learning_rate(),
-                                    {optimizer_.momentum, optimizer_.nesterov, std::move(decay)}, divisor);
+    const SgdResult next =
+        sgd_step(value, grad, momentum.is_empty() ? Node() : as_value(momentum), learning_rate(),
+                 {optimizer_.momentum, optimizer_.nesterov, std::move(decay)}, divisor);
     update_value(part, value, next.value);
-    if (momentum) update_state(momentum, next.momentum);
+    if (!momentum.is_empty()) update_state(momentum, next.momentum);
   }
 
   void adam(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay) {
@@ -215,7 +216,7 @@ class UpdateBuilder {
 
   Node divided_gradient(const Bucket& part) {
     const Node grad = as_value(slice(ArenaKind::gradient, part));
-    return divisor_ ? grad / divisor_ : grad;
+    return divisor_.is_empty() ? grad : grad / divisor_;
   }
 
   void lars(const Bucket& part) {
@@ -225,7 +226,7 @@ class UpdateBuilder {
     const Node trust =
         ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * optimizer_.weight_decay);
     sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {},
-        is_good_ ? goodness() : Node());
+        is_good_.is_empty() ? Node() : goodness());
   }
 
   // Returns the divisor of a moment that corrects its start at zero.

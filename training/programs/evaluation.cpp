@@ -82,7 +82,7 @@ void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
   std::vector<bool> is_mean;
   for (const Metric& metric : metrics) {
     names.push_back(metric.name);
-    is_mean.push_back(static_cast<bool>(metric.mean));
+    is_mean.push_back(!metric.mean.is_empty());
   }
   if (knows_metrics_ && (names != metric_names_ || is_mean != metric_is_mean_))
     throw UserError(fmt::format(
@@ -105,7 +105,7 @@ void Evaluator::compile_for(std::int64_t samples) {
   know_metrics(model.metrics);
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
-    outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
+    outputs.push_back({.node = metric.mean.is_empty() ? metric.sum : metric.mean});
   std::shared_ptr<const Program> program = compile(
       *graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_, .strict = strict_});
   if (collective_.size() > 1)

@@ -47,14 +47,14 @@ BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const Paramete
   check_model(graph, model, store);
   std::vector<Value> roots{model.loss.value()};
   for (const Metric& metric : model.metrics)
-    roots.push_back((metric.mean ? metric.mean : metric.sum).value());
+    roots.push_back((metric.mean.is_empty() ? metric.sum : metric.mean).value());
   PassGraph made = in_mixed_precision(graph, roots, store.types().precision());
   BuiltModel narrow{std::move(made.graph), model};
   const auto moved = [&](std::size_t root) { return Node(*narrow.graph, made.roots[root]); };
   narrow.outputs.loss = moved(0);
   for (std::size_t i = 0; i < model.metrics.size(); ++i) {
     Metric& metric = narrow.outputs.metrics[i];
-    (metric.mean ? metric.mean : metric.sum) = moved(i + 1);
+    (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(i + 1);
   }
   return narrow;
 }

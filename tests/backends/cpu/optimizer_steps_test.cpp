@@ -26,7 +26,8 @@ TEST_CASE("steps of SGD agree with the portable kernels in double") {
             const SgdResult step =
                 sgd_step(vector("value"), vector("grad"), momentum, graph.input("rate", {DType::float32, {}}),
                          options, scaled ? graph.input("scale", {dtype, {}}) : Node());
-            return momentum ? std::vector<Node>{step.value, step.momentum} : std::vector<Node>{step.value};
+            return momentum.is_empty() ? std::vector<Node>{step.value}
+                                       : std::vector<Node>{step.value, step.momentum};
           },
           {.low = 0.5, .high = 2});
       CHECK(result.uses("fast"));
