@@ -18,7 +18,7 @@ class Flowers : public Module {
   }
 
   // x [N, 4] -> [N, 3]
-  Node operator()(Operand x) {
+  Node operator()(Operand x) const {
     const Node deep = out(tanh(hidden(x)));
     return deep + mix.in(deep.graph()) * straight(x);
   }

@@ -47,7 +47,7 @@ void require_outputs(const Window2d& window, Size2d input, const Shape& grad_out
 
 }  // namespace
 
-std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> Conv2dOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, inputs.size() == 3 ? 3 : 2);
   require_operands(inputs[0], inputs[1], options());
   const Shape& x = inputs[0].shape;
@@ -66,7 +66,7 @@ std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const 
   return {{inputs[0].dtype, Shape{x[0], weights[0], out.h, out.w}}};
 }
 
-std::vector<Node> Conv2d::vjp(const VjpRequest& request) const {
+std::vector<Node> Conv2dOp::vjp(const VjpRequest& request) const {
   const Node& x = request.inputs[0];
   const Node& weights = request.inputs[1];
   const Node& grad = request.grad_outputs[0];
@@ -131,11 +131,11 @@ std::vector<Node> Conv2dWeightGrad::vjp(const VjpRequest& request) const {
 }
 
 Node conv2d(Operand x, Operand weights, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2d>(options), {x, weights});
+  return apply(std::make_shared<Conv2dOp>(options), {x, weights});
 }
 
 Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2d>(options), {x, weights, bias});
+  return apply(std::make_shared<Conv2dOp>(options), {x, weights, bias});
 }
 
 Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOptions options) {
@@ -354,7 +354,7 @@ void weight_grad(const HostCall& call, const Sizes& size) {
 
 }  // namespace
 
-void Conv2d::compute(const HostCall& call) const {
+void Conv2dOp::compute(const HostCall& call) const {
   const HostView& y = call.outputs[0];
   if (y.data == nullptr || y.elements() == 0) return;
   const Sizes size(call.inputs[0].shape(), call.inputs[1].shape(), y.shape(), options());

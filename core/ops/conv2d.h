@@ -37,7 +37,7 @@ PLEXAURA_API Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d in
 PLEXAURA_API Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options);
 
 // Inputs: x, weights and, optionally, bias.
-class PLEXAURA_API Conv2d final : public OpOf<Conv2d, Conv2dOptions> {
+class PLEXAURA_API Conv2dOp final : public OpOf<Conv2dOp, Conv2dOptions> {
  public:
   using OpOf::OpOf;
   std::string_view name() const override { return "conv2d"; }

@@ -20,7 +20,7 @@ void require_probability(double p) {
 
 }  // namespace
 
-std::vector<TensorType> Dropout::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> DropoutOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
   require_floating(inputs[0]);
   require_probability(options().p);
@@ -29,7 +29,7 @@ std::vector<TensorType> Dropout::infer(std::span<const TensorType> inputs) const
   return {inputs[0], {DType::boolean, inputs[0].shape}};
 }
 
-std::vector<Node> Dropout::vjp(const VjpRequest& request) const {
+std::vector<Node> DropoutOp::vjp(const VjpRequest& request) const {
   return {dropout_grad(request.grad_outputs[0], request.outputs[1], options().p), Node()};
 }
 
@@ -52,7 +52,7 @@ Node dropout(Operand x, DropoutOptions options) {
   const bool keeps_all = graph.mode() == Mode::inference || options.p == 0;
   if (keeps_all && is_probability(options.p)) return node;
   const Node random = graph.step_scalar(StepScalar::random, DType::int64, x.where());
-  return apply(std::make_shared<Dropout>(DropoutDraws{options, graph.next_stream()}),
+  return apply(std::make_shared<DropoutOp>(DropoutDraws{options, graph.next_stream()}),
                {x, Operand(random, x.where())});
 }
 
@@ -86,7 +86,7 @@ void forward(const HostCall& call, const DropoutDraws& options) {
 
 }  // namespace
 
-void Dropout::compute(const HostCall& call) const {
+void DropoutOp::compute(const HostCall& call) const {
   dispatch_floating(call.inputs[0].dtype(),
                     [&]<class T>(std::type_identity<T>) { forward<T>(call, options()); });
 }

@@ -42,7 +42,7 @@ PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 PLEXAURA_API Node dropout_grad(Operand grad_out, Operand mask, double p);
 
 // Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true for elements that are kept.
-class PLEXAURA_API Dropout final : public OpOf<Dropout, DropoutDraws> {
+class PLEXAURA_API DropoutOp final : public OpOf<DropoutOp, DropoutDraws> {
  public:
   using OpOf::OpOf;
   std::string_view name() const override { return "dropout"; }

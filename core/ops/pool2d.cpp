@@ -75,14 +75,14 @@ TensorType PoolOp::unpooled(const TensorType& y) const {
   return {y.dtype, Shape{y.shape[0], y.shape[1], options().input.h, options().input.w}};
 }
 
-std::vector<TensorType> MaxPool2d::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> MaxPool2dOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   require_small(window());
   const TensorType y = pooled(inputs[0]);
   return {y, {DType::uint8, y.shape}};
 }
 
-std::vector<Node> MaxPool2d::vjp(const VjpRequest& request) const {
+std::vector<Node> MaxPool2dOp::vjp(const VjpRequest& request) const {
   const Size2d input = spatial(request.inputs[0].shape());
   return {max_pool2d_grad(request.grad_outputs[0], request.outputs[1], input, max_options(window()))};
 }
@@ -111,12 +111,12 @@ std::vector<Node> MaxPool2dGather::vjp(const VjpRequest& request) const {
   return {max_pool2d_grad(request.grad_outputs[0], request.inputs[1], input, max_options(window())), Node()};
 }
 
-std::vector<TensorType> AvgPool2d::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> AvgPool2dOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   return {pooled(inputs[0])};
 }
 
-std::vector<Node> AvgPool2d::vjp(const VjpRequest& request) const {
+std::vector<Node> AvgPool2dOp::vjp(const VjpRequest& request) const {
   const Size2d input = spatial(request.inputs[0].shape());
   return {
       avg_pool2d_grad(request.grad_outputs[0], input, avg_options(window(), options().count_include_pad))};
@@ -132,7 +132,7 @@ std::vector<Node> AvgPool2dGrad::vjp(const VjpRequest& request) const {
 }
 
 Node max_pool2d(Operand x, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2d>(PoolOptions{pool_window(options)}), {x});
+  return apply(std::make_shared<MaxPool2dOp>(PoolOptions{pool_window(options)}), {x});
 }
 
 Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options) {
@@ -145,7 +145,8 @@ Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options) {
 
 Node avg_pool2d(Operand x, AvgPool2dOptions options) {
   return apply(
-      std::make_shared<AvgPool2d>(PoolOptions{pool_window(options), {0, 0}, options.count_include_pad}), {x});
+      std::make_shared<AvgPool2dOp>(PoolOptions{pool_window(options), {0, 0}, options.count_include_pad}),
+      {x});
 }
 
 Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options) {
@@ -321,7 +322,7 @@ void avg_pool_grad(const HostCall& call, const Window2d& window, bool count_incl
 
 }  // namespace
 
-void MaxPool2d::compute(const HostCall& call) const {
+void MaxPool2dOp::compute(const HostCall& call) const {
   dispatch_floating(call.inputs[0].dtype(),
                     [&]<class T>(std::type_identity<T>) { max_pool<T>(call, window()); });
 }
@@ -338,7 +339,7 @@ void MaxPool2dGather::compute(const HostCall& call) const {
                     [&]<class T>(std::type_identity<T>) { max_pool_gather<T>(call, window()); });
 }
 
-void AvgPool2d::compute(const HostCall& call) const {
+void AvgPool2dOp::compute(const HostCall& call) const {
   if (call.outputs[0].data == nullptr) return;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     avg_pool<T>(call, window(), options().count_include_pad);

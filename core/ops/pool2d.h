@@ -82,9 +82,9 @@ class PLEXAURA_API PoolOp : public OpOf<PoolOp, PoolOptions> {
 
 // Outputs: y; saved: the place of the largest element in its window, counted row by row, as uint8 of y's
 // shape.
-class PLEXAURA_API MaxPool2d final : public PoolOp {
+class PLEXAURA_API MaxPool2dOp final : public PoolOp {
  public:
-  explicit MaxPool2d(PoolOptions options) : PoolOp("max_pool2d", options) {}
+  explicit MaxPool2dOp(PoolOptions options) : PoolOp("max_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
   void compute(const HostCall& call) const override;
@@ -109,9 +109,9 @@ class PLEXAURA_API MaxPool2dGather final : public PoolOp {
   void compute(const HostCall& call) const override;
 };
 
-class PLEXAURA_API AvgPool2d final : public PoolOp {
+class PLEXAURA_API AvgPool2dOp final : public PoolOp {
  public:
-  explicit AvgPool2d(PoolOptions options) : PoolOp("avg_pool2d", options) {}
+  explicit AvgPool2dOp(PoolOptions options) : PoolOp("avg_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
   void compute(const HostCall& call) const override;

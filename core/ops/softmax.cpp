@@ -14,21 +14,21 @@ namespace plexaura {
 
 namespace {
 
-Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
+Node along_axis(SoftmaxOp::Kind kind, Operand x, std::int64_t axis) {
   if (axis < 0) axis += x.node().shape().rank();  // infer() refuses axes that are still out of range
-  return apply(std::make_shared<Softmax>(kind, SoftmaxOptions{axis}), {x});
+  return apply(std::make_shared<SoftmaxOp>(kind, SoftmaxOptions{axis}), {x});
 }
 
 }  // namespace
 
-std::vector<TensorType> Softmax::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> SoftmaxOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   require_floating(inputs[0]);
   normalise_axis(options().axis, inputs[0].shape.rank());
   return {inputs[0]};
 }
 
-std::vector<Node> Softmax::vjp(const VjpRequest& request) const {
+std::vector<Node> SoftmaxOp::vjp(const VjpRequest& request) const {
   const Node& y = request.outputs[0];
   const Node& grad = request.grad_outputs[0];
   const ReduceOptions along{.axes = {options().axis}, .keepdims = true};
@@ -36,8 +36,8 @@ std::vector<Node> Softmax::vjp(const VjpRequest& request) const {
   return {grad - exp(y) * sum(grad, along)};
 }
 
-Node softmax(Operand x, std::int64_t axis) { return along_axis(Softmax::Kind::softmax, x, axis); }
-Node log_softmax(Operand x, std::int64_t axis) { return along_axis(Softmax::Kind::log_softmax, x, axis); }
+Node softmax(Operand x, std::int64_t axis) { return along_axis(SoftmaxOp::Kind::softmax, x, axis); }
+Node log_softmax(Operand x, std::int64_t axis) { return along_axis(SoftmaxOp::Kind::log_softmax, x, axis); }
 
 namespace {
 
@@ -97,7 +97,7 @@ void compute_log_softmax(const HostCall& call, std::int64_t axis) {
 
 }  // namespace
 
-void Softmax::compute(const HostCall& call) const {
+void SoftmaxOp::compute(const HostCall& call) const {
   const std::int64_t axis = normalise_axis(options().axis, call.outputs[0].shape().rank());
   kind_ == Kind::softmax ? compute_softmax(call, axis) : compute_log_softmax(call, axis);
 }

@@ -18,10 +18,10 @@ struct SoftmaxOptions {
 };
 
 // The op of softmax and log_softmax.
-class PLEXAURA_API Softmax final : public OpOf<Softmax, SoftmaxOptions> {
+class PLEXAURA_API SoftmaxOp final : public OpOf<SoftmaxOp, SoftmaxOptions> {
  public:
   enum class Kind { softmax, log_softmax };
-  Softmax(Kind kind, SoftmaxOptions options) : OpOf(options), kind_(kind) {}
+  SoftmaxOp(Kind kind, SoftmaxOptions options) : OpOf(options), kind_(kind) {}
 
   std::string_view name() const override { return kind_ == Kind::softmax ? "softmax" : "log_softmax"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -20,13 +21,15 @@ class MemberVisitor;
 // A weight or buffer that a module declares: shape, initial values and role. It has no values itself; they
 // are in the ParameterStore, under the name that the parameter gets when the root module is named (specs_of).
 // One Parameter is one entry of the store: to tie weights, share the object by reference. It cannot be
-// copied, and must outlive the naming and every call.
+// copied. It may be moved, which makes references to it invalid. It must outlive the naming and every call.
 class PLEXAURA_API Parameter {
  public:
   Parameter(Shape shape, Initialiser initialiser, ParameterRole role = ParameterRole::trainable)
       : shape_(std::move(shape)), initialiser_(initialiser), role_(role) {}
   Parameter(const Parameter&) = delete;  // not copyable: to tie weights, share one object by reference
   Parameter& operator=(const Parameter&) = delete;
+  Parameter(Parameter&&) = default;
+  Parameter& operator=(Parameter&&) = default;
 
   const Shape& shape() const { return shape_; }
   const Initialiser& initialiser() const { return initialiser_; }
@@ -49,15 +52,17 @@ class PLEXAURA_API Parameter {
 
 // An object with parameters: a layer, a block of layers, or a model. A module lists its members once, in
 // members(), from which the names of parameters and the places in error messages are made. It is called like
-// a function: derived classes have an operator() that extends the graph of the Node that it gets. It cannot
-// be copied; using one object in two places shares its weights. An operator() may begin with `const auto call
-// = enter(x);`. Then errors and traces name, beside the line in the module, also the module and the line that
-// called the model.
+// a function: derived classes have a const operator() that extends the graph of the Node that it gets. It
+// cannot be copied; using one object in two places shares its weights. It can be moved, so that containers may
+// hold it. An operator() may begin with `const auto call = enter(x);`. Then errors and traces name, beside the
+// line in the module, also the module and the line that called the model.
 class PLEXAURA_API Module {
  public:
   Module() = default;
   Module(const Module&) = delete;  // not copyable: share one object by reference, or construct another
   Module& operator=(const Module&) = delete;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
   virtual ~Module();
 
   // Calls `visit` with each parameter, buffer and child module, and its name in this module.
@@ -112,15 +117,25 @@ class PLEXAURA_API MemberVisitor {
   virtual void operator()(MemberName name, Parameter& parameter) = 0;
   virtual void operator()(MemberName name, Module& module) = 0;
 
-  // For optional members and lists. A null pointer is skipped.
+  // For an optional member. If it is empty, it is skipped.
   template <class T>
   void operator()(MemberName name, const std::unique_ptr<T>& member) {
     if (member) (*this)(name, *member);
   }
   template <class T>
-  void operator()(MemberName name, const std::vector<std::unique_ptr<T>>& list) {
-    for (std::size_t i = 0; i < list.size(); ++i)
-      (*this)({std::string(name.text) + '.' + std::to_string(i), name.where}, list[i]);
+  void operator()(MemberName name, const std::shared_ptr<T>& member) {
+    if (member) (*this)(name, *member);
+  }
+  template <class T>
+  void operator()(MemberName name, std::optional<T>& member) {
+    if (member) (*this)(name, *member);
+  }
+  // For a list, such as std::vector<Block> or std::vector<std::unique_ptr<Block>>. Its elements get numbers.
+  template <std::ranges::forward_range List>
+  requires(!std::derived_from<List, Module>) void operator()(MemberName name, List& list) {
+    std::size_t i = 0;
+    for (auto& element : list)
+      (*this)({std::string(name.text) + '.' + std::to_string(i++), name.where}, element);
   }
 };
 

@@ -68,7 +68,7 @@ void BatchNorm2d::members(MemberVisitor& visit) {
   visit("running_var", running_var_);
 }
 
-Node BatchNorm2d::operator()(Operand x) {
+Node BatchNorm2d::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   if (graph.mode() == Mode::train) return train(x);
@@ -76,7 +76,7 @@ Node BatchNorm2d::operator()(Operand x) {
                               running_var_.in(graph), {.epsilon = options_.epsilon});
 }
 
-Node BatchNorm2d::train(Operand x) {
+Node BatchNorm2d::train(Operand x) const {
   Graph& graph = x.node().graph();
   const BatchNormOptions options{.epsilon = options_.epsilon};
   const Statistics of = options_.synchronised ? of_all_ranks(x, options) : of_own_batch(x, options);
@@ -86,7 +86,7 @@ Node BatchNorm2d::train(Operand x) {
 }
 
 // The change is the last term of the sum, so that a step can sum the change over ranks.
-void BatchNorm2d::update(Parameter& running, const Node& batch, double factor) const {
+void BatchNorm2d::update(const Parameter& running, const Node& batch, double factor) const {
   Graph& graph = batch.graph();
   const Node old = running.in(graph);
   const double share = options_.momentum;

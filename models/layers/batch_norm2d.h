@@ -25,11 +25,11 @@ class BatchNorm2d final : public Layer {
   explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
  private:
-  Node train(Operand x);
-  void update(Parameter& running, const Node& batch, double factor) const;
+  Node train(Operand x) const;
+  void update(const Parameter& running, const Node& batch, double factor) const;
 
   BatchNorm2dOptions options_;
   Parameter weight_;

@@ -37,7 +37,7 @@ void Conv2d::members(MemberVisitor& visit) {
   visit("bias", bias_);
 }
 
-Node Conv2d::operator()(Operand x) {
+Node Conv2d::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   const plexaura::Conv2dOptions options{options_.stride, options_.padding, options_.dilation,

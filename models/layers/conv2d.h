@@ -25,7 +25,7 @@ class Conv2d final : public Layer {
   Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& options = {});
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
  private:
   Conv2dOptions options_;

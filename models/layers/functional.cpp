@@ -22,23 +22,23 @@ Activation::Activation(std::string_view name) : name_(name) {
     throw UserError(fmt::format("there is no activation '{}'{}", name_, did_you_mean(name_, names())));
 }
 
-Node Activation::operator()(Operand x) {
+Node Activation::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   if (name_ == "relu") return relu(x);
   return name_ == "sigmoid" ? sigmoid(x) : tanh(x);
 }
 
-Node Flatten::operator()(Operand x) {
+Node Flatten::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return flatten(x);
 }
 
-Node Dropout::operator()(Operand x) {
+Node Dropout::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return dropout(x, {.p = p_});
 }
 
-Node Standardise::operator()(Operand x) {
+Node Standardise::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return standardise(x);
 }

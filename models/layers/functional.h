@@ -13,7 +13,7 @@ namespace plexaura::layers {
 class Activation final : public Layer {
  public:
   explicit Activation(std::string_view name);  // UserError for an unknown name, with a suggestion
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
   static const std::vector<std::string>& names();
 
@@ -24,7 +24,7 @@ class Activation final : public Layer {
 // [N, ...] -> [N, product of the rest].
 class Flatten final : public Layer {
  public:
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 };
 
 // In a graph of Mode::train, sets elements to 0 with probability p and divides the others by 1 - p. In other
@@ -32,7 +32,7 @@ class Flatten final : public Layer {
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
  private:
   double p_;
@@ -41,7 +41,7 @@ class Dropout final : public Layer {
 // Scales each sample to mean 0 and variance 1 over its last axis: (x - mean) / sqrt(variance + 1e-5).
 class Standardise final : public Layer {
  public:
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 };
 
 }  // namespace plexaura::layers

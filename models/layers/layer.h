@@ -3,17 +3,15 @@
 #include "core/graph/node.h"
 #include "core/params/module.h"
 
-// Layers are modules with one input and one output. They have their own namespace, because ops have the same
-// names: plexaura::Conv2d is the op, layers::Conv2d declares weights and calls it.
 namespace plexaura::layers {
 
-// A call of a named layer changes nothing in the layer, and the graph does not refer to the layer. So several
-// threads may call it at the same time, each with its own graph, and the layer may be destroyed before the
-// graph.
+// A module with one input and one output. A call of a named layer changes nothing in the layer, and the graph
+// does not refer to the layer. So several threads may call it at the same time, each with its own graph, and
+// the layer may be destroyed before the graph.
 class Layer : public Module {
  public:
   // Extends the graph of x, which must be a Node. Errors name the source line where x was passed.
-  virtual Node operator()(Operand x) = 0;
+  virtual Node operator()(Operand x) const = 0;
 };
 
 }  // namespace plexaura::layers

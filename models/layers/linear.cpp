@@ -33,7 +33,7 @@ void Linear::members(MemberVisitor& visit) {
   visit("bias", bias_);
 }
 
-Node Linear::operator()(Operand x) {
+Node Linear::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   const Node product = matmul(x, weight().in(graph), {.transpose_b = true});

@@ -21,9 +21,9 @@ class Linear final : public Layer {
   Linear(std::int64_t in, std::int64_t out, LinearOptions options = {});
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
-  Parameter& weight() { return tied_weight_ != nullptr ? *tied_weight_ : *weight_; }
+  Parameter& weight() const { return tied_weight_ != nullptr ? *tied_weight_ : *weight_; }
 
  private:
   Parameter* tied_weight_;

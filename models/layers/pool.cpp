@@ -2,17 +2,17 @@
 
 namespace plexaura::layers {
 
-Node MaxPool2d::operator()(Operand x) {
+Node MaxPool2d::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return max_pool2d(x, options_);
 }
 
-Node AvgPool2d::operator()(Operand x) {
+Node AvgPool2d::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return avg_pool2d(x, options_);
 }
 
-Node GlobalAvgPool::operator()(Operand x) {
+Node GlobalAvgPool::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return global_avg_pool(x);
 }

@@ -9,7 +9,8 @@ namespace plexaura::layers {
 class MaxPool2d final : public Layer {
  public:
   explicit MaxPool2d(MaxPool2dOptions options) : options_(options) {}
-  Node operator()(Operand x) override;
+  explicit MaxPool2d(WrittenInteger auto kernel) : options_{.kernel = kernel} {}
+  Node operator()(Operand x) const override;
 
  private:
   MaxPool2dOptions options_;
@@ -19,7 +20,8 @@ class MaxPool2d final : public Layer {
 class AvgPool2d final : public Layer {
  public:
   explicit AvgPool2d(AvgPool2dOptions options) : options_(options) {}
-  Node operator()(Operand x) override;
+  explicit AvgPool2d(WrittenInteger auto kernel) : options_{.kernel = kernel} {}
+  Node operator()(Operand x) const override;
 
  private:
   AvgPool2dOptions options_;
@@ -28,7 +30,7 @@ class AvgPool2d final : public Layer {
 // The mean over height and width: [N, C, H, W] -> [N, C].
 class GlobalAvgPool final : public Layer {
  public:
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 };
 
 }  // namespace plexaura::layers

@@ -23,7 +23,7 @@ void Sequential::members(MemberVisitor& visit) {
   for (const Child& child : children_) visit(child.name, child.layer);
 }
 
-Node Sequential::operator()(Operand x) {
+Node Sequential::operator()(Operand x) const {
   const auto call = enter(x);
   Graph& graph = x.node().graph();
   Node y = x.node();
@@ -40,7 +40,7 @@ void Residual::members(MemberVisitor& visit) {
   visit("shortcut", shortcut_);
 }
 
-Node Residual::operator()(Operand x) {
+Node Residual::operator()(Operand x) const {
   const auto call = enter(x);
   const Node shortcut = shortcut_ ? (*shortcut_)(x) : x.node();
   const Node y = (*body_)(x);

@@ -34,7 +34,7 @@ class Sequential final : public Layer {
   bool contains(std::string_view name) const;
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
  private:
   struct Child {
@@ -52,7 +52,7 @@ class Residual final : public Layer {
       : body_(std::move(body)), shortcut_(std::move(shortcut)) {}
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
  private:
   std::unique_ptr<Layer> body_;

@@ -15,7 +15,7 @@ class LayerNet final : public Model {
   void members(MemberVisitor& visit) override { layers_->members(visit); }
 
  protected:
-  Node forward(Operand x) override { return (*layers_)(x); }
+  Node forward(Operand x) const override { return (*layers_)(x); }
 
  private:
   std::unique_ptr<layers::Sequential> layers_;

@@ -31,7 +31,7 @@ void Mlp::members(MemberVisitor& visit) {
   for (std::size_t i = 0; i < linear_.size(); ++i) visit(fmt::format("fc{}", i + 1), linear_[i]);
 }
 
-Node Mlp::forward(Operand x) {
+Node Mlp::forward(Operand x) const {
   Node y = x.node().shape().rank() == 2 ? x.node() : flatten_(x);
   for (std::size_t i = 0; i < linear_.size(); ++i) {
     if (standardise_) y = standardise_layer_(y);

@@ -26,7 +26,7 @@ class Mlp final : public Model {
   void members(MemberVisitor& visit) override;
 
  protected:
-  Node forward(Operand x) override;
+  Node forward(Operand x) const override;
 
  private:
   layers::Flatten flatten_;

@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-Node Model::operator()(Operand x) {
+Node Model::operator()(Operand x) const {
   Graph& graph = x.node().graph();
   std::optional<Graph::WithOrigin> origin;
   if (!info_.origin.file.empty()) origin.emplace(graph, info_.origin);

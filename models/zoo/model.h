@@ -41,10 +41,10 @@ class Model : public Module {
   // Extends the graph of x by the network and returns its outputs, which are logits if the loss is a
   // cross-entropy. Samples of uint8, which are images, are normalised first. Other samples must have the
   // dtype of the parameters, and are not changed. The origin of the nodes is that of info(), or that of x.
-  Node operator()(Operand x);
+  Node operator()(Operand x) const;
 
  protected:
-  virtual Node forward(Operand x) = 0;
+  virtual Node forward(Operand x) const = 0;
 
  private:
   ModelInfo info_;

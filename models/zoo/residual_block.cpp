@@ -48,7 +48,7 @@ void ResidualBlock::members(MemberVisitor& visit) {
   visit("downsample.1", downsample_->norm);
 }
 
-Node ResidualBlock::operator()(Operand x) {
+Node ResidualBlock::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   const Node shortcut = downsample_ ? (*downsample_)(x) : x.node();
   Node y = x.node();

@@ -23,7 +23,7 @@ class ResidualBlock final : public layers::Layer {
   explicit ResidualBlock(const Options& options);
 
   void members(MemberVisitor& visit) override;
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
 
   static std::int64_t out_channels(std::int64_t width, bool bottleneck) {
     return bottleneck ? 4 * width : width;
@@ -33,7 +33,7 @@ class ResidualBlock final : public layers::Layer {
   struct ConvNorm {
     ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
              const layers::BatchNorm2dOptions& norm_options);
-    Node operator()(Operand x) { return norm(conv(x)); }
+    Node operator()(Operand x) const { return norm(conv(x)); }
 
     layers::Conv2d conv;
     layers::BatchNorm2d norm;

@@ -95,7 +95,7 @@ void ResNet::members(MemberVisitor& visit) {
   visit("fc", fc_);
 }
 
-Node ResNet::forward(Operand x) {
+Node ResNet::forward(Operand x) const {
   Node y = max_pool_(relu_(bn1_(conv1_(x))));
   for (const Stage& stage : stages_)
     for (const auto& block : stage) y = (*block)(y);

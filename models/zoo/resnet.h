@@ -37,7 +37,7 @@ class ResNet final : public Model {
   void members(MemberVisitor& visit) override;
 
  protected:
-  Node forward(Operand x) override;
+  Node forward(Operand x) const override;
 
  private:
   using Stage = std::vector<std::unique_ptr<layers::Layer>>;

@@ -84,6 +84,35 @@ TEST_CASE("a tied weight is one entry, and its gradient is the sum over both use
         }).find("[2,4]") != std::string::npos);
 }
 
+TEST_CASE("a layer has the name of its op, is called when it is const, and lies in a vector") {
+  using namespace plexaura;
+  using namespace plexaura::layers;
+  struct Images : Module {
+    Images() {
+      for (int i = 0; i < 3; ++i) linear.emplace_back(4, 4);
+    }
+    void members(MemberVisitor& visit) override {
+      visit("conv", conv);
+      visit("linear", linear);
+    }
+    Node operator()(Operand x) const {
+      Node y = dropout(flatten(average(largest(conv(x)))));
+      for (const Linear& map : linear) y = map(y);
+      return y;
+    }
+    Conv2d conv{1, 4, 3};
+    MaxPool2d largest{2};
+    AvgPool2d average{3};
+    Flatten flatten;
+    Dropout dropout{0.5};
+    std::vector<Linear> linear;
+  } images;
+  make_store(images, DType::float32);
+  const Images& model = images;
+  Graph graph;
+  CHECK(model(graph.input("x", {DType::float32, {2, 1, 8, 8}})).shape() == Shape{2, 4});
+}
+
 TEST_CASE("one number makes a square kernel, stride and padding") {
   layers::Conv2d plain(3, 4, 3, {.padding = 1});
   layers::Conv2d braced(3, 4, {3}, {.stride = {2}, .padding = {2}});

@@ -25,7 +25,7 @@ const char* const yaml = "model: {name: mlp, hidden: [5]}\n";
 class Net : public Module {
  public:
   void members(MemberVisitor& visit) override { visit("fc", fc); }
-  Node operator()(Operand x) { return fc(dropout(x)); }
+  Node operator()(Operand x) const { return fc(dropout(x)); }
   layers::Linear fc{2, 1, {.bias = false}};
   layers::Dropout dropout;
 };

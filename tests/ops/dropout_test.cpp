@@ -203,9 +203,9 @@ TEST_CASE("dropout is x itself in inference, and with p = 0; the mode belongs to
 }
 
 TEST_CASE("dropouts with other probabilities are different ops") {
-  CHECK(!(Dropout({{.p = 0.5}, 1}) == Dropout({{.p = 0.4}, 1})));
-  CHECK(!(Dropout({{.p = 0.5}, 1}) == Dropout({{.p = 0.5}, 2})));
-  CHECK(!(Dropout({{.p = 0.5}, 1}) == Dropout({{.p = 0.5, .batch = false}, 1})));
+  CHECK(!(DropoutOp({{.p = 0.5}, 1}) == DropoutOp({{.p = 0.4}, 1})));
+  CHECK(!(DropoutOp({{.p = 0.5}, 1}) == DropoutOp({{.p = 0.5}, 2})));
+  CHECK(!(DropoutOp({{.p = 0.5}, 1}) == DropoutOp({{.p = 0.5, .batch = false}, 1})));
   CHECK(!(DropoutGrad({0.5}) == DropoutGrad({0.4})));
 }
 

@@ -63,9 +63,9 @@ TEST_CASE("softmax and its logarithm are right where e^x is not") {
 }
 
 TEST_CASE("softmax and log_softmax are different ops, and so are those along different axes") {
-  CHECK(!(Softmax(Softmax::Kind::softmax, {1}) == Softmax(Softmax::Kind::log_softmax, {1})));
-  CHECK(!(Softmax(Softmax::Kind::softmax, {0}) == Softmax(Softmax::Kind::softmax, {1})));
-  CHECK(Softmax(Softmax::Kind::softmax, {1}) == Softmax(Softmax::Kind::softmax, {1}));
+  CHECK(!(SoftmaxOp(SoftmaxOp::Kind::softmax, {1}) == SoftmaxOp(SoftmaxOp::Kind::log_softmax, {1})));
+  CHECK(!(SoftmaxOp(SoftmaxOp::Kind::softmax, {0}) == SoftmaxOp(SoftmaxOp::Kind::softmax, {1})));
+  CHECK(SoftmaxOp(SoftmaxOp::Kind::softmax, {1}) == SoftmaxOp(SoftmaxOp::Kind::softmax, {1}));
 }
 
 }  // namespace plexaura::testing::softmax_test

@@ -1,8 +1,12 @@
 #include "core/params/module.h"
 
 #include <algorithm>
+#include <array>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "core/autodiff/gradients.h"
 #include "core/graph/print.h"
@@ -27,7 +31,7 @@ class Scale : public Module {
     visit("gain", gain);
     visit("seen", seen);
   }
-  Node operator()(Operand x) {
+  Node operator()(Operand x) const {
     const auto call = enter(x);
     return x.node() * gain.in(x.node().graph());
   }
@@ -214,6 +218,42 @@ TEST_CASE("an error within a module names its line, its path, and the line that 
                             "mul(float32[4], float32[3])",
                             line_of_scale, line)) != std::string::npos,
       text);
+}
+
+TEST_CASE("containers hold modules, which may be called when they are const") {
+  struct Stack : Module {
+    void members(MemberVisitor& visit) override {
+      visit("moved", moved);
+      visit("pair", pair);
+      visit("shared", shared);
+      visit("maybe", maybe);
+      visit("never", never);
+    }
+    Node operator()(Operand x) const {
+      Node y = x.node();
+      for (const Scale& scale : moved) y = scale(y);
+      return (*shared)(pair[1](y));
+    }
+    std::vector<Scale> moved;
+    std::array<Scale, 2> pair{Scale(3), Scale(3)};
+    std::shared_ptr<Scale> shared = std::make_shared<Scale>(3);
+    std::optional<Scale> maybe = Scale(3);
+    std::optional<Scale> never;
+  };
+  Stack made;
+  for (int i = 0; i < 5; ++i) made.moved.emplace_back(3);
+  Stack stack = std::move(made);
+  std::vector<std::string> gains;
+  for (const ParameterSpec& spec : specs_of(stack, DType::float32))
+    if (spec.role == ParameterRole::trainable) gains.push_back(spec.name);
+  CHECK(gains == std::vector<std::string>{"moved.0.gain", "moved.1.gain", "moved.2.gain", "moved.3.gain",
+                                          "moved.4.gain", "pair.0.gain", "pair.1.gain", "shared.gain",
+                                          "maybe.gain"});
+  const Stack named = std::move(stack);
+  Graph graph;
+  const Node y = named(graph.input("x", {DType::float32, {3}}));
+  CHECK(to_text(graph).find("pair.1.gain") != std::string::npos);
+  CHECK(y.shape() == Shape{3});
 }
 
 TEST_CASE("an error in a module names the line that called the outermost one") {

@@ -175,7 +175,7 @@ dnnl::prop_kind kind_of(const Graph& graph) {
 
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
-  const Conv2dOptions& options = op_cast<Conv2d>(query.op()).options();
+  const Conv2dOptions& options = op_cast<Conv2dOp>(query.op()).options();
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
                                  query.type(region.outputs[0]).shape, dtype};

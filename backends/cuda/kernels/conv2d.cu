@@ -166,7 +166,7 @@ Convolution convolution(const Shape& x, const Shape& weights, const Shape& y, co
 void cuda_conv2d(const Call& call) {
   const View& y = call.outputs[0];
   const Convolution of = convolution(call.inputs[0].shape(), call.inputs[1].shape(), y.shape(),
-                                     op_cast<Conv2d>(call.op).options());
+                                     op_cast<Conv2dOp>(call.op).options());
   dispatch_floating(y.dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> bias =
         call.inputs.size() == 3 ? call.inputs[2].in<T>() : Global<const T>(nullptr, 0);

@@ -227,7 +227,7 @@ void cuda_max_pool2d_gather(const Call& call) {
 }
 
 void cuda_avg_pool2d(const Call& call) {
-  const auto& op = op_cast<AvgPool2d>(call.op);
+  const auto& op = op_cast<AvgPool2dOp>(call.op);
   const View& x = call.inputs[0];
   const View& y = call.outputs[0];
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {

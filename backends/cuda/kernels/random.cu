@@ -96,7 +96,7 @@ DrawsOf draws_of(const View& random, const Shape& shape, std::int64_t stream, bo
 
 void cuda_dropout(const Call& call) {
   const View& x = call.inputs[0];
-  const DropoutDraws& options = op_cast<Dropout>(call.op).options();
+  const DropoutDraws& options = op_cast<DropoutOp>(call.op).options();
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(x.elements()),
             DropoutKernel<T>{x.in<T>(), call.outputs[0].out<T>(), call.outputs[1].out<bool>(),

@@ -179,7 +179,7 @@ void softmax(const Call& call, bool logarithm) {
   const View& result = call.outputs[0];
   const Shape& shape = result.shape();
   if (shape.elements() == 0) return;
-  const std::int64_t axis = normalise_axis(op_cast<Softmax>(call.op).options().axis, shape.rank());
+  const std::int64_t axis = normalise_axis(op_cast<SoftmaxOp>(call.op).options().axis, shape.rank());
   const std::int64_t lines = shape.elements() / shape[axis];
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(lines),

@@ -82,7 +82,7 @@ std::optional<Convolution> convolution(const RegionQuery& query) {
   const std::string& kind = query.region.kind;
   if (kind == "conv2d")
     return Convolution{Convolution::Kind::forward, result.dtype, input(0), input(1), result.shape,
-                       options_of<Conv2d>(query)};
+                       options_of<Conv2dOp>(query)};
   if (kind == "conv2d_input_grad")
     return Convolution{Convolution::Kind::input_grad,     result.dtype, result.shape, input(0), input(1),
                        options_of<Conv2dInputGrad>(query)};

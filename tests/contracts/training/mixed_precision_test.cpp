@@ -61,7 +61,7 @@ class Net final : public Module {
     visit("norm", norm_);
     visit("out", out_);
   }
-  Node operator()(Operand x) {
+  Node operator()(Operand x) const {
     return out_(flatten(max_pool2d(relu(norm_(conv_(x))), {.kernel = {2, 2}, .stride = Size2d{2, 2}})));
   }
 

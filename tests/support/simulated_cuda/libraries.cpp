@@ -187,7 +187,7 @@ class SimulatedLibraries final : public Libraries {
                 {x, y},
                 weights};
       default:
-        return {std::make_shared<Conv2d>(of.options), {x, weights}, y};
+        return {std::make_shared<Conv2dOp>(of.options), {x, weights}, y};
     }
   }
 

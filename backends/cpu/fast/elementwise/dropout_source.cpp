@@ -17,7 +17,7 @@ constexpr auto forward = "dropout";
 constexpr auto backward = "dropout_grad";
 
 std::shared_ptr<const Kernel> make_forward(const RegionQuery& query) {
-  const DropoutDraws& options = op_cast<Dropout>(query.op()).options();
+  const DropoutDraws& options = op_cast<DropoutOp>(query.op()).options();
   const DrawnElements drawn(query.type(query.region.inputs[0]).shape, options.batch, options.stream);
   const DropoutRule rule{static_cast<std::uint32_t>(options.p * 4294967296.0),
                          static_cast<float>(1 / (1 - options.p))};

@@ -112,7 +112,7 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& l
   if (kind == max_forward) return make_forward({window, in, out});
   if (kind == max_backward) return make_grad({window, out, in});
   if (kind == average_forward)
-    return make_average({{window, in, out}, op_cast<AvgPool2d>(query.op()).options().count_include_pad});
+    return make_average({{window, in, out}, op_cast<AvgPool2dOp>(query.op()).options().count_include_pad});
   return make_average_grad(
       {{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).options().count_include_pad});
 }
