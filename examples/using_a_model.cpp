@@ -42,21 +42,17 @@ Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, con
   const Node x = graph.input("x", flower.type());
   const Node logit =
       sum(model(x) * one_hot(graph.constant(Tensor::of<std::int64_t>({1}, {label})), 3, DType::float32));
-  const std::vector<ProgramOutput> outputs{{.node = gradients(logit, {x})[0]}};
-  VM vm(compile(graph, outputs, backend, {.placement = &store.placement()}), backend, {.store = &store});
-  vm.run({{"x", flower}});
-  return vm.output();
+  Function slope(graph, {x}, {gradients(logit, {x})[0]}, backend, &store);
+  return slope(flower)[0];
 }
 
 // Returns a value from inside the graph, here the input of the model's first tanh.
 Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend, const Tensor& flower) {
   Graph graph(Mode::inference);
-  const std::vector<ProgramOutput> outputs{{.node = model(graph.input("x", flower.type()))}};
-  const auto program = compile(graph, outputs, backend, {.placement = &store.placement(), .keep_all = true});
-  VM vm(program, backend, {.store = &store});
-  vm.run({{"x", flower}});
+  model(graph.input("x", flower.type()));
   for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph.record(id).op->name() == "tanh") return vm.value(Node(graph, graph.record(id).inputs[0]));
+    if (graph.record(id).op->name() == "tanh")
+      return evaluate(Node(graph, graph.record(id).inputs[0]), {{"x", flower}}, backend, &store);
   throw UserError("the model has no tanh");
 }
 

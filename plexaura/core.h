@@ -38,4 +38,5 @@
 #include "core/ops/vector_losses.h"
 #include "core/ops/vectors.h"
 #include "core/params/module.h"
+#include "core/vm/function.h"
 #include "core/vm/vm.h"

@@ -5,12 +5,11 @@
 #include <plexaura/app/program.h>
 #include <plexaura/backends/registry.h>
 #include <plexaura/core/autodiff/gradients.h>
-#include <plexaura/core/compile/compile.h>
 #include <plexaura/core/ops/binary.h>
 #include <plexaura/core/ops/reduce.h>
 #include <plexaura/core/ops/unary.h>
 #include <plexaura/core/params/module.h>
-#include <plexaura/core/vm/vm.h>
+#include <plexaura/core/vm/function.h>
 #include <plexaura/distributed/communicator/run_ranks.h>
 #include <plexaura/models/zoo/model.h>
 #include <plexaura/training/optimizers/schedule.h>
@@ -22,11 +21,8 @@ namespace {
 bool gradient_is_right(Backend& backend) {
   Graph graph;
   const Node x = graph.input("x", {DType::float64, {3}});
-  const Node slope = gradients(sum(square(x) * 3), {x})[0];
-  const std::vector<ProgramOutput> outputs{{.node = slope}};
-  VM vm(compile(graph, outputs, backend), backend);
-  vm.run({{"x", Tensor::of<double>({3}, {1, -2, 0.5})}});
-  return vm.output().to_doubles() == std::vector<double>{6, -12, 3};
+  Function slope(graph, {x}, {gradients(sum(square(x) * 3), {x})[0]}, backend);
+  return slope(Tensor::of<double>({3}, {1, -2, 0.5}))[0].to_doubles() == std::vector<double>{6, -12, 3};
 }
 
 bool model_has_parameters() {
