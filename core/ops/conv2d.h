@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/base/export.h"
 #include "core/graph/op.h"
 #include "core/ops/window.h"
@@ -8,16 +10,20 @@ namespace plexaura {
 
 struct Conv2dOptions {
   Size2d stride = {};
-  Size2d padding{0, 0};  // zeros, on both sides
+  Size2d padding{0, 0};  // zeros, on both sides of an axis
   Size2d dilation = {};  // distance between neighbouring elements of the kernel
   // Input and output channels are divided into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
+  // The zeros at the end of the axes, where they differ from those at the beginning; `padding` is then of the
+  // beginning only.
+  std::optional<Size2d> padding_end = {};
 
   static void fields(auto& self, auto& visitor) {
     visitor("stride", self.stride);
     visitor("padding", self.padding);
     visitor("dilation", self.dilation);
     visitor("groups", self.groups);
+    visitor("padding_end", self.padding_end);
   }
 };
 
@@ -25,7 +31,7 @@ struct Conv2dOptions {
 //   y[n, o, i, j] = bias[o] + sum over c, a, b of
 //     x[n, c, i stride - padding + a dilation, j stride - padding + b dilation] weights[o, c, a, b]
 // x [N, C, H, W]; weights [O, C / groups, KH, KW]; bias [O] -> [N, O, OH, OW] with
-//   OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, rounded down. Floating, one dtype.
+//   OH = (H + padding + padding_end - dilation (KH - 1) - 1) / stride + 1, rounded down. Floating, one dtype.
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Conv2dOptions options = {});
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options = {});
 
@@ -64,6 +70,7 @@ class PLEXAURA_API Conv2dInputGrad final : public OpOf<Conv2dInputGrad, Conv2dIn
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
   void compute(const HostCall& call) const;
+  OpTraits traits() const override { return {.precision = Precision::narrow}; }
 };
 
 struct Conv2dWeightGradOptions : Conv2dOptions {

@@ -1,35 +1,56 @@
 #include "core/ops/window.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
+#include <string_view>
 
 namespace plexaura {
 
 namespace {
 
-std::int64_t outputs_along(char axis, std::int64_t input, std::int64_t kernel, std::int64_t stride,
-                           std::int64_t padding, std::int64_t dilation) {
-  const std::int64_t reach = dilation * (kernel - 1) + 1;
+// The window along one axis.
+struct AxisWindow {
+  char axis;
+  std::int64_t kernel;
+  std::int64_t stride;
+  std::int64_t padding;  // of both sides together
+  std::int64_t dilation;
+};
+
+std::int64_t outputs_along(const AxisWindow& window, std::int64_t input) {
+  const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
   std::int64_t room = 0;
-  if (__builtin_add_overflow(input, 2 * padding, &room))
-    throw RuleError(
-        fmt::format("along {} the padded input has more elements than a 64-bit number can count", axis));
+  if (__builtin_add_overflow(input, window.padding, &room))
+    throw RuleError(fmt::format("along {} the padded input has more elements than a 64-bit number can count",
+                                window.axis));
   if (room < reach)
     throw RuleError(fmt::format(
         "along {} the window reaches over {} elements and the padded input has {}; use a smaller kernel or "
         "more padding",
-        axis, reach, room));
-  return (room - reach) / stride + 1;
+        window.axis, reach, room));
+  return (room - reach) / window.stride + 1;
 }
 
 // The product of two numbers up to this fits into 64 bits.
 constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
 
-void require_within(Size2d size, std::int64_t smallest, const char* what) {
-  if (size.h < smallest || size.w < smallest)
-    throw RuleError(fmt::format("the {} must be {} or more (here {} x {})", what, smallest, size.h, size.w));
-  if (size.h > largest || size.w > largest)
-    throw RuleError(fmt::format("the {} must be {} or less (here {} x {})", what, largest, size.h, size.w));
+template <class Size>
+void require_within(Size size, std::int64_t smallest, const char* what) {
+  const auto all = list_of(size);
+  const auto refuse = [&](std::int64_t bound, const char* side) {
+    throw RuleError(
+        fmt::format("the {} must be {} or {} (here {})", what, bound, side, fmt::join(all, " x ")));
+  };
+  if (std::ranges::min(all) < smallest) refuse(smallest, "more");
+  if (std::ranges::max(all) > largest) refuse(largest, "less");
+}
+
+void require_axes(const TensorType& type, std::int64_t count, const char* names) {
+  if (type.shape.rank() != count)
+    throw RuleError(
+        fmt::format("needs the axes {} (here {} axes); reshape the value", names, type.shape.rank()));
 }
 
 }  // namespace
@@ -40,23 +61,39 @@ Size2d FieldForm<Size2d>::from(const std::vector<std::int64_t>& both) {
   return {both[0], both[1]};
 }
 
-void Window2d::check() const {
+Size3d FieldForm<Size3d>::from(const std::vector<std::int64_t>& all) {
+  if (all.size() != 3)
+    throw RuleError(fmt::format("must be three numbers, along D, along H and along W, not {}", all.size()));
+  return {all[0], all[1], all[2]};
+}
+
+template <class Size>
+void SlidingWindow<Size>::check() const {
   require_within(kernel, 1, "kernel");
   require_within(stride, 1, "stride");
   require_within(padding, 0, "padding");
+  if (padding_end) require_within(*padding_end, 0, "padding at the end");
   require_within(dilation, 1, "dilation");
 }
 
-Size2d Window2d::outputs(Size2d input) const {
+template <class Size>
+Size SlidingWindow<Size>::outputs(Size input) const {
   check();
-  return {outputs_along('H', input.h, kernel.h, stride.h, padding.h, dilation.h),
-          outputs_along('W', input.w, kernel.w, stride.w, padding.w, dilation.w)};
+  auto counts = list_of(input);
+  const std::string_view names = std::string_view("DHW").substr(3 - counts.size());
+  const auto begin = list_of(padding);
+  const auto end = list_of(padding_end.value_or(padding));
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    counts[i] = outputs_along(
+        {names[i], list_of(kernel)[i], list_of(stride)[i], begin[i] + end[i], list_of(dilation)[i]},
+        counts[i]);
+  return std::make_from_tuple<Size>(counts);
 }
 
-void require_nchw(const TensorType& type) {
-  if (type.shape.rank() != 4)
-    throw RuleError(
-        fmt::format("needs the axes N, C, H and W (here {} axes); reshape the value", type.shape.rank()));
-}
+template struct SlidingWindow<Size2d>;
+template struct SlidingWindow<Size3d>;
+
+void require_nchw(const TensorType& type) { require_axes(type, 4, "N, C, H and W"); }
+void require_ncdhw(const TensorType& type) { require_axes(type, 5, "N, C, D, H and W"); }
 
 }  // namespace plexaura

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/graph/op.h"
@@ -20,27 +22,63 @@ struct Size2d {
   constexpr bool operator==(const Size2d&) const = default;
 };
 
+// Three numbers along the axes D, H and W. A single number sets all three.
+struct Size3d {
+  std::int64_t d = 1;
+  std::int64_t h = 1;
+  std::int64_t w = 1;
+
+  constexpr Size3d() = default;
+  constexpr Size3d(std::integral auto all) : d(all), h(all), w(all) {}
+  constexpr Size3d(std::integral auto along_d, std::integral auto along_h, std::integral auto along_w)
+      : d(along_d), h(along_h), w(along_w) {}
+  constexpr bool operator==(const Size3d&) const = default;
+};
+
 template <>
 struct PLEXAURA_API FieldForm<Size2d> {
   static std::vector<std::int64_t> of(Size2d size) { return {size.h, size.w}; }
   static Size2d from(const std::vector<std::int64_t>& both);
 };
 
-// How a window moves over the axes H and W of a value [N, C, H, W], in convolution and in pooling.
-struct Window2d {
-  Size2d kernel = {};
-  Size2d stride = {};
-  Size2d padding{0, 0};
-  Size2d dilation = {};
+template <>
+struct PLEXAURA_API FieldForm<Size3d> {
+  static std::vector<std::int64_t> of(Size3d size) { return {size.d, size.h, size.w}; }
+  static Size3d from(const std::vector<std::int64_t>& all);
+};
+
+inline std::array<std::int64_t, 2> list_of(Size2d size) { return {size.h, size.w}; }
+inline std::array<std::int64_t, 3> list_of(Size3d size) { return {size.d, size.h, size.w}; }
+
+// Adds an axis D, along which the number is `d`.
+inline Size3d with_depth(Size2d size, std::int64_t d) { return {d, size.h, size.w}; }
+
+// How a window moves over the last axes of a value, in convolution and in pooling: over H and W of [N, C, H,
+// W], or over D, H and W of [N, C, D, H, W].
+template <class Size>
+struct SlidingWindow {
+  Size kernel = {};
+  Size stride = {};
+  Size padding{0};
+  Size dilation = {};
+  std::optional<Size> padding_end = {};  // of the far sides; by default that of the near sides
 
   // Throws RuleError for numbers that are wrong for any input.
   void check() const;
-  // Returns the number of places of the window along H and W. Throws RuleError if it does not fit even once.
-  Size2d outputs(Size2d input) const;
+  // Returns the number of places of the window along each axis. Throws RuleError if it does not fit even once.
+  Size outputs(Size input) const;
 };
 
+extern template struct SlidingWindow<Size2d>;
+extern template struct SlidingWindow<Size3d>;
+
+using Window2d = SlidingWindow<Size2d>;
+using Window3d = SlidingWindow<Size3d>;
+
 inline Size2d spatial(const Shape& shape) { return {shape[2], shape[3]}; }
-// Throws RuleError unless the value has the axes N, C, H and W.
+inline Size3d spatial_3d(const Shape& shape) { return {shape[2], shape[3], shape[4]}; }
+// Throw RuleError unless the value has the axes N, C, H and W, or N, C, D, H and W.
 void require_nchw(const TensorType& type);
+void require_ncdhw(const TensorType& type);
 
 }  // namespace plexaura

@@ -48,15 +48,15 @@ double flops_of(const Program& program, const Instruction& instruction) {
     return 2 * std::sqrt(inner * static_cast<double>(record.types[0].shape.elements()));
   }
   // Each weight is used once for each spatial position of the output, or of the output's gradient in the gradient ops.
-  if (op == "conv2d")
+  if (op == "conv2d" || op == "conv3d")
     return 2 * elements({instruction.nodes.front(), 0}) * elements(record.inputs[1]) /
            static_cast<double>(record.types[0].shape[1]);
-  if (op == "conv2d_input_grad") {
+  if (op == "conv2d_input_grad" || op == "conv3d_input_grad") {
     const Shape& weights = program.graph->type(record.inputs[0]).shape;
     return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) /
            static_cast<double>(weights[0]);
   }
-  if (op == "conv2d_weight_grad") {
+  if (op == "conv2d_weight_grad" || op == "conv3d_weight_grad") {
     const Shape& weights = record.types[0].shape;
     return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) /
            static_cast<double>(weights[0]);

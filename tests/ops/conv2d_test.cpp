@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
-#include "tests/support/reference/reference.h"
+#include "tests/support/reference/convolution.h"
 
 namespace plexaura::testing::conv2d_test {
 
@@ -25,7 +25,7 @@ OpCase convolved(const std::string& name, Shape x, Shape weights, Conv2dOptions 
       },
       {{std::move(x)}, {weights}},
       [=](auto in) {
-        const Tensor y = reference::conv2d(in[0], in[1], options);
+        const Tensor y = reference::convolve(in[0], in[1], reference::convolution_of(options));
         return std::vector{bias ? reference::add_bias(y, in[2]) : y};
       }};
   if (bias) op_case.inputs.push_back({{weights[0]}});
@@ -38,7 +38,10 @@ OpCase input_gradient(const std::string& name, Shape weights, Shape grad_out, Si
           "conv2d_input_grad",
           [=](Graph&, auto in) { return std::vector{conv2d_input_grad(in[0], in[1], input, options)}; },
           {{std::move(weights)}, {std::move(grad_out)}},
-          [=](auto in) { return std::vector{reference::conv2d_input_grad(in[0], in[1], input, options)}; }};
+          [=](auto in) {
+            return std::vector{reference::convolution_input_grad(in[0], in[1], reference::index_of(input),
+                                                                 reference::convolution_of(options))};
+          }};
 }
 
 OpCase weight_gradient(const std::string& name, Shape x, Shape grad_out, Size2d kernel,
@@ -47,7 +50,10 @@ OpCase weight_gradient(const std::string& name, Shape x, Shape grad_out, Size2d 
           "conv2d_weight_grad",
           [=](Graph&, auto in) { return std::vector{conv2d_weight_grad(in[0], in[1], kernel, options)}; },
           {{std::move(x)}, {std::move(grad_out)}},
-          [=](auto in) { return std::vector{reference::conv2d_weight_grad(in[0], in[1], kernel, options)}; }};
+          [=](auto in) {
+            return std::vector{reference::convolution_weight_grad(in[0], in[1], reference::index_of(kernel),
+                                                                  reference::convolution_of(options))};
+          }};
 }
 
 constexpr Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
@@ -69,6 +75,10 @@ const Cases cases({
     convolved("no samples", {0, 2, 4, 4}, {3, 2, 3, 3}, {}, true),
     convolved("wide padding, strides along both axes", {1, 2, 5, 6}, {2, 2, 3, 3},
               {.stride = {3, 2}, .padding = {2, 3}}),
+    convolved("zeros only at the end", {1, 8, 5, 6}, {8, 8, 3, 3}, {.padding_end = Size2d{2, 1}}, true),
+    convolved("more zeros at the beginning", {2, 3, 5, 4}, {4, 3, 3, 2},
+              {.stride = {2, 1}, .padding = {3, 2}, .padding_end = Size2d{1, 0}}),
+    convolved("one by one, zeros at the end", {1, 2, 3, 4}, {3, 2, 1, 1}, {.padding_end = Size2d{1, 2}}),
     input_gradient("odd", {3, 2, 3, 2}, {2, 3, 3, 6}, {5, 4}, odd),
     input_gradient("stride 2 along W into the padding", {2, 3, 1, 3}, {1, 2, 2, 4}, {2, 7},
                    {.stride = {1, 2}, .padding = {0, 1}}),
@@ -98,6 +108,8 @@ const WrongCases wrong({
             {"3 output channels", "divisible by groups (2)"}),
     refused("no groups", {1, 4, 8, 8}, {3, 2, 3, 3}, {.groups = 0}, {"groups must be 1 or more"}),
     refused("stride 0", {1, 2, 8, 8}, {3, 2, 3, 3}, {.stride = {0, 1}}, {"stride must be 1 or more"}),
+    refused("a negative padding at the end", {1, 2, 8, 8}, {3, 2, 3, 3}, {.padding_end = Size2d{0, -1}},
+            {"padding at the end must be 0 or more (here 0 x -1)"}),
     refused("three axes", {2, 8, 8}, {3, 2, 3, 3}, {}, {"N, C, H and W", "reshape"}),
     {"conv2d, a bias of the wrong length",
      "conv2d",
@@ -195,6 +207,31 @@ TEST_CASE("convolutions of one shape that differ in an option are not taken for 
     CAPTURE(i);
     CHECK(results[i] != results[i + 1]);
   }
+}
+
+TEST_CASE("a padding that is equal on both sides is written once") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {1, 2, 5, 5}});
+  const Node weights = graph.input("w", {DType::float32, {2, 2, 3, 3}});
+  const auto op = [&](const Conv2dOptions& options) {
+    return graph.record(conv2d(x, weights, options).id()).op;
+  };
+  const auto equal = op({.padding = 1, .padding_end = Size2d{1, 1}});
+  CHECK(*equal == *op({.padding = 1}));
+  CHECK(!(*equal == *op({.padding = 1, .padding_end = Size2d{1, 0}})));
+}
+
+TEST_CASE("a pointwise gradient with zeros at the end, and an addition") {
+  Graph graph;
+  const Node weights = graph.input("w", {DType::float32, {16, 16, 1, 1}});
+  const Node grad = graph.input("g", {DType::float32, {1, 16, 4, 5}});
+  const Node addend = graph.input("a", {DType::float32, {1, 16, 3, 3}});
+  const Node y = conv2d_input_grad(weights, grad, {3, 3}, {.padding_end = Size2d{1, 2}}) + addend;
+  Random random(1);
+  const std::vector<Tensor> values{random.tensor(weights.type(), -1, 1), random.tensor(grad.type(), -1, 1),
+                                   random.tensor(addend.type(), -1, 1)};
+  const Tensor sum = Runner(graph, {y}, test_backend())(values)[0];
+  check_close(sum, Runner(graph, {y}, oracle())(values)[0].to_doubles(), 1e-5);
 }
 
 TEST_CASE("the gradient of a convolution has as many channels as the weights give") {

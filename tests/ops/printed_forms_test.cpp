@@ -13,6 +13,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/dropout.h"
@@ -176,6 +177,10 @@ std::vector<PrintedForm> image_forms() {
        [](Graph& g) {
          conv2d(image(g), value(g, {6, 2, 3, 2}), convolution);
        }},
+      {"conv2d", "stride=[1,1], padding=[1,0], dilation=[1,1], groups=1, padding_end=[0,2]",
+       [](Graph& g) {
+         conv2d(image(g), value(g, {6, 4, 3, 2}), {.padding = {1, 0}, .padding_end = Size2d{0, 2}});
+       }},
       {"conv2d_input_grad", "input=[6,5], stride=[2,1], padding=[1,0], dilation=[1,2], groups=2",
        [](Graph& g) {
          conv2d_input_grad(value(g, {6, 2, 3, 2}), value(g, {1, 6, 3, 3}), {6, 5}, convolution);
@@ -183,6 +188,20 @@ std::vector<PrintedForm> image_forms() {
       {"conv2d_weight_grad", "kernel=[3,2], stride=[2,1], padding=[1,0], dilation=[1,2], groups=2",
        [](Graph& g) {
          conv2d_weight_grad(image(g), value(g, {1, 6, 3, 3}), {3, 2}, convolution);
+       }},
+      {"conv3d", "stride=[1,1,1], padding=[0,1,2], dilation=[1,1,1], groups=1",
+       [](Graph& g) {
+         conv3d(value(g, {1, 1, 2, 3, 3}), value(g, {1, 1, 1, 1, 1}), {.padding = {0, 1, 2}});
+       }},
+      {"conv3d_input_grad", "input=[2,3,3], stride=[1,1,1], padding=[0,0,0], dilation=[1,1,1], groups=1",
+       [](Graph& g) {
+         conv3d_input_grad(value(g, {1, 1, 1, 1, 1}), value(g, {1, 1, 2, 3, 3}), {2, 3, 3}, {});
+       }},
+      {"conv3d_weight_grad",
+       "kernel=[1,1,1], stride=[1,1,1], padding=[0,0,0], dilation=[1,1,1], groups=1, padding_end=[0,1,0]",
+       [](Graph& g) {
+         conv3d_weight_grad(value(g, {1, 1, 2, 3, 3}), value(g, {1, 1, 2, 4, 3}), 1,
+                            {.padding_end = Size3d{0, 1, 0}});
        }},
       {"max_pool2d", "kernel=[3,2], stride=[2,1], padding=[1,0], input=[0,0]",
        [](Graph& g) { max_pool2d(image(g), max_window); }},
@@ -313,11 +332,12 @@ TEST_CASE("the options of every op can be read from their values and from the te
     const auto op = op_of(form);
     const bool is_listed =
         is_read_as_one_of<AdamOptions, BatchNormOptions, BroadcastToOptions, CastOptions, ConcatOptions,
-                          Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions, CrossEntropyOptions,
-                          CumsumOptions, DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions,
-                          GatherGradOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions,
-                          PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions,
-                          SliceOptions, SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
+                          Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions, Conv3dOptions,
+                          Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
+                          DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions, GatherGradOptions,
+                          MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions,
+                          RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions,
+                          SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }

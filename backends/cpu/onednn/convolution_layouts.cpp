@@ -45,13 +45,15 @@ ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptio
   const auto desc = [&](const Shape& shape, const std::optional<Layout>& layout) {
     return layout ? *desc_of(*layout, {shapes.dtype, shape}) : any_layout(dims_of(shape), shapes.dtype);
   };
+  const Size2d padding_end = options.padding_end.value_or(options.padding);
   return {desc(shapes.src, src),
           weights_desc(shapes.weights, options.groups, shapes.dtype),
           std::nullopt,
           desc(shapes.dst, dst),
           {options.stride.h, options.stride.w},
           {options.dilation.h - 1, options.dilation.w - 1},
-          {options.padding.h, options.padding.w}};
+          {options.padding.h, options.padding.w},
+          {padding_end.h, padding_end.w}};
 }
 
 // oneDNN 2 has Winograd kernels for windows of 3x3; oneDNN 3 has none.

@@ -16,7 +16,7 @@ bool is_pointwise(const Graph& graph, NodeId node) {
   const Conv2dOptions& options = op_cast<Conv2dInputGrad>(*graph.record(node).op).options();
   const Shape& weights = graph.type(graph.record(node).inputs[0]).shape;
   return weights[2] == 1 && weights[3] == 1 && options.stride == Size2d{} &&
-         options.padding == Size2d{0, 0} && options.groups == 1;
+         options.padding == Size2d{0, 0} && !options.padding_end && options.groups == 1;
 }
 
 bool is_bias_grad(const Graph& graph, NodeId node) {

@@ -196,10 +196,10 @@ ConvolutionForward describe_forward(const ConvolutionDescs& descs, dnnl::prop_ki
   if (descs.bias)
     return describe<dnnl::convolution_forward>(attributes, kind, descs.algorithm, descs.src, descs.weights,
                                                *descs.bias, descs.dst, descs.strides, descs.dilation,
-                                               descs.padding, descs.padding);
+                                               descs.padding, descs.padding_end);
   return describe<dnnl::convolution_forward>(attributes, kind, descs.algorithm, descs.src, descs.weights,
                                              descs.dst, descs.strides, descs.dilation, descs.padding,
-                                             descs.padding);
+                                             descs.padding_end);
 }
 
 ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
@@ -207,7 +207,7 @@ ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
                                                const ConvolutionForward& hint) {
   return describe_backward<dnnl::convolution_backward_data>(attributes, hint, descs.algorithm, descs.src,
                                                             descs.weights, descs.dst, descs.strides,
-                                                            descs.dilation, descs.padding, descs.padding);
+                                                            descs.dilation, descs.padding, descs.padding_end);
 }
 
 ConvolutionBackwardWeights describe_backward_weights(const ConvolutionDescs& descs,
@@ -216,10 +216,10 @@ ConvolutionBackwardWeights describe_backward_weights(const ConvolutionDescs& des
   if (descs.bias)
     return describe_backward<dnnl::convolution_backward_weights>(
         attributes, hint, descs.algorithm, descs.src, descs.weights, *descs.bias, descs.dst, descs.strides,
-        descs.dilation, descs.padding, descs.padding);
-  return describe_backward<dnnl::convolution_backward_weights>(attributes, hint, descs.algorithm, descs.src,
-                                                               descs.weights, descs.dst, descs.strides,
-                                                               descs.dilation, descs.padding, descs.padding);
+        descs.dilation, descs.padding, descs.padding_end);
+  return describe_backward<dnnl::convolution_backward_weights>(
+      attributes, hint, descs.algorithm, descs.src, descs.weights, descs.dst, descs.strides, descs.dilation,
+      descs.padding, descs.padding_end);
 }
 
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,

@@ -41,6 +41,7 @@ struct ConvolutionDescs {
   memory::dims strides;
   memory::dims dilation;  // in the library's convention: 0 for none
   memory::dims padding;
+  memory::dims padding_end;
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 

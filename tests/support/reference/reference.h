@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
@@ -44,12 +43,6 @@ Tensor top_k_correct(const Tensor& logits, const Tensor& labels, std::int64_t k)
 // Reduces the losses of samples to one number. `losses` [N, ...] are first summed over all axes but the
 // first.
 Tensor join_samples(const Tensor& losses, Reduction reduction);
-
-Tensor conv2d(const Tensor& x, const Tensor& weights, const Conv2dOptions& of);
-Tensor conv2d_input_grad(const Tensor& weights, const Tensor& grad_out, Size2d input,
-                         const Conv2dOptions& of);
-Tensor conv2d_weight_grad(const Tensor& x, const Tensor& grad_out, Size2d kernel, const Conv2dOptions& of);
-Tensor add_bias(const Tensor& y, const Tensor& bias);  // bias of the channels of [N, C, H, W]
 
 Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& of);
 Tensor max_pool2d_grad(const Tensor& grad_out, const Tensor& index, Size2d input, const MaxPool2dOptions& of);

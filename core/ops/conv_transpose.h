@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+
+#include "core/base/export.h"
+#include "core/graph/node.h"
+#include "core/ops/window.h"
+
+namespace plexaura {
+
+// The options of the convolution whose gradient is computed, and `output_padding`, which is added to the extents of
+// the result at their end. It chooses among the extents that this convolution, with a stride above 1, takes to those
+// of x.
+template <class Size>
+struct ConvTransposeOptions {
+  Size stride{1};
+  Size padding{0};  // cut from both sides of an axis of the result
+  Size dilation{1};
+  std::int64_t groups = 1;
+  Size output_padding{0};  // less than the stride
+  // The elements that are cut from the end of the axes, where they differ from those at the beginning.
+  std::optional<Size> padding_end = {};
+};
+
+using ConvTranspose1dOptions = ConvTransposeOptions<std::int64_t>;
+using ConvTranspose2dOptions = ConvTransposeOptions<Size2d>;
+using ConvTranspose3dOptions = ConvTransposeOptions<Size3d>;
+
+// Transposed convolutions: each element of x adds a copy of the kernel, multiplied by it, to the result.
+//   y[n, o, i stride - padding + a dilation, ...] += x[n, c, i, ...] weights[c, o, a, ...], and bias[o] everywhere
+// x [N, C, ...]; weights [C, O / groups, kernel ...]; bias [O] -> [N, O, ...], with one, two or three axes more, for
+// example of the extent
+//   OH = (H - 1) stride - padding - padding_end + dilation (KH - 1) + 1 + output_padding. Floating, one dtype.
+PLEXAURA_API Node conv_transpose1d(Operand x, Operand weights, ConvTranspose1dOptions options = {});
+PLEXAURA_API Node conv_transpose1d(Operand x, Operand weights, Operand bias,
+                                   ConvTranspose1dOptions options = {});
+PLEXAURA_API Node conv_transpose2d(Operand x, Operand weights, ConvTranspose2dOptions options = {});
+PLEXAURA_API Node conv_transpose2d(Operand x, Operand weights, Operand bias,
+                                   ConvTranspose2dOptions options = {});
+PLEXAURA_API Node conv_transpose3d(Operand x, Operand weights, ConvTranspose3dOptions options = {});
+PLEXAURA_API Node conv_transpose3d(Operand x, Operand weights, Operand bias,
+                                   ConvTranspose3dOptions options = {});
+
+}  // namespace plexaura
