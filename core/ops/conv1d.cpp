@@ -1,7 +1,7 @@
 #include "core/ops/conv1d.h"
 
-#include "core/graph/graph.h"
 #include "core/ops/axes.h"
+#include "core/ops/composed.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/shape.h"
@@ -32,15 +32,13 @@ Node without_rows(const Node& y) { return reshape(y, {y.shape()[0], y.shape()[1]
 
 Node conv1d(Operand x, Operand weights, Conv1dOptions options) {
   require_lines(x, weights);
-  Graph& graph = x.node().graph();
-  const Graph::WithOrigin guard(graph, graph.origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   return without_rows(conv2d(unsqueeze(x, 2), unsqueeze(weights, 2), with_rows(options)));
 }
 
 Node conv1d(Operand x, Operand weights, Operand bias, Conv1dOptions options) {
   require_lines(x, weights);
-  Graph& graph = x.node().graph();
-  const Graph::WithOrigin guard(graph, graph.origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   return without_rows(conv2d(unsqueeze(x, 2), unsqueeze(weights, 2), bias, with_rows(options)));
 }
 

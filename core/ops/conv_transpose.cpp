@@ -4,9 +4,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/graph/graph.h"
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/elementwise.h"
@@ -107,8 +107,7 @@ Node transposed(const Call& call, const ConvTransposeOptions<Size>& options) {
 
 template <class Size>
 Node with_origin(const Call& call, const ConvTransposeOptions<Size>& options) {
-  Graph& graph = call.x.node().graph();
-  const Graph::WithOrigin guard(graph, graph.origin_of(call.x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(call.x);
   return transposed(call, options);
 }
 
@@ -117,8 +116,7 @@ Node with_rows(Call call, const ConvTranspose1dOptions& options) {
   call.axes = "L";
   call.require(call.x.node().shape().rank() == 3 && call.weights.node().shape().rank() == 3,
                "the input and the weights need 3 axes, the last one L; reshape them");
-  Graph& graph = call.x.node().graph();
-  const Graph::WithOrigin guard(graph, graph.origin_of(call.x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(call.x);
   ConvTranspose2dOptions rows{.stride = {1, options.stride},
                               .padding = {0, options.padding},
                               .dilation = {1, options.dilation},

@@ -1,10 +1,14 @@
 #include "core/ops/pool2d.h"
 
 #include <fmt/format.h>
+#include <functional>
+#include <numeric>
 
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
+#include "core/ops/axes.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/pool3d.h"
 #include "core/ops/reduce.h"
 
 namespace plexaura {
@@ -50,6 +54,31 @@ void require_index(const TensorType& index, const TensorType& pooled) {
   if (index != TensorType{DType::uint8, pooled.shape})
     throw RuleError(fmt::format("the index must be uint8 of the pooled shape {}: output 1 of max_pool2d",
                                 to_string(pooled.shape)));
+}
+
+// True if the windows do not end where the padded image ends, so that ceil mode may add one. False for a window that
+// the op refuses.
+bool leaves_a_rest(const Operand& x, const Window2d& window) {
+  if (x.node().shape().rank() != 4) return false;
+  try {
+    window.check();
+  } catch (const RuleError&) {
+    return false;
+  }
+  const Size2d input = spatial(x.node().shape());
+  return (input.h + 2 * window.padding.h - window.kernel.h) % window.stride.h != 0 ||
+         (input.w + 2 * window.padding.w - window.kernel.w) % window.stride.w != 0;
+}
+
+// Pools an image as a volume of depth 1.
+Node of_depth_1(const Operand& x, const std::function<Node(const Node&)>& pool) {
+  return squeeze({pool(unsqueeze(x, 2)), x.where()}, {2});
+}
+
+void require_rounded_down(std::string_view builder, const Operand& x, bool ceil_mode) {
+  require_that(
+      !ceil_mode, builder, {x},
+      "has no ceil mode; apply MaxPool3dGrad, MaxPool3dGather or AvgPool3dGrad to volumes of depth 1");
 }
 
 }  // namespace
@@ -132,30 +161,55 @@ std::vector<Node> AvgPool2dGrad::vjp(const VjpRequest& request) const {
 }
 
 Node max_pool2d(Operand x, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2dOp>(PoolOptions{pool_window(options)}), {x});
+  if (options.ceil_mode && leaves_a_rest(x, pool_window(options)))
+    return of_depth_1(x, [&](const Node& volume) {
+      return max_pool3d({volume, x.where()}, {.kernel = with_depth(options.kernel, 1),
+                                              .stride = with_depth(pool_window(options).stride, 1),
+                                              .padding = with_depth(options.padding, 0),
+                                              .ceil_mode = true});
+    });
+  return apply(std::make_shared<MaxPool2d>(PoolOptions{pool_window(options)}), {x});
 }
 
 Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options) {
+  require_rounded_down("max_pool2d_grad", grad_out, options.ceil_mode);
   return apply(std::make_shared<MaxPool2dGrad>(PoolOptions{pool_window(options), input}), {grad_out, index});
 }
 
 Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options) {
+  require_rounded_down("max_pool2d_gather", x, options.ceil_mode);
   return apply(std::make_shared<MaxPool2dGather>(PoolOptions{pool_window(options)}), {x, index});
 }
 
 Node avg_pool2d(Operand x, AvgPool2dOptions options) {
+  if (options.ceil_mode && leaves_a_rest(x, pool_window(options)))
+    return of_depth_1(x, [&](const Node& volume) {
+      return avg_pool3d({volume, x.where()}, {.kernel = with_depth(options.kernel, 1),
+                                              .stride = with_depth(pool_window(options).stride, 1),
+                                              .padding = with_depth(options.padding, 0),
+                                              .count_include_pad = options.count_include_pad,
+                                              .ceil_mode = true});
+    });
   return apply(
       std::make_shared<AvgPool2dOp>(PoolOptions{pool_window(options), {0, 0}, options.count_include_pad}),
       {x});
 }
 
 Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options) {
+  require_rounded_down("avg_pool2d_grad", grad_out, options.ceil_mode);
   return apply(
       std::make_shared<AvgPool2dGrad>(PoolOptions{pool_window(options), input, options.count_include_pad}),
       {grad_out});
 }
 
-Node global_avg_pool(Operand x) { return mean(x, {.axes = {2, 3}}); }
+Node global_avg_pool(Operand x) {
+  const std::int64_t rank = x.node().shape().rank();
+  require_that(rank >= 3, "global_avg_pool", {x},
+               "needs the axes N, C and at least one more; reshape the value");
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank - 2));
+  std::iota(axes.begin(), axes.end(), 2);
+  return mean(x, {.axes = std::move(axes)});
+}
 
 namespace {
 

@@ -12,38 +12,40 @@ struct MaxPool2dOptions {
   Size2d kernel = {};
   std::optional<Size2d> stride = {};  // by default the kernel's size
   Size2d padding{0, 0};               // at most half the kernel; padding is never the largest element
+  bool ceil_mode = false;             // also windows that reach beyond the padding, if they begin before it
 };
 
 // The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2
-// padding - KH) / stride + 1. If several are largest, the first one gets the gradient. If the window has a
+// padding - KH) / stride + 1, rounded down, or up in ceil mode. If several are largest, the first one gets the gradient. If the window has a
 // NaN, the result is NaN. Windows have at most 255 elements. Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
 // The same for a square window of this size.
 inline Node max_pool2d(Operand x, WrittenInteger auto kernel) { return max_pool2d(x, {.kernel = kernel}); }
 
 // The gradient of max_pool2d() by x: grad_out goes to the elements that `index` selects. -> [N, C, H, W];
-// `input` is H and W.
+// `input` is H and W. Not in ceil mode.
 PLEXAURA_API Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options);
 
-// The elements of x that `index` selects: max_pool2d() with a selection made earlier.
+// The elements of x that `index` selects: max_pool2d() with a selection made earlier. Not in ceil mode.
 PLEXAURA_API Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options);
 
 struct AvgPool2dOptions {
   Size2d kernel = {};
   std::optional<Size2d> stride = {};  // by default the kernel's size
   Size2d padding{0, 0};               // zeros, at most half the kernel
-  // Whether the sum is divided by the size of the window, or by the size of its part inside the image.
+  // Whether the sum is divided by the size of the window's part within the padded image, or within the image.
   bool count_include_pad = true;
+  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
 };
 
 // The mean of each window. Shapes as for max_pool2d().
 PLEXAURA_API Node avg_pool2d(Operand x, AvgPool2dOptions options);
 inline Node avg_pool2d(Operand x, WrittenInteger auto kernel) { return avg_pool2d(x, {.kernel = kernel}); }
 
-// The gradient of avg_pool2d() by x: -> [N, C, H, W]; `input` is H and W.
+// The gradient of avg_pool2d() by x: -> [N, C, H, W]; `input` is H and W. Not in ceil mode.
 PLEXAURA_API Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options);
 
-// The mean over H and W: [N, C, H, W] -> [N, C].
+// The mean over all axes after the first two: [N, C, ...] -> [N, C].
 PLEXAURA_API Node global_avg_pool(Operand x);
 
 // The options of all pooling ops.

@@ -90,6 +90,22 @@ Size SlidingWindow<Size>::outputs(Size input) const {
   return std::make_from_tuple<Size>(counts);
 }
 
+template <class Size>
+Size SlidingWindow<Size>::outputs_rounded_up(Size input) const {
+  check();
+  auto end = list_of(padding_end.value_or(padding));
+  for (std::size_t i = 0; i < end.size(); ++i) end[i] += list_of(stride)[i] - 1;
+  SlidingWindow longer = *this;
+  longer.padding_end = std::make_from_tuple<Size>(end);
+  auto counts = list_of(longer.outputs(input));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const bool begins_after_input =
+        (counts[i] - 1) * list_of(stride)[i] >= list_of(input)[i] + list_of(padding)[i];
+    if (begins_after_input) --counts[i];
+  }
+  return std::make_from_tuple<Size>(counts);
+}
+
 template struct SlidingWindow<Size2d>;
 template struct SlidingWindow<Size3d>;
 

@@ -12,6 +12,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
+#include "tests/support/reference/windows.h"
 
 namespace plexaura::testing::pool2d_test {
 
@@ -22,7 +23,16 @@ constexpr MaxPool2dOptions odd{.kernel = {3, 2}, .stride = Size2d{2, 1}, .paddin
 constexpr AvgPool2dOptions padding_not_counted{
     .kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false};
 
-// The elements are spaced so that bfloat16 keeps them distinct.
+template <class Options>
+reference::Pool ceil_pool(const Options& options) {
+  const Size2d stride = options.stride.value_or(options.kernel);
+  return {{options.kernel.h, options.kernel.w},
+          {stride.h, stride.w},
+          {options.padding.h, options.padding.w},
+          true};
+}
+
+// Spaced so that bfloat16 keeps all elements apart.
 OpCase largest(const std::string& name, Shape x, MaxPool2dOptions options) {
   OpCase op_case{"max_pool2d, " + name,
                  "max_pool2d",
@@ -41,7 +51,56 @@ OpCase average(const std::string& name, Shape x, AvgPool2dOptions options) {
           [=](auto in) { return std::vector{reference::avg_pool2d(in[0], options)}; }};
 }
 
+// The windows of these cases do not end where the image ends, so that max_pool3d and avg_pool3d compute them.
+OpCase largest_in_ceil_mode(const std::string& name, Shape x, MaxPool2dOptions options) {
+  return {"max_pool2d in ceil mode, " + name,
+          "max_pool3d",
+          [=](Graph&, auto in) { return std::vector{max_pool2d(in[0], options)}; },
+          {{std::move(x), distinct(0.125)}},
+          [=](auto in) {
+            return std::vector{
+                reference::pooled(in[0], reference::windows_of(in[0].shape(), ceil_pool(options)),
+                                  [](const auto& elements, double) { return reference::largest(elements); })};
+          }};
+}
+
+OpCase average_in_ceil_mode(const std::string& name, Shape x, AvgPool2dOptions options) {
+  return {"avg_pool2d in ceil mode, " + name,
+          "avg_pool3d",
+          [=](Graph&, auto in) { return std::vector{avg_pool2d(in[0], options)}; },
+          {{std::move(x)}},
+          [=](auto in) {
+            return std::vector{
+                reference::pooled(in[0], reference::windows_of(in[0].shape(), ceil_pool(options)),
+                                  [&](const auto& elements, double size) {
+                                    return options.count_include_pad ? reference::sum(elements) / size
+                                                                     : reference::mean(elements);
+                                  })};
+          }};
+}
+
 const Cases cases({
+    largest_in_ceil_mode("3 x 3", {1, 3, 6, 5}, {.kernel = 3, .stride = Size2d{2}, .ceil_mode = true}),
+    average_in_ceil_mode("padded", {2, 2, 6, 5},
+                         {.kernel = 3, .stride = Size2d{2}, .padding = 1, .ceil_mode = true}),
+    average_in_ceil_mode("padding not counted", {1, 2, 6, 4},
+                         {.kernel = {3, 2},
+                          .stride = Size2d{2, 3},
+                          .padding = 1,
+                          .count_include_pad = false,
+                          .ceil_mode = true}),
+    {"max_pool2d in ceil mode without a rest",
+     "max_pool2d",
+     [](Graph&, auto in) { return std::vector{max_pool2d(in[0], {.kernel = 2, .ceil_mode = true})}; },
+     {{{1, 2, 4, 6}, distinct(0.125)}},
+     [](auto in) { return std::vector{reference::max_pool2d(in[0], {.kernel = 2})}; }},
+    {"global_avg_pool of volumes",
+     "mean",
+     [](Graph&, auto in) { return std::vector{global_avg_pool(in[0])}; },
+     {{{2, 3, 2, 2, 3}}},
+     [](auto in) {
+       return std::vector{reference::reduce(in[0], {.axes = {2, 3, 4}}, reference::mean)};
+     }},
     largest("2 x 2", {2, 3, 4, 6}, {.kernel = {2, 2}}),
     largest("overlapping, padded", {1, 2, 5, 4}, odd),
     largest("3 x 3, stride 2, as in ResNet", {1, 3, 7, 8},
@@ -177,6 +236,38 @@ const WrongCases wrong({
                          {.kernel = {2, 2}, .padding = {1, 1}});
      },
      {"height and a width of 1 or more", "0 x 4"}},
+    {"max_pool2d_grad in ceil mode",
+     "max_pool2d_grad",
+     [](Graph& graph) {
+       max_pool2d_grad(x_of(graph, {1, 1, 1, 1}), graph.input("i", {DType::uint8, {1, 1, 1, 1}}), 2,
+                       {.kernel = 2, .ceil_mode = true});
+     },
+     {"has no ceil mode"}},
+    {"max_pool2d_gather in ceil mode",
+     "max_pool2d_gather",
+     [](Graph& graph) {
+       max_pool2d_gather(x_of(graph, {1, 1, 2, 2}), graph.input("i", {DType::uint8, {1, 1, 1, 1}}),
+                         {.kernel = 2, .ceil_mode = true});
+     },
+     {"has no ceil mode"}},
+    {"avg_pool2d_grad in ceil mode",
+     "avg_pool2d_grad",
+     [](Graph& graph) {
+       avg_pool2d_grad(x_of(graph, {1, 1, 1, 1}), 2, {.kernel = 2, .ceil_mode = true});
+     },
+     {"has no ceil mode"}},
+    {"max_pool2d in ceil mode, no stride",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 4, 4}), {.kernel = 2, .stride = Size2d{0, 1}, .ceil_mode = true});
+     },
+     {"stride must be 1 or more (here 0 x 1)"}},
+    {"global_avg_pool of rows",
+     "global_avg_pool",
+     [](Graph& graph) {
+       global_avg_pool(x_of(graph, {2, 3}));
+     },
+     {"at least one more"}},
     {"avg_pool2d_grad, another shape",
      "avg_pool2d_grad",
      [](Graph& graph) {

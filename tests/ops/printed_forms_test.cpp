@@ -24,6 +24,7 @@
 #include "core/ops/normalise_image.h"
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/pool3d.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/reorder.h"
@@ -221,6 +222,35 @@ std::vector<PrintedForm> image_forms() {
        [](Graph& g) {
          avg_pool2d_grad(value(g, {1, 4, 4, 3}), {6, 5}, mean_window);
        }},
+      {"max_pool3d", "kernel=[1,3,2], stride=[1,3,2], padding=[0,0,0], ceil_mode=true, input=[0,0,0]",
+       [](Graph& g) {
+         max_pool3d(value(g, {1, 1, 2, 5, 4}), {.kernel = {1, 3, 2}, .ceil_mode = true});
+       }},
+      {"max_pool3d_grad",
+       "kernel=[1,1,1], stride=[1,1,1], padding=[0,0,0], ceil_mode=false, output=[1,2,3], input=[2,5,4]",
+       [](Graph& g) {
+         apply(std::make_shared<MaxPool3dGrad>(Pool3dOptions{.output = Size3d{1, 2, 3}, .input = {2, 5, 4}}),
+               {value(g, {1, 1, 1, 2, 3}), value(g, {1, 1, 1, 2, 3}, DType::int64)});
+       }},
+      {"max_pool3d_gather",
+       "kernel=[1,1,1], stride=[1,1,1], padding=[0,0,0], ceil_mode=false, output=[1,2,3], input=[0,0,0]",
+       [](Graph& g) {
+         apply(std::make_shared<MaxPool3dGather>(Pool3dOptions{.output = Size3d{1, 2, 3}}),
+               {value(g, {1, 1, 2, 5, 4}), value(g, {1, 1, 1, 2, 3}, DType::int64)});
+       }},
+      {"avg_pool3d",
+       "kernel=[2,2,2], stride=[1,1,1], padding=[1,1,1], ceil_mode=false, input=[0,0,0], "
+       "count_include_pad=false",
+       [](Graph& g) {
+         avg_pool3d(value(g, {1, 1, 2, 5, 4}),
+                    {.kernel = 2, .stride = Size3d{1}, .padding = 1, .count_include_pad = false});
+       }},
+      {"avg_pool3d_grad",
+       "kernel=[1,1,1], stride=[1,1,1], padding=[0,0,0], ceil_mode=false, output=[1,2,3], input=[2,5,4]",
+       [](Graph& g) {
+         apply(std::make_shared<AvgPool3dGrad>(Pool3dOptions{.output = Size3d{1, 2, 3}, .input = {2, 5, 4}}),
+               {value(g, {1, 1, 1, 2, 3})});
+       }},
       {"moments", "epsilon=0.001", [](Graph& g) { moments(matrix(g), {.epsilon = 1e-3}); }},
   };
 }
@@ -336,7 +366,7 @@ TEST_CASE("the options of every op can be read from their values and from the te
                           Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
                           DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions, GatherGradOptions,
                           MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions,
-                          RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions,
+                          Pool3dOptions, RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions,
                           SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }

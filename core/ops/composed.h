@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/graph/graph.h"
+
+namespace plexaura {
+
+// For builders that compose other ops.
+
+// While the result lives, new nodes have the line of the builder's caller as their origin.
+inline Graph::WithOrigin origin_of_caller(const Operand& x) {
+  Graph& graph = x.node().graph();
+  return {graph, graph.origin_of(x.where())};
+}
+
+// The dtype in which sums and functions of x are computed: float32 for 16-bit floats, otherwise that of x.
+inline DType wide_dtype_of(const Operand& x) {
+  return x.node().dtype() == DType::float64 ? DType::float64 : DType::float32;
+}
+
+}  // namespace plexaura

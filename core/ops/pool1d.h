@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "core/base/export.h"
+#include "core/graph/node.h"
+
+namespace plexaura {
+
+struct MaxPool1dOptions {
+  std::int64_t kernel = 1;
+  std::optional<std::int64_t> stride = {};  // by default the kernel's size
+  std::int64_t padding = 0;                 // at most half the kernel; padding is never the largest element
+  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+};
+
+// max_pool2d() of images with one row: x [N, C, L], L not 0 -> [N, C, OL] with OL = (L + 2 padding - kernel) / stride
+// + 1, rounded down, or up in ceil mode. Floating.
+PLEXAURA_API Node max_pool1d(Operand x, MaxPool1dOptions options);
+
+struct AvgPool1dOptions {
+  std::int64_t kernel = 1;
+  std::optional<std::int64_t> stride = {};  // by default the kernel's size
+  std::int64_t padding = 0;                 // zeros, at most half the kernel
+  // Whether the sum is divided by the size of the window's part within the padded input, or within the input.
+  bool count_include_pad = true;
+  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+};
+
+// avg_pool2d() of images with one row. Shapes as for max_pool1d().
+PLEXAURA_API Node avg_pool1d(Operand x, AvgPool1dOptions options);
+
+}  // namespace plexaura
