@@ -29,6 +29,7 @@
 #include "core/ops/lp_pool.h"
 #include "core/ops/matmul.h"
 #include "core/ops/normalise_image.h"
+#include "core/ops/norms.h"
 #include "core/ops/pool1d.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/pool3d.h"

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "core/base/error.h"
-#include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
@@ -26,12 +28,8 @@ bool ends_with(const Shape& x, const Shape& last) {
   return end.size() <= all.size() && std::equal(end.rbegin(), end.rend(), all.rbegin());
 }
 
-DType wide_type(const Operand& x) {
-  return x.node().dtype() == DType::float64 ? DType::float64 : DType::float32;
-}
-
 void require(const Operand& x, const Operand& scale, const Operand& shift, double epsilon) {
-  const DType wide = wide_type(x);
+  const DType wide = wide_dtype_of(x);
   const Shape& last = scale.node().shape();
   if (!is_floating(x.node().dtype())) fail(x, scale, shift, "the input must be floating; use cast()");
   if (scale.node().type() != TensorType{wide, last} || shift.node().type() != scale.node().type())
@@ -41,12 +39,22 @@ void require(const Operand& x, const Operand& scale, const Operand& shift, doubl
   if (!(epsilon > 0)) fail(x, scale, shift, fmt::format("epsilon must be above 0, not {}", epsilon));
 }
 
+double epsilon_of(DType dtype) {
+  return dtype == DType::float64 ? std::numeric_limits<double>::epsilon()
+                                 : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+ReduceOptions over_last(std::int64_t axes) {
+  ReduceOptions over{.axes = {}, .keepdims = true};
+  for (std::int64_t axis = -axes; axis < 0; ++axis) over.axes.push_back(axis);
+  return over;
+}
+
 // Returns the standardised x in its wide type.
 Node standardised(const Operand& x, std::int64_t axes, double epsilon) {
   const auto at = x.where();
-  ReduceOptions over{.axes = {}, .keepdims = true};
-  for (std::int64_t axis = -axes; axis < 0; ++axis) over.axes.push_back(axis);
-  const Node value = cast(x, wide_type(x));
+  const ReduceOptions over = over_last(axes);
+  const Node value = cast(x, wide_dtype_of(x));
   const Node centred = sub({value, at}, {mean({value, at}, over), at});
   const Node variance = mean({square({centred, at}), at}, over);
   const Node inverse = div({1, at}, {sqrt({add({variance, at}, {epsilon, at}), at}), at});
@@ -74,6 +82,24 @@ Node standardise(Operand x, std::int64_t axes, LayerNormOptions options) {
                       axes));
   require(options.epsilon > 0, fmt::format("epsilon must be above 0, not {}", options.epsilon));
   return cast({standardised(x, axes, options.epsilon), x.where()}, x.node().dtype());
+}
+
+Node rms_norm(Operand x, Operand scale, RmsNormOptions options) {
+  const auto require = [&](bool holds, const std::string& rule) {
+    require_that(holds, "rms_norm", {x, scale}, rule);
+  };
+  require_floating_operand("rms_norm", x);
+  const DType wide = wide_dtype_of(x);
+  const Shape last = scale.node().shape();
+  require(scale.node().dtype() == wide, fmt::format("the scale must be {}; use cast()", name_of(wide)));
+  require(last.rank() > 0 && ends_with(x.node().shape(), last),
+          "the scale must have the last axes of the input, one at least");
+  const double epsilon = options.epsilon.value_or(epsilon_of(wide));
+  require(epsilon >= 0, fmt::format("epsilon must be at least 0, not {}", epsilon));
+  const Graph::WithOrigin guard = origin_of_caller(x);
+  const Node value = cast(x.node(), wide);
+  const Node inverse = 1 / sqrt(mean(square(value), over_last(last.rank())) + epsilon);
+  return cast(value * inverse * scale.node(), x.node().dtype());
 }
 
 }  // namespace plexaura

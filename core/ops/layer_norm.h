@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/base/export.h"
 #include "core/graph/node.h"
@@ -20,5 +21,17 @@ PLEXAURA_API Node layer_norm(Operand x, Operand scale, Operand shift, LayerNormO
 
 // Layer normalisation without scale and shift, over the last `axes` axes of x, at least one.
 PLEXAURA_API Node standardise(Operand x, std::int64_t axes = 1, LayerNormOptions options = {});
+
+struct RmsNormOptions {
+  // At least 0. By default the distance between 1 and the next larger number of the dtype that is computed in.
+  std::optional<double> epsilon = {};
+};
+
+// Division by the root of the mean square (Zhang and Sennrich, arXiv:1910.07467), over the last axes of x, those that
+// `scale` has, at least one:
+//   y = scale x / sqrt(mean(x^2) + epsilon).
+// x [..., D...]; the scale [D...], of x's dtype, or float32 for a 16-bit x, which is computed in float32. -> y of x's
+// type. Floating.
+PLEXAURA_API Node rms_norm(Operand x, Operand scale, RmsNormOptions options = {});
 
 }  // namespace plexaura

@@ -57,7 +57,34 @@ OpCase standard(const std::string& name, Shape x, const Shape& last) {
           {DType::float64, DType::float32}};
 }
 
+// Each row is divided by the root of its mean square.
+OpCase by_root_mean_square(const std::string& name, Shape x, const Shape& last, RmsNormOptions options,
+                           double epsilon) {
+  return {"rms_norm, " + name,
+          "mean",
+          [=](Graph&, auto of) { return std::vector{rms_norm(of[0], of[1], options)}; },
+          {{std::move(x), between(-2, 2)}, {last, between(0.5, 2)}},
+          [=](auto of) {
+            Tensor y = of[0];
+            const auto width = static_cast<std::size_t>(last.elements());
+            const auto values = y.template as<double>();
+            for (std::size_t begin = 0; begin < values.size(); begin += width) {
+              double square = 0;
+              for (std::size_t i = 0; i < width; ++i)
+                square += values[begin + i] * values[begin + i] / static_cast<double>(width);
+              for (std::size_t i = 0; i < width; ++i)
+                values[begin + i] *= of[1].template as<double>()[i] / std::sqrt(square + epsilon);
+            }
+            return std::vector{y};
+          },
+          true,
+          true,
+          {DType::float64, DType::float32}};
+}
+
 const Cases cases({
+    by_root_mean_square("rows", {4, 7}, {7}, {}, 0),
+    by_root_mean_square("the last two axes", {2, 3, 4}, {3, 4}, {.epsilon = 0.1}, 0.1),
     standard("rows", {4, 7}, {7}),
     standard("the last two axes", {2, 3, 4}, {3, 4}),
     normalised("rows", {4, 7}, {7}, 1e-5),
@@ -86,6 +113,24 @@ WrongCase refused(const std::string& name, const TensorType& x, std::int64_t axe
 constexpr DType f32 = DType::float32;
 
 const WrongCases wrong({
+    {"rms_norm, another width",
+     "rms_norm",
+     [](Graph& graph) {
+       rms_norm(graph.input("x", {f32, {2, 3}}), graph.input("scale", {f32, {2}}));
+     },
+     {"last axes of the input"}},
+    {"rms_norm, a narrow scale",
+     "rms_norm",
+     [](Graph& graph) {
+       rms_norm(graph.input("x", {DType::float16, {2, 3}}), graph.input("scale", {DType::float16, {3}}));
+     },
+     {"the scale must be float32"}},
+    {"rms_norm, a negative epsilon",
+     "rms_norm",
+     [](Graph& graph) {
+       rms_norm(graph.input("x", {f32, {2, 3}}), graph.input("scale", {f32, {3}}), {.epsilon = -1});
+     },
+     {"epsilon must be at least 0, not -1"}},
     refused("of integers", {DType::int64, {2, 3}}, 1, {"floating", "cast()"}),
     refused("no axis", {f32, {2, 3}}, 0, {"axes must be at least 1 and at most the input's 2, not 0"}),
     refused("of a scalar", {f32, {}}, 1, {"at most the input's 0, not 1"}),
