@@ -9,6 +9,7 @@
 #include "core/graph/print.h"
 #include "core/ops/activations.h"
 #include "core/ops/adaptive_pool.h"
+#include "core/ops/attention.h"
 #include "core/ops/axes.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
