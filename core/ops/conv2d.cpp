@@ -23,7 +23,7 @@ Conv3dOptions lifted(const Conv2dOptions& options) {
 
 }  // namespace
 
-std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> Conv2dOp::infer(std::span<const TensorType> inputs) const {
   return {Rules(options()).output(inputs)};
 }
 
@@ -73,11 +73,11 @@ std::vector<Node> Conv2dWeightGrad::vjp(const VjpRequest& request) const {
 }
 
 Node conv2d(Operand x, Operand weights, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2d>(canonical(options)), {x, weights});
+  return apply(std::make_shared<Conv2dOp>(canonical(options)), {x, weights});
 }
 
 Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2d>(canonical(options)), {x, weights, bias});
+  return apply(std::make_shared<Conv2dOp>(canonical(options)), {x, weights, bias});
 }
 
 Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOptions options) {
@@ -90,7 +90,7 @@ Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOption
                {x, grad_out});
 }
 
-void Conv2d::compute(const HostCall& call) const { convolve(call, lifted(options())); }
+void Conv2dOp::compute(const HostCall& call) const { convolve(call, lifted(options())); }
 void Conv2dInputGrad::compute(const HostCall& call) const { convolution_input_grad(call, lifted(options())); }
 void Conv2dWeightGrad::compute(const HostCall& call) const {
   convolution_weight_grad(call, lifted(options()));

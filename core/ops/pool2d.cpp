@@ -168,7 +168,7 @@ Node max_pool2d(Operand x, MaxPool2dOptions options) {
                                               .padding = with_depth(options.padding, 0),
                                               .ceil_mode = true});
     });
-  return apply(std::make_shared<MaxPool2d>(PoolOptions{pool_window(options)}), {x});
+  return apply(std::make_shared<MaxPool2dOp>(PoolOptions{pool_window(options)}), {x});
 }
 
 Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options) {
