@@ -1,6 +1,7 @@
 #include "core/ops/slice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -25,14 +26,20 @@ SliceIndices indices_in(const SliceOptions& options, const Shape& shape) {
 }  // namespace
 
 SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent) {
-  if (options.step < 1) throw RuleError(fmt::format("the step must be 1 or more, not {}", options.step));
-  const auto inside = [extent](std::int64_t index) {
-    return std::clamp(index < 0 ? index + extent : index, std::int64_t{0}, extent);
+  if (options.step == 0) throw RuleError("the step must not be 0");
+  const std::int64_t step = std::clamp(options.step, -extent - 1, extent + 1);
+  const bool backwards = step < 0;
+  // Going backwards, the index before the first one is a possible stop, and the one after the last one is not.
+  const std::int64_t lowest = backwards ? -1 : 0;
+  const std::int64_t highest = backwards ? extent - 1 : extent;
+  const auto inside = [=](std::int64_t index) {
+    return std::clamp(index < 0 ? index + extent : index, lowest, highest);
   };
-  const std::int64_t start = inside(options.start.value_or(0));
-  const std::int64_t stop = inside(options.stop.value_or(extent));
-  return {normalise_axis(options.axis, rank), start, options.step,
-          stop > start ? 1 + (stop - start - 1) / options.step : 0};
+  const std::int64_t start = options.start ? inside(*options.start) : (backwards ? highest : lowest);
+  const std::int64_t stop = options.stop ? inside(*options.stop) : (backwards ? lowest : highest);
+  const std::int64_t distance = backwards ? start - stop : stop - start;
+  return {normalise_axis(options.axis, rank), start, step,
+          distance > 0 ? 1 + (distance - 1) / std::abs(step) : 0};
 }
 
 std::vector<TensorType> SliceOp::infer(std::span<const TensorType> inputs) const {

@@ -8,13 +8,14 @@
 namespace plexaura {
 
 // Selects indices of an axis: start, start + step, ... up to but not including stop, as in Python. Negative
-// indices count from the end. By default, start is the first index and stop is after the last one. Indices
-// outside of the axis are left out.
+// indices count from the end. By default, start is the first index and stop is after the last one; for a
+// negative step, start is the last index and stop is before the first one. Indices outside of the axis are
+// left out.
 struct SliceOptions {
   std::int64_t axis = 0;  // negative ones count from the end
   std::optional<std::int64_t> start = {};
   std::optional<std::int64_t> stop = {};
-  std::int64_t step = 1;  // at least 1
+  std::int64_t step = 1;  // not 0; a negative step reverses the order
 
   static void fields(auto& self, auto& visitor) {
     visitor("axis", self.axis);
@@ -39,8 +40,8 @@ struct SliceIndices {
   std::int64_t count = 0;
 };
 
-// Returns the indices for an axis of size `extent` in a value of this rank. Throws RuleError for a step below
-// 1, and std::invalid_argument for an axis that does not exist.
+// Returns the indices for an axis of size `extent` in a value of this rank. A step that leaves the axis at once
+// is shortened. Throws RuleError for a step of 0, and std::invalid_argument for an axis that does not exist.
 PLEXAURA_API SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent);
 
 class PLEXAURA_API SliceOp final : public OpOf<SliceOp, SliceOptions> {
