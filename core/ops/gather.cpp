@@ -7,17 +7,15 @@
 #include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
+#include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/indices.h"
+#include "core/ops/shape.h"
 #include "core/ops/unary.h"
 
 namespace plexaura {
 
 namespace {
-
-void require_indices(const TensorType& indices) {
-  if (indices.dtype != DType::int64)
-    throw RuleError(fmt::format("the indices must be int64, not {}; cast() them", name_of(indices.dtype)));
-}
 
 // Returns `shape` with the axes [axis, axis + count) replaced by `others`.
 Shape with_axes(const Shape& shape, std::int64_t axis, std::int64_t count,
@@ -78,7 +76,7 @@ Node gather_grad(Operand grad_out, Operand indices, std::int64_t extent, GatherO
   return apply(std::make_shared<GatherGrad>(GatherGradOptions{axis, extent}), {grad_out, indices});
 }
 
-Node embedding(Operand weights, Operand indices) {
+Node embedding(Operand weights, Operand indices, std::optional<std::int64_t> padding) {
   const TensorType& type = weights.node().type();
   const TensorType& index_type = indices.node().type();
   const auto refuse = [&](const std::string& rule) {
@@ -90,7 +88,17 @@ Node embedding(Operand weights, Operand indices) {
   if (type.shape.rank() != 2) refuse("the weights must have two axes, a row for each index");
   if (index_type.dtype != DType::int64)
     refuse(fmt::format("the indices must be int64, not {}; cast() them", name_of(index_type.dtype)));
-  return gather(weights, indices);
+  const Node rows = gather(weights, indices);
+  if (!padding) return rows;
+  const std::int64_t count = type.shape[0];
+  if (*padding < -count || *padding >= count)
+    refuse(fmt::format("the padding must be a row from {} to {}, not {}", -count, count - 1, *padding));
+  const auto at = indices.where();
+  const Node is_padding = eq(indices, {*padding < 0 ? *padding + count : *padding, at});
+  std::vector<std::int64_t> columns = index_type.shape.extents();
+  columns.push_back(1);
+  return where({reshape({is_padding, at}, std::move(columns)), at}, {stop_gradient({rows, at}), at},
+               {rows, at});
 }
 
 namespace {
@@ -114,23 +122,13 @@ Rows rows_of(const HostView& indices, const Shape& whole, std::int64_t axis) {
   return {indices.as<std::int64_t>(), indices.elements(), before, whole[axis], behind};
 }
 
-void require_inside(const Rows& rows) {
-  for (std::int64_t i = 0; i < rows.count; ++i)
-    if (rows.indices[i] < 0 || rows.indices[i] >= rows.extent)
-      throw UserError(
-          fmt::format("element {} of the indices is {}; an index must be from 0 to {}, one less than the "
-                      "extent of the "
-                      "axis: check the indices before they are fed",
-                      i, rows.indices[i], rows.extent - 1));
-}
-
 }  // namespace
 
 void Gather::compute(const HostCall& call) const {
   if (call.outputs[0].data == nullptr) return;
   const Shape& x = call.inputs[0].shape();
   const Rows rows = rows_of(call.inputs[1], x, normalise_axis(options().axis, x.rank()));
-  require_inside(rows);
+  require_inside(call.inputs[1], rows.extent);
   dispatch(call.outputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const T* src = call.inputs[0].as<T>();
     T* dst = call.outputs[0].as<T>();
@@ -146,7 +144,7 @@ void GatherGrad::compute(const HostCall& call) const {
   const HostView& result = call.outputs[0];
   if (result.data == nullptr) return;
   const Rows rows = rows_of(call.inputs[1], result.shape(), options().axis);
-  require_inside(rows);
+  require_inside(call.inputs[1], rows.extent);
   constexpr std::int64_t width = 64;
   const std::int64_t pieces = (rows.behind + width - 1) / width;
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/base/export.h"
 #include "core/graph/op.h"
 
@@ -22,8 +24,8 @@ PLEXAURA_API Node gather_grad(Operand grad_out, Operand indices, std::int64_t ex
                               GatherOptions options = {});
 
 // The row of weights [V, D] for each index, int64 [...] from 0 to V - 1 -> [..., D]. It is a gather along
-// axis 0.
-PLEXAURA_API Node embedding(Operand weights, Operand indices);
+// axis 0. The row `padding`, if given, gets no gradient; a negative one counts from the end.
+PLEXAURA_API Node embedding(Operand weights, Operand indices, std::optional<std::int64_t> padding = {});
 
 // Inputs: x, indices.
 class PLEXAURA_API Gather final : public OpOf<Gather, GatherOptions> {

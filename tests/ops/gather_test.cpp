@@ -70,6 +70,19 @@ OpCase grad_case(const std::string& name, Shape grad_out, Shape indices, std::in
           [=](auto of) { return std::vector{scattered(of[0], of[1], x, from_front)}; }};
 }
 
+// The rows are those without padding; the gradient is compared with differences elsewhere, since a padding row that
+// gets none would differ from them.
+OpCase padded(const std::string& name, Shape weights, Shape indices, std::int64_t padding) {
+  const std::int64_t count = weights[0];
+  OpCase op_case{"embedding with " + name,
+                 "stop_gradient",
+                 [=](Graph&, auto x) { return std::vector{embedding(x[0], x[1], padding)}; },
+                 {{std::move(weights)}, {std::move(indices), whole(0, count), DType::int64}},
+                 [](auto x) { return std::vector{gathered(x[0], x[1], 0)}; }};
+  op_case.differentiable = false;
+  return op_case;
+}
+
 const Cases cases({
     gather_case("rows", {4, 3}, {5}, 0, 0),
     gather_case("columns", {2, 4}, {3}, -1, 1),
@@ -82,6 +95,8 @@ const Cases cases({
      [](Graph&, auto x) { return std::vector{embedding(x[0], x[1])}; },
      {{{6, 70}}, {{2, 3}, whole(0, 6), DType::int64}},
      [](auto x) { return std::vector{gathered(x[0], x[1], 0)}; }},
+    padded("a padding row", {6, 3}, {2, 3}, 1),
+    padded("a padding row from the end", {2, 3}, {4}, -1),
     grad_case("rows", {5, 3}, {5}, 0, {4, 3}, 0),
     grad_case("columns", {2, 6}, {6}, -1, {2, 4}, 1),
     grad_case("wider than one piece", {7, 130}, {7}, 0, {3, 130}, 0),
@@ -119,6 +134,12 @@ const WrongCases wrong({
        embedding(graph.input("i", {DType::int64, {3}}), graph.input("x", {DType::float32, {5, 2}}));
      },
      {"the table comes first", "swap them"}},
+    {"embedding with a padding that is no row",
+     "embedding",
+     [](Graph& graph) {
+       embedding(graph.input("x", {DType::float32, {5, 2}}), graph.input("i", {DType::int64, {3}}), 5);
+     },
+     {"the padding must be a row from -5 to 4, not 5"}},
     {"gather_grad of another shape",
      "gather_grad",
      [](Graph& graph) {
@@ -175,6 +196,28 @@ TEST_CASE("the gradient of an embedding adds up in float32 what 16 bits would lo
   const Node grad = gradients(sum(embedding(weights, indices)), {weights})[0];
   const auto result = Runner(graph, {grad}, test_backend())({Tensor(weights.type()), Tensor(indices.type())});
   CHECK(result[0].to_doubles() == std::vector<double>{1000, 0});
+}
+
+TEST_CASE("the padding row of an embedding gets no gradient") {
+  for (const std::int64_t padding : {1, -2}) {
+    Graph graph;
+    const Node weights = graph.input("weights", {DType::float32, {3, 2}});
+    const Node indices = graph.input("indices", {DType::int64, {4}});
+    const Node grad = gradients(sum(embedding(weights, indices, padding)), {weights})[0];
+    const auto result = Runner(
+        graph, {grad}, test_backend())({Tensor(weights.type()), Tensor::of<std::int64_t>({4}, {1, 2, 1, 2})});
+    CHECK(result[0].to_doubles() == std::vector<double>{0, 0, 0, 0, 2, 2});
+  }
+}
+
+TEST_CASE("an index of an empty axis is an error that says so") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {0, 2}});
+  Runner runner(graph, {gather(x, graph.input("i", {DType::int64, {1}}))}, test_backend());
+  const std::string text = error_text<Error>([&] {
+    runner({Tensor(x.type()), Tensor::of<std::int64_t>({1}, {0})});
+  });
+  CHECK_MESSAGE(text.find("the axis is empty") != std::string::npos, text);
 }
 
 TEST_CASE("gathers along other axes are different ops") {

@@ -19,6 +19,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/gather.h"
+#include "core/ops/indexing.h"
 #include "core/ops/labels.h"
 #include "core/ops/matmul.h"
 #include "core/ops/normalise_image.h"
@@ -50,6 +51,7 @@ Node matrix(Graph& graph, DType dtype = DType::float32) { return value(graph, {2
 Node image(Graph& graph) { return value(graph, {1, 4, 6, 5}); }
 Node scalar(Graph& graph) { return value(graph, {}); }
 Node indices(Graph& graph) { return value(graph, {2}, DType::int64); }
+Node index_matrix(Graph& graph) { return matrix(graph, DType::int64); }
 Node index_of(Graph& graph, const Shape& shape) { return value(graph, shape, DType::uint8); }
 
 constexpr Conv2dOptions convolution{.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}, .groups = 2};
@@ -131,6 +133,13 @@ std::vector<PrintedForm> moving_forms() {
        [](Graph& g) {
          gather_grad(value(g, {3, 2}), indices(g), 9, {.axis = -1});
        }},
+      {"take_along_axis", "axis=1", [](Graph& g) { take_along_axis(matrix(g), index_matrix(g), -1); }},
+      {"take_along_axis_grad", "axis=0, extent=9",
+       [](Graph& g) {
+         apply(std::make_shared<TakeAlongAxisGrad>(TakeAlongAxisGradOptions{{.axis = 0}, 9}),
+               {matrix(g), index_matrix(g)});
+       }},
+      {"scatter", "axis=1", [](Graph& g) { scatter(matrix(g), index_matrix(g), matrix(g), -1); }},
       {"one_hot", "classes=7, dtype=int32", [](Graph& g) { one_hot(indices(g), 7, DType::int32); }},
   };
 }
@@ -361,13 +370,13 @@ TEST_CASE("the options of every op can be read from their values and from the te
     CAPTURE(form.name);
     const auto op = op_of(form);
     const bool is_listed =
-        is_read_as_one_of<AdamOptions, BatchNormOptions, BroadcastToOptions, CastOptions, ConcatOptions,
-                          Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions, Conv3dOptions,
-                          Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
-                          DropoutDraws, DropoutGradOptions, FunctionOptions, GatherOptions, GatherGradOptions,
-                          MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions,
-                          Pool3dOptions, RandomDraws, ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions,
-                          SliceGradOptions, SoftmaxOptions, TopKCorrectOptions>(*op);
+        is_read_as_one_of<AdamOptions, AlongAxisOptions, BatchNormOptions, BroadcastToOptions, CastOptions,
+                          ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
+                          CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions,
+                          FunctionOptions, GatherOptions, GatherGradOptions, MatMulOptions,
+                          NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions, RandomDraws,
+                          ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions, SliceGradOptions,
+                          SoftmaxOptions, TakeAlongAxisGradOptions, TopKCorrectOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/tensor/host_view.h"
+
+namespace plexaura {
+
+// For ops that have indices as an operand.
+
+// Throws RuleError unless the indices are int64.
+void require_indices(const TensorType& indices);
+
+// Throws UserError, which names the first wrong index, unless all are from 0 to extent - 1.
+void require_inside(const HostView& indices, std::int64_t extent);
+
+}  // namespace plexaura

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/tensor/shape.h"
+
+namespace plexaura {
+
+// A row-major value, viewed as [before, extent, behind]: the axes before an axis, the axis itself, and the axes
+// after it. The elements along the axis are a line. There are before * behind lines.
+struct Lines {
+  std::int64_t before = 1;
+  std::int64_t extent = 1;
+  std::int64_t behind = 1;  // also the distance of two neighbours of a line
+
+  // `axis` counts from the front.
+  static Lines along(const Shape& shape, std::int64_t axis) {
+    Lines lines{1, shape[axis], 1};
+    for (std::int64_t i = 0; i < axis; ++i) lines.before *= shape[i];
+    for (std::int64_t i = axis + 1; i < shape.rank(); ++i) lines.behind *= shape[i];
+    return lines;
+  }
+
+  std::int64_t count() const { return before * behind; }
+  // The place of a line's first element.
+  std::int64_t first(std::int64_t line) const { return line / behind * extent * behind + line % behind; }
+};
+
+}  // namespace plexaura
