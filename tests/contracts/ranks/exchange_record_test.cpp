@@ -7,22 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/ops/cross_entropy.h"
-#include "core/ops/matmul.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/support/backend.h"
-#include "training/loop/trainer.h"
 
 namespace plexaura::testing::exchange_record_test {
 
 namespace {
-
-const TensorType weight{DType::float32, {4, 3}};
-
-LossOutputs model(const ModelInputs& inputs) {
-  return {softmax_cross_entropy(matmul(inputs["samples"], inputs.graph().parameter("weight", weight)),
-                                inputs["labels"])};
-}
 
 // Reports ten bytes a step, and a wait for a quarter of the exchange.
 class Counting final : public Strategy, public WeightExchange {
@@ -48,15 +38,9 @@ class Epochs final : public TrainingObserver {
 };
 
 std::vector<EpochRecord> train(Strategy* strategy) {
-  ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+  RowsRun run;
   SingleProcess alone;
-  Trainer trainer({.model = model,
-                   .store = store,
-                   .backend = test_backend(),
-                   .train = std::make_shared<const CountingRows>(20, 4),
-                   .collective = &alone,
-                   .strategy = strategy},
-                  {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
+  Trainer trainer(run.parts(20, alone, strategy), {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
   Epochs epochs;
   trainer.run(epochs);
   return epochs.seen;

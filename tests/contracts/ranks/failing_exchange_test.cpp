@@ -6,17 +6,13 @@
 #include <functional>
 #include <thread>
 
-#include "backends/registry.h"
-#include "core/ops/cross_entropy.h"
-#include "core/ops/matmul.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/contracts/training/two_layers.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
-#include "training/loop/trainer.h"
 
 namespace plexaura::testing::failing_exchange_test {
 
@@ -171,24 +167,11 @@ TEST_CASE("a step whose exchange never ends can be given up without reading what
 }
 
 TEST_CASE("an exchange that fails on one rank alone ends all with its error") {
-  const TensorType weight{DType::float32, {4, 3}};
-  const ModelBuilder rows = [&](const ModelInputs& inputs) {
-    return LossOutputs{softmax_cross_entropy(
-        matmul(inputs["samples"], inputs.graph().parameter("weight", weight)), inputs["labels"])};
-  };
   const auto train = [&] {
     ThreadRanks(2).run([&](Collective& ranks) {
-      const auto backend = open_backend(test_backend().info().name);
-      ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+      RowsRun run;
       FailingOnRank1 strategy(ranks);
-      Trainer trainer({.model = rows,
-                       .store = store,
-                       .backend = *backend,
-                       .train = std::make_shared<const CountingRows>(12, 4),
-                       .collective = &ranks,
-                       .strategy = &strategy},
-                      {.batch_size = 6});
-      trainer.run();
+      Trainer(run.parts(12, ranks, &strategy), {.batch_size = 6}).run();
     });
   };
   CHECK(device_error(train) == "the link of rank 1 is down");

@@ -7,16 +7,15 @@
 #include <functional>
 #include <mutex>
 
-#include "backends/registry.h"
 #include "core/ops/binary.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
+#include "tests/support/forwarding_collective.h"
 #include "tests/support/thread_collective.h"
 #include "training/loop/trainer.h"
 
@@ -45,34 +44,17 @@ class Alone final : public Strategy, public WeightExchange {
 };
 
 // Records the sums of losses that the trainer makes.
-class NotedSums final : public Collective {
+class NotedSums final : public ForwardingCollective {
  public:
-  explicit NotedSums(Collective& ranks) : ranks_(ranks) {}
-  int rank() const override { return ranks_.rank(); }
-  int size() const override { return ranks_.size(); }
-  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
-    if (what.starts_with("the loss of step")) losses.emplace_back(what);
-    ranks_.sum(dtype, data, count, what);
-  }
-  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
-    ranks_.broadcast(data, bytes, root, what);
-  }
-  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
-    return ranks_.gather_all(mine, what);
-  }
+  using ForwardingCollective::ForwardingCollective;
   std::vector<std::string> losses;
 
  private:
-  Collective& ranks_;
+  bool makes(std::string_view what) override {
+    if (what.starts_with("the loss of step")) losses.emplace_back(what);
+    return true;
+  }
 };
-
-constexpr std::int64_t features = 4;
-const TensorType weight{DType::float32, {features, 3}};
-
-LossOutputs classes(const ModelInputs& inputs) {
-  const Node x = matmul(inputs["samples"], inputs.graph().parameter("weight", weight));
-  return {softmax_cross_entropy(x, inputs["labels"])};
-}
 
 // A source with a sample in this rank's share that cannot be read.
 class Broken final : public SampleSource {
@@ -121,19 +103,12 @@ TEST_CASE("ranks that sum no gradients agree on the loss") {
   std::array<Losses, 3> seen;
   std::array<Tensor, 3> weights;
   ThreadRanks(3).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    RowsRun run;
     Alone strategy;
-    Trainer trainer({.model = classes,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(20, features),
-                     .collective = &ranks,
-                     .strategy = &strategy},
-                    {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
+    Trainer trainer(run.parts(20, ranks, &strategy), {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
     const auto rank = static_cast<std::size_t>(ranks.rank());
     CHECK(trainer.run(seen[rank]).steps == 6);
-    weights[rank] = store.read("weight");
+    weights[rank] = run.store.read("weight");
   });
   CHECK(seen[0].all.size() == 6);
   CHECK(seen[0].all == seen[1].all);
@@ -159,16 +134,9 @@ TEST_CASE("a strategy knows the place of a step, and how many samples of it are 
   };
   std::array<std::string, 3> seen;
   ThreadRanks(3).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    RowsRun run;
     Noting strategy;
-    Trainer trainer({.model = classes,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(10, features),
-                     .collective = &ranks,
-                     .strategy = &strategy},
-                    {.batch_size = 8, .micro_batches = 2, .epochs = 2});
+    Trainer trainer(run.parts(10, ranks, &strategy), {.batch_size = 8, .micro_batches = 2, .epochs = 2});
     trainer.run();
     seen.at(static_cast<std::size_t>(ranks.rank())) = strategy.seen;
   });
@@ -182,17 +150,10 @@ TEST_CASE("of ranks that sum no gradients the losses of several steps are summed
     std::array<std::vector<std::string>, 2> made;
     ThreadRanks(2).run([&](Collective& ranks) {
       NotedSums noted(ranks);
-      const auto backend = open_backend(test_backend().info().name);
-      ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+      RowsRun run;
       Alone strategy(is_exchanging);
       Losses losses;
-      Trainer trainer({.model = classes,
-                       .store = store,
-                       .backend = *backend,
-                       .train = std::make_shared<const CountingRows>(24, features),
-                       .collective = &noted,
-                       .strategy = &strategy},
-                      {.batch_size = 8, .epochs = 2, .steps = 5});
+      Trainer trainer(run.parts(24, noted, &strategy), {.batch_size = 8, .epochs = 2, .steps = 5});
       trainer.run(losses);
       CHECK(losses.all.size() == 5);
       made.at(static_cast<std::size_t>(ranks.rank())) = noted.losses;
@@ -219,17 +180,10 @@ TEST_CASE("ranks that sum no gradients stop behind the same step") {
       WeightsImmigration* engine = nullptr;
       std::function<void()> end_early;
     };
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    RowsRun run;
     Stopping strategy;
     Losses losses;
-    Trainer trainer({.model = classes,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(8 * 5000, features),
-                     .collective = &ranks,
-                     .strategy = &strategy},
-                    {.batch_size = 8});
+    Trainer trainer(run.parts(8 * 5000, ranks, &strategy), {.batch_size = 8});
     strategy.end_early = [&] {
       if (ranks.rank() == 1) trainer.end_early();
     };
@@ -244,20 +198,14 @@ TEST_CASE("ranks that sum no gradients stop behind the same step") {
 }
 
 TEST_CASE("a rank that fails where no gradients are summed takes the others with it") {
-  const auto whole = std::make_shared<const CountingRows>(20, features);
+  const auto whole = std::make_shared<const CountingRows>(20);
   int heard = 0;
   std::string said;
   std::mutex mutex;
   ThreadRanks(2).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    RowsRun run;
     Alone strategy;
-    Trainer trainer({.model = classes,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const Broken>(whole, 13),
-                     .collective = &ranks,
-                     .strategy = &strategy},
+    Trainer trainer(run.parts(std::make_shared<const Broken>(whole, 13), ranks, &strategy),
                     {.batch_size = 8, .shuffle = false, .workers = 0});
     try {
       trainer.run();

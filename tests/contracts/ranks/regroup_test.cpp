@@ -17,7 +17,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/leaving_collective.h"

@@ -4,28 +4,13 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "core/ops/cross_entropy.h"
-#include "core/ops/matmul.h"
-#include "tests/contracts/device/counting_rows.h"
-#include "tests/support/backend.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/support/temporary_folder.h"
 #include "training/checkpoints/checkpoint.h"
-#include "training/loop/trainer.h"
 
 namespace plexaura::testing::shown_weights_test {
 
 namespace {
-
-const TensorType weight{DType::float32, {4, 3}};
-
-LossOutputs model(const ModelInputs& inputs) {
-  return {softmax_cross_entropy(matmul(inputs["samples"], inputs.graph().parameter("weight", weight)),
-                                inputs["labels"])};
-}
-
-ParameterStore make_store() {
-  return ParameterStore({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
-}
 
 // Shows zeros as weights.
 class Zeros final : public Strategy, public WeightExchange {
@@ -37,7 +22,7 @@ class Zeros final : public Strategy, public WeightExchange {
   void show_weights() override {
     CHECK(++shown == returned + 1);
     own = border_->emigrate("weight");
-    border_->immigrate("weight", Tensor(weight));
+    border_->immigrate("weight", Tensor(RowsRun::weight));
   }
   void take_weights_back() override {
     CHECK(++returned == shown);
@@ -58,17 +43,11 @@ class Losses final : public TrainingObserver {
   std::vector<double> validated;
 };
 
-std::vector<double> train(ParameterStore& store, Strategy* strategy, const std::filesystem::path& folder) {
-  const auto rows = std::make_shared<const CountingRows>(20, 4);
+std::vector<double> train(RowsRun& run, Strategy* strategy, const std::filesystem::path& folder) {
   SingleProcess alone;
-  Trainer trainer({.model = model,
-                   .store = store,
-                   .backend = test_backend(),
-                   .train = rows,
-                   .validation = rows,
-                   .collective = &alone,
-                   .strategy = strategy},
-                  {.batch_size = 8, .epochs = 3, .steps = 8, .learning_rate = 0.5, .output = folder});
+  TrainerParts parts = run.parts(20, alone, strategy);
+  parts.validation = parts.train;
+  Trainer trainer(parts, {.batch_size = 8, .epochs = 3, .steps = 8, .learning_rate = 0.5, .output = folder});
   Losses losses;
   trainer.run(losses);
   return losses.validated;
@@ -78,20 +57,20 @@ std::vector<double> train(ParameterStore& store, Strategy* strategy, const std::
 
 TEST_CASE("the weights that a strategy shows are validated and saved, and train no step") {
   const TemporaryFolder folder;
-  ParameterStore shown = make_store();
-  ParameterStore plain = make_store();
+  RowsRun shown;
+  RowsRun plain;
   Zeros strategy;
   const auto validated = train(shown, &strategy, folder.path());
   train(plain, nullptr, {});
   CHECK(validated.size() == 2);
   for (const double loss : validated) CHECK(loss == doctest::Approx(std::log(3.0)));
-  CHECK(strategy.own == plain.read("weight"));
-  CHECK(shown.read("weight") == Tensor(weight));
+  CHECK(strategy.own == plain.store.read("weight"));
+  CHECK(shown.store.read("weight") == Tensor(RowsRun::weight));
   CHECK(strategy.shown == 3);  // after two epochs, and at the end
-  ParameterStore saved = make_store();
-  saved.place(shown.placement(), test_backend());
-  load_checkpoint(folder.path(), saved, "sgd");
-  CHECK(saved.read("weight") == Tensor(weight));
+  RowsRun saved;
+  saved.store.place(shown.store.placement(), *saved.backend);
+  load_checkpoint(folder.path(), saved.store, "sgd");
+  CHECK(saved.store.read("weight") == Tensor(RowsRun::weight));
 }
 
 }  // namespace plexaura::testing::shown_weights_test

@@ -4,28 +4,16 @@
 #include <array>
 #include <doctest/doctest.h>
 
-#include "backends/registry.h"
-#include "core/ops/cross_entropy.h"
-#include "core/ops/matmul.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/contracts/ranks/summing_strategy.h"
-#include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
-#include "training/loop/trainer.h"
 
 namespace plexaura::testing::strategy_state_test {
 
 namespace {
-
-const TensorType weight{DType::float32, {4, 3}};
-
-LossOutputs model(const ModelInputs& inputs) {
-  return {softmax_cross_entropy(matmul(inputs["samples"], inputs.graph().parameter("weight", weight)),
-                                inputs["labels"])};
-}
 
 // Counts its steps, and keeps its own number.
 class Counting final : public SummingStrategy, public WeightExchange, public KeptState {
@@ -74,26 +62,19 @@ std::array<std::vector<double>, 3> train_apart(int count, const std::filesystem:
                                                std::int64_t steps) {
   std::array<std::vector<double>, 3> ends;
   ThreadRanks(count).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+    RowsRun run;
     Apart strategy;
-    Trainer trainer({.model = model,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(20, 4),
-                     .collective = &ranks,
-                     .strategy = &strategy},
-                    {.batch_size = 6,
-                     .epochs = 9,
-                     .steps = steps,
-                     .optimizer = {.momentum = 0.9},
-                     .learning_rate = 0.5,
-                     .output = folder});
+    Trainer trainer(run.parts(20, ranks, &strategy), {.batch_size = 6,
+                                                      .epochs = 9,
+                                                      .steps = steps,
+                                                      .optimizer = {.momentum = 0.9},
+                                                      .learning_rate = 0.5,
+                                                      .output = folder});
     if (!folder.empty()) trainer.resume();
     trainer.run();
     std::vector<double>& end = ends.at(static_cast<std::size_t>(ranks.rank()));
-    end = store.read("weight").to_doubles();
-    for (const double value : store.read_state(0, "weight").to_doubles()) end.push_back(value);
+    end = run.store.read("weight").to_doubles();
+    for (const double value : run.store.read_state(0, "weight").to_doubles()) end.push_back(value);
   });
   return ends;
 }
@@ -108,17 +89,11 @@ std::array<End, 3> train(int count, const std::filesystem::path& folder, std::in
                          const std::string& second_name = "flag", int keepers = 3) {
   std::array<End, 3> ends;
   ThreadRanks(count).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+    RowsRun run;
     Counting strategy(ranks);
     strategy.second_name = second_name;
     strategy.keepers = keepers;
-    Trainer trainer({.model = model,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(20, 4),
-                     .collective = &ranks,
-                     .strategy = &strategy},
+    Trainer trainer(run.parts(20, ranks, &strategy),
                     {.batch_size = 6, .epochs = 9, .steps = steps, .output = folder});
     trainer.resume();
     trainer.run();
@@ -128,32 +103,21 @@ std::array<End, 3> train(int count, const std::filesystem::path& folder, std::in
 }
 
 // Counts the bytes that this rank receives from other ranks, unless it is rank 0.
-class CountingCollective final : public Collective {
+class CountingCollective final : public ForwardingCollective {
  public:
-  explicit CountingCollective(Collective& ranks) : ranks_(ranks) {}
-  int rank() const override { return ranks_.rank(); }
-  int size() const override { return ranks_.size(); }
-  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
-    ranks_.sum(dtype, data, count, what);
-  }
+  using ForwardingCollective::ForwardingCollective;
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
     if (root != rank()) got += bytes;
-    ranks_.broadcast(data, bytes, root, what);
+    ForwardingCollective::broadcast(data, bytes, root, what);
   }
   void bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what) override {
     if (from == rank()) brought += bytes;
     CHECK((data == nullptr) == (rank() != 0 && rank() != from));
-    ranks_.bring_to_0(data, bytes, from, what);
-  }
-  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
-    return ranks_.gather_all(mine, what);
+    ForwardingCollective::bring_to_0(data, bytes, from, what);
   }
 
   std::size_t got = 0;
   std::size_t brought = 0;
-
- private:
-  Collective& ranks_;
 };
 
 }  // namespace
@@ -210,8 +174,7 @@ TEST_CASE("what each rank has of its own may be nothing on the last ones") {
 
 TEST_CASE("ranks that lose one while they save begin their strategies anew") {
   struct Rank {
-    std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
-    ParameterStore store{{{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3};
+    RowsRun run;
     std::unique_ptr<Counting> strategy;
     std::unique_ptr<Trainer> trainer;
   };
@@ -222,12 +185,7 @@ TEST_CASE("ranks that lose one while they save begin their strategies anew") {
     LeavingCollective leaving(ranks, ranks.rank() == 2 ? "saving a checkpoint" : "");
     mine.strategy = std::make_unique<Counting>(leaving);
     mine.trainer =
-        std::make_unique<Trainer>(TrainerParts{.model = model,
-                                               .store = mine.store,
-                                               .backend = *mine.backend,
-                                               .train = std::make_shared<const CountingRows>(20, 4),
-                                               .collective = &leaving,
-                                               .strategy = mine.strategy.get()},
+        std::make_unique<Trainer>(mine.run.parts(20, leaving, mine.strategy.get()),
                                   TrainerOptions{.batch_size = 6, .steps = 2, .output = folder.path()});
     try {
       mine.trainer->run();

@@ -9,7 +9,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "distributed/strategies/rebroadcast.h"
-#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/rows_run.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 #include "training/loop/trainer.h"

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/events.h"
 #include "tests/support/error_text.h"
+#include "tests/support/forwarding_collective.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing::on_rank_0_test {
@@ -15,24 +16,13 @@ namespace plexaura::testing::on_rank_0_test {
 namespace {
 
 // Sends an event for each sum, like ranks that are processes do.
-class Telling final : public Collective {
+class Telling final : public ForwardingCollective {
  public:
-  explicit Telling(Collective& ranks) : ranks_(ranks) {}
-  int rank() const override { return ranks_.rank(); }
-  int size() const override { return ranks_.size(); }
+  using ForwardingCollective::ForwardingCollective;
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
     const EventSpan span(EventKind::wait, what);
-    ranks_.sum(dtype, data, count, what);
+    ForwardingCollective::sum(dtype, data, count, what);
   }
-  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
-    ranks_.broadcast(data, bytes, root, what);
-  }
-  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
-    return ranks_.gather_all(mine, what);
-  }
-
- private:
-  Collective& ranks_;
 };
 
 // Counts the waits of all threads for its lifetime.
