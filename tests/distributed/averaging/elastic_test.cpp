@@ -23,13 +23,7 @@ std::vector<Numbers> behind(const ElasticOptions& options, const std::vector<Ste
                        samples, rank);
 }
 
-const std::vector<std::string> settings{"distributed.strategy=elastic", "distributed.every=5",
-                                        "distributed.elasticity=0.8"};
-
-std::vector<std::string> with(std::vector<std::string> more) {
-  more.insert(more.begin(), settings.begin(), settings.end());
-  return more;
-}
+const Settings settings{"distributed.strategy=elastic", "distributed.every=5", "distributed.elasticity=0.8"};
 
 }  // namespace
 
@@ -126,30 +120,19 @@ TEST_CASE("elastic: those that are left keep their own weights and the centre, a
 
 TEST_CASE("elastic: learns the flowers as one rank does, and two runs have the same bits" *
           doctest::skip(sanitized)) {
-  const double alone = train_iris(1, {})[0].accuracy;
-  for (const int ranks : {2, 4}) {
-    const auto ends = train_iris(ranks, settings);
-    const auto again = train_iris(ranks, settings);
-    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-      CHECK(ends[rank].weights == ends[0].weights);  // the weights of the centre
-      CHECK(again[rank].weights == ends[0].weights);
-    }
-    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
-  }
+  for (const int ranks : {2, 4}) check_learns(ranks, settings);
 }
 
 // Step 18 is within an epoch and between two exchanges. Step 30 ends an epoch.
 TEST_CASE("elastic: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
-  const auto saving = with({"training.epochs=4", "output.dir=" + (folder / "run").string()});
+  const Settings brief = with(settings, {"training.epochs=4"});
+  const Settings saving = with(brief, {"output.dir=" + folder.path().string()});
   for (const std::int64_t stop : {18, 30}) {
-    const auto whole = train_iris(3, with({"training.epochs=4"}));
+    check_resumes(3, brief, stop);
     const auto stopped = train_iris(3, saving, stop);
     CHECK(stopped[1].weights == stopped[0].weights);
     CHECK(train_iris(3, saving, stop, true)[1].weights == stopped[1].weights);
-    const auto resumed = train_iris(3, saving, {}, true);
-    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
-    std::filesystem::remove_all(folder / "run");
   }
 }
 

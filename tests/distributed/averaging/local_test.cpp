@@ -24,14 +24,8 @@ std::vector<Numbers> behind(const LocalOptions& options, const std::vector<StepP
                        samples);
 }
 
-const std::vector<std::string> plain_sgd{"distributed.strategy=local", "training.epochs=8",
-                                         "training.precision=float64", "training.batch_size=7",
-                                         "training.optimizer.momentum=0"};
-
-std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
+const Settings plain_sgd{"distributed.strategy=local", "training.epochs=8", "training.precision=float64",
+                         "training.batch_size=7", "training.optimizer.momentum=0"};
 
 }  // namespace
 
@@ -342,56 +336,36 @@ TEST_CASE("local: averaged after every step, ranks follow one rank that trains a
 
 TEST_CASE("local: learns the flowers as one rank does, and two runs have the same bits" *
           doctest::skip(sanitized)) {
-  const double alone = train_iris(1, {})[0].accuracy;
-  const std::vector<std::string> outer{"distributed.strategy=local", "distributed.every=5",
-                                       "distributed.first_epochs=2",
-                                       "distributed.outer={learning_rate: 0.7, momentum: 0.3}"};
-  const std::vector<std::string> late{"distributed.strategy=local", "distributed.every=6",
-                                      "distributed.fragments=2", "distributed.delay=2"};
+  const Settings plain{"distributed.strategy=local"};
+  const Settings outer{"distributed.every=5", "distributed.first_epochs=2",
+                       "distributed.outer={learning_rate: 0.7, momentum: 0.3}"};
+  const Settings late{"distributed.every=6", "distributed.fragments=2", "distributed.delay=2"};
   for (const int ranks : {2, 4})
-    for (const auto& settings : {std::vector<std::string>{"distributed.strategy=local"}, outer, late}) {
-      const auto ends = train_iris(ranks, settings);
-      const auto again = train_iris(ranks, settings);
-      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-        CHECK(ends[rank].weights == ends[0].weights);
-        CHECK(again[rank].weights == ends[0].weights);
-      }
-      CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
-    }
+    for (const Settings& settings : {Settings(), outer, late}) check_learns(ranks, with(plain, settings));
 }
 
 // Step 20 is within an epoch and between two averages. Each rank has its own momentum.
 TEST_CASE("local: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
-  const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=6",
-                                          "distributed.outer.momentum=0.5", "training.epochs=4",
-                                          "output.dir=" + (folder / "run").string()};
+  const Settings settings{"distributed.strategy=local", "distributed.every=6",
+                          "distributed.outer.momentum=0.5", "training.epochs=4"};
+  const Settings saving = with(settings, {"output.dir=" + folder.path().string()});
   for (const std::int64_t stop : {20, 30}) {
-    const auto whole = train_iris(3, with(settings, {"output.dir="}));
-    const auto stopped = train_iris(3, settings, stop);
+    check_resumes(3, settings, stop);
+    const auto stopped = train_iris(3, saving, stop);
     CHECK((stopped[1].weights == stopped[0].weights) == (stop == 30));  // after the end of the second epoch
-    CHECK(train_iris(3, settings, stop, true)[1].weights == stopped[1].weights);
-    const auto resumed = train_iris(3, settings, {}, true);
-    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
-    std::filesystem::remove_all(folder / "run");
+    CHECK(train_iris(3, saving, stop, true)[1].weights == stopped[1].weights);
   }
 }
 
 // After step 18 an average of the first fragment is being exchanged, and after step 21 one of the second.
 // Step 30 ends an epoch.
 TEST_CASE("local: a resumed run takes the average that was under way") {
-  const TemporaryFolder folder;
-  const std::vector<std::string> settings{
-      "distributed.strategy=local", "distributed.every=6", "distributed.fragments=2",
-      "distributed.delay=2",        "training.epochs=4",   "output.dir=" + (folder / "run").string()};
-  const auto whole = train_iris(3, with(settings, {"output.dir="}));
-  for (const std::int64_t stop : sanitized ? std::vector{20, 22} : std::vector{18, 19, 20, 21, 22, 30}) {
-    CAPTURE(stop);
-    train_iris(3, settings, stop);
-    const auto resumed = train_iris(3, settings, {}, true);
-    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
-    std::filesystem::remove_all(folder / "run");
-  }
+  for (const std::int64_t stop : sanitized ? std::vector{20, 22} : std::vector{18, 19, 20, 21, 22, 30})
+    check_resumes(3,
+                  {"distributed.strategy=local", "distributed.every=6", "distributed.fragments=2",
+                   "distributed.delay=2", "training.epochs=4"},
+                  stop);
 }
 
 // The resumed run drops the average that is being exchanged after step 22.
@@ -415,8 +389,7 @@ TEST_CASE("local: a resumed run may have other fragments and another delay") {
 // An epoch of 15 steps has averages after steps 8 and 15, or averages of one half each after steps 4, 8 and
 // 12 and of everything at its end.
 TEST_CASE("local: fragments and a delay show in what is exchanged") {
-  const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=8",
-                                          "training.epochs=1"};
+  const Settings settings{"distributed.strategy=local", "distributed.every=8", "training.epochs=1"};
   const auto whole = train_iris(2, settings)[0].exchange.value();
   const auto halves = train_iris(2, with(settings, {"distributed.fragments=2"}))[0].exchange.value();
   CHECK(halves.bytes > whole.bytes);
@@ -436,23 +409,19 @@ TEST_CASE("local: averages of compressed changes learn the flowers, with the sam
     for (const char* compression : {"fp16", "bf16", "top-k"}) {
       CAPTURE(strategy);
       CAPTURE(compression);
-      const std::vector<std::string> settings{
+      const Settings settings{
           std::string("distributed.strategy=") + strategy,
           std::string("distributed.compression=") + compression,
           compression == std::string("top-k") ? "distributed.compression_ratio=0.2" : "distributed.every=5"};
-      const auto ends = train_iris(3, settings);
-      for (const IrisEnd& end : ends) CHECK(end.weights == ends[0].weights);
-      CHECK(train_iris(3, settings)[0].weights == ends[0].weights);
+      check_learns(3, settings);
       const auto apart = train_iris({"a", "b", "b"}, settings);
       for (const IrisEnd& end : apart) CHECK(end.weights == apart[0].weights);
       CHECK(apart[0].accuracy >= alone - 0.04);
-      CHECK(ends[0].accuracy >= alone - 0.04);
     }
 }
 
 TEST_CASE("local: where all elements cross, the weights are those without compression") {
-  const std::vector<std::string> settings{"distributed.strategy=local", "training.epochs=2",
-                                          "distributed.fragments=2"};
+  const Settings settings{"distributed.strategy=local", "training.epochs=2", "distributed.fragments=2"};
   const auto plain = train_iris(2, settings);
   const auto ends =
       train_iris(2, with(settings, {"distributed.compression=top-k", "distributed.compression_ratio=1"}));
@@ -461,21 +430,11 @@ TEST_CASE("local: where all elements cross, the weights are those without compre
 
 // The checkpoint has what each rank owes.
 TEST_CASE("local: a resumed run with compressed changes ends as one that was never stopped") {
-  const TemporaryFolder folder;
-  const std::vector<std::string> settings{"distributed.strategy=local",
-                                          "distributed.every=6",
-                                          "distributed.compression=top-k",
-                                          "distributed.compression_ratio=0.1",
-                                          "training.epochs=4",
-                                          "distributed.delay=3",
-                                          "output.dir=" + (folder / "run").string()};
-  for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "a", "a"}, {"a", "b", "b"}}) {
-    const auto whole = train_iris(hosts, with(settings, {"output.dir="}));
-    train_iris(hosts, settings, 20);
-    const auto resumed = train_iris(hosts, settings, {}, true);
-    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
-    std::filesystem::remove_all(folder / "run");
-  }
+  const Settings settings{
+      "distributed.strategy=local",        "distributed.every=6", "distributed.compression=top-k",
+      "distributed.compression_ratio=0.1", "training.epochs=4",   "distributed.delay=3"};
+  check_resumes({"a", "a", "a"}, settings, 20);
+  check_resumes({"a", "b", "b"}, settings, 20);
 }
 
 }  // namespace plexaura::testing::local_test

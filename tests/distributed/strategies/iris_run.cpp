@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "app/data/open_data.h"
@@ -14,6 +15,7 @@
 #include "distributed/communicator/roles.h"
 #include "models/zoo/model.h"
 #include "tests/distributed/wire/thread_transport.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plexaura::testing {
 
@@ -25,12 +27,12 @@ struct IrisSetup {
   std::unique_ptr<Model> model;
 };
 
-Config load_iris(const std::vector<std::string>& settings) {
+Config load_iris(const Settings& settings) {
   return Config::load(PLEXAURA_SOURCE "/models/iris.yaml", settings);
 }
 
 // A rank that is sent its samples has no data.
-IrisSetup read_iris(const std::vector<std::string>& settings, Communicator& ranks) {
+IrisSetup read_iris(const Settings& settings, Communicator& ranks) {
   const Config config = load_iris(settings);
   const bool is_sent = sends_data(read_distributed_alone(config).strategy.name) && ranks.size() > 1;
   const bool reads = !is_sent || ranks.rank() == 0;
@@ -83,15 +85,23 @@ IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool res
   return end_of(store, trainer.run());
 }
 
-}  // namespace
-
-std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
-                                std::optional<std::int64_t> steps, bool resume) {
-  const std::vector<std::string> hosts(static_cast<std::size_t>(ranks), this_place().host);
-  return train_iris(hosts, std::move(settings), steps, resume);
+std::vector<std::string> on_one_host(int ranks) {
+  return std::vector<std::string>(static_cast<std::size_t>(ranks), this_place().host);
 }
 
-std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vector<std::string> settings,
+}  // namespace
+
+Settings with(Settings settings, const Settings& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+std::vector<IrisEnd> train_iris(int ranks, Settings settings, std::optional<std::int64_t> steps,
+                                bool resume) {
+  return train_iris(on_one_host(ranks), std::move(settings), steps, resume);
+}
+
+std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, Settings settings,
                                 std::optional<std::int64_t> steps, bool resume) {
   settings.insert(settings.begin(), {"data.path=" PLEXAURA_SOURCE "/models/iris.csv", "output.dir="});
   const auto ranks = static_cast<int>(hosts.size());
@@ -122,6 +132,32 @@ std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vect
   for (std::optional<IrisEnd>& end : ends)
     if (end) of_trainers.push_back(std::move(*end));
   return of_trainers;
+}
+
+void check_learns(int ranks, const Settings& settings) {
+  static const double alone = train_iris(1, {})[0].accuracy;
+  const auto ends = train_iris(ranks, settings);
+  const auto again = train_iris(ranks, settings);
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    CHECK(ends[rank].weights == ends[0].weights);
+    CHECK(again[rank].weights == ends[0].weights);
+  }
+  CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
+}
+
+void check_resumes(const std::vector<std::string>& hosts, const Settings& settings, std::int64_t stop) {
+  CAPTURE(stop);
+  const TemporaryFolder folder;
+  const Settings saving = with(settings, {"output.dir=" + folder.path().string()});
+  const auto whole = train_iris(hosts, settings);
+  train_iris(hosts, saving, stop);
+  const auto resumed = train_iris(hosts, saving, {}, true);
+  REQUIRE(resumed.size() == whole.size());
+  for (std::size_t rank = 0; rank < whole.size(); ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
+}
+
+void check_resumes(int ranks, const Settings& settings, std::int64_t stop) {
+  check_resumes(on_one_host(ranks), settings, stop);
 }
 
 double distance(const std::vector<double>& a, const std::vector<double>& b) {

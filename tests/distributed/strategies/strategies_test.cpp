@@ -50,17 +50,16 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
 
 // The limit is for the norm of the gradients of all ranks together, over all buckets.
 TEST_CASE("synchronous strategies limit the norm of the gradients as one rank does") {
-  std::vector<std::string> settings{"training.epochs=2", "training.precision=float64",
-                                    "training.batch_size=7", "distributed.bucket_bytes=500"};
+  const Settings settings{"training.epochs=2", "training.precision=float64", "training.batch_size=7",
+                          "distributed.bucket_bytes=500"};
   const std::vector<double> unlimited = train_iris(1, settings)[0].values;
-  settings.emplace_back("training.optimizer.max_gradient_norm=0.1");
-  const std::vector<double> alone = train_iris(1, settings)[0].values;
+  const Settings limited = with(settings, {"training.optimizer.max_gradient_norm=0.1"});
+  const std::vector<double> alone = train_iris(1, limited)[0].values;
   CHECK(distance(alone, unlimited) > 0.01);
   for (const char* strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"}) {
     CAPTURE(strategy);
-    std::vector<std::string> together = settings;
-    together.emplace_back(std::string("distributed.strategy=") + strategy);
-    for (const IrisEnd& end : train_iris(3, together)) CHECK(distance(end.values, alone) < 1e-12);
+    for (const IrisEnd& end : train_iris(3, with(limited, {std::string("distributed.strategy=") + strategy})))
+      CHECK(distance(end.values, alone) < 1e-12);
   }
 }
 

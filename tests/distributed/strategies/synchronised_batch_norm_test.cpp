@@ -12,14 +12,13 @@ namespace plexaura::testing::synchronised_batch_norm_test {
 namespace {
 
 // The last step of an epoch has three samples: one for each of three ranks, and none for the fourth.
-std::vector<std::string> settings(bool synchronised, std::vector<std::string> more = {}) {
+Settings settings(bool synchronised, const Settings& more = {}) {
   const std::string norm =
       std::string("{type: batch_norm, synchronised: ") + (synchronised ? "true}" : "false}");
-  std::vector<std::string> all{"training.epochs=3", "training.precision=float64", "training.batch_size=9",
-                               "model={name: convnet, layers: [{type: linear, units: 6}, " + norm +
-                                   ", {type: tanh}, {type: linear}]}"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return with({"training.epochs=3", "training.precision=float64", "training.batch_size=9",
+               "model={name: convnet, layers: [{type: linear, units: 6}, " + norm +
+                   ", {type: tanh}, {type: linear}]}"},
+              more);
 }
 
 }  // namespace
@@ -49,8 +48,8 @@ TEST_CASE("synchronised batch norm: a run is repeated bit for bit, and by each s
 }
 
 TEST_CASE("synchronised batch norm: gradients may be exchanged by another thread") {
-  const std::vector<std::string> off{"distributed.bucket_bytes=100", "distributed.overlap=off"};
-  const std::vector<std::string> on{"distributed.bucket_bytes=100", "distributed.overlap=on"};
+  const Settings off{"distributed.bucket_bytes=100", "distributed.overlap=off"};
+  const Settings on{"distributed.bucket_bytes=100", "distributed.overlap=on"};
   const std::string expected = train_iris(3, settings(true, off))[0].weights;
   for (const IrisEnd& end : train_iris(3, settings(true, on))) CHECK(end.weights == expected);
 }
@@ -62,7 +61,7 @@ TEST_CASE("synchronised batch norm: float32 differs from one rank by rounding al
 }
 
 TEST_CASE("synchronised batch norm: refused where ranks do not make each step together") {
-  const std::vector<std::string> server{"distributed.strategy=async-server", "training.batch_size=12"};
+  const Settings server{"distributed.strategy=async-server", "training.batch_size=12"};
   const std::string said = error_text<InternalError>([&] { train_iris(3, settings(true, server)); });
   CAPTURE(said);
   CHECK(said.find("the model calls all ranks in each step, by ") != std::string::npos);
@@ -73,7 +72,7 @@ TEST_CASE("synchronised batch norm: refused where ranks do not make each step to
 
 TEST_CASE("without it each rank has statistics of its own, over all samples and over micro-batches") {
   for (const char* parts : {"training.micro_batches=1", "training.micro_batches=2"}) {
-    const std::vector<std::string> even{"training.batch_size=12", parts};
+    const Settings even{"training.batch_size=12", parts};
     const auto synchronised = train_iris(3, settings(true, even));
     for (const IrisEnd& end : synchronised) CHECK(end.weights == synchronised[0].weights);
     const std::vector<double> own = train_iris(3, settings(false, even))[0].values;

@@ -12,35 +12,21 @@ namespace plexaura::testing::compressed_all_reduce_test {
 
 namespace {
 
-using Settings = std::vector<std::string>;
-
 const std::vector<Settings> compressions{
     {"distributed.compression=fp16"},
     {"distributed.compression=bf16"},
     {"distributed.compression=top-k", "distributed.compression_ratio=0.05"},
     {"distributed.compression=powersgd"}};
 
-Settings with(Settings settings, const Settings& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
-
 }  // namespace
 
 TEST_CASE("compressed allreduce: learns the flowers as one rank does, and two runs have the same bits" *
           doctest::skip(sanitized)) {
-  const double alone = train_iris(1, {})[0].accuracy;
   const auto plain = train_iris(3, {});
   for (const Settings& compression : compressions) {
     CAPTURE(compression[0]);
-    const auto ends = train_iris(3, compression);
-    const auto again = train_iris(3, compression);
-    CHECK(ends[0].weights != plain[0].weights);
-    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-      CHECK(ends[rank].weights == ends[0].weights);
-      CHECK(again[rank].weights == ends[0].weights);
-    }
-    CHECK(ends[0].accuracy >= alone - 0.04);  // 0.04 is a little more than one of 30 flowers
+    check_learns(3, compression);
+    CHECK(train_iris(3, compression)[0].weights != plain[0].weights);
   }
 }
 
@@ -78,35 +64,23 @@ TEST_CASE("compressed allreduce: frozen parameters stay as they are") {
 
 // Step 20 is within an epoch, and step 30 ends one. The checkpoint has what ranks owe.
 TEST_CASE("compressed allreduce: a resumed run ends as one that was never stopped") {
-  const TemporaryFolder folder;
   for (const Settings& compression : compressions)
     for (const std::int64_t stop : sanitized ? std::vector{20} : std::vector{20, 30}) {
       CAPTURE(compression[0]);
-      const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
-      const auto whole = train_iris(3, with(settings, {"output.dir="}));
-      train_iris(3, settings, stop);
-      const auto resumed = train_iris(3, settings, {}, true);
-      for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
-      std::filesystem::remove_all(folder / "run");
+      check_resumes(3, with(compression, {few_epochs}), stop);
     }
 }
 
 // One rank of each host owes for the whole host.
 TEST_CASE("compressed allreduce: so does one on hosts with several ranks") {
-  const TemporaryFolder folder;
   const std::vector<std::string> hosts{"a", "b", "b"};
   for (const Settings& compression : compressions) {
     CAPTURE(compression[0]);
-    const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
-    const auto whole = train_iris(hosts, with(settings, {"output.dir="}));
-    train_iris(hosts, settings, 20);
-    const auto resumed = train_iris(hosts, settings, {}, true);
-    CHECK(whole[0].weights != train_iris(3, with(settings, {"output.dir="}))[0].weights);
-    for (std::size_t rank = 0; rank < 3; ++rank) {
-      CHECK(whole[rank].weights == whole[0].weights);
-      CHECK(resumed[rank].weights == whole[rank].weights);
-    }
-    std::filesystem::remove_all(folder / "run");
+    const Settings settings = with(compression, {few_epochs});
+    check_resumes(hosts, settings, 20);
+    const auto whole = train_iris(hosts, settings);
+    CHECK(whole[0].weights != train_iris(3, settings)[0].weights);
+    for (const IrisEnd& end : whole) CHECK(end.weights == whole[0].weights);
   }
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "distributed/communicator/group_communicator.h"
+#include "tests/distributed/servers/ranks/moved_client.h"
 #include "tests/distributed/strategies/iris_run.h"
-#include "tests/distributed/strategies/moved_ranks.h"
 #include "tests/distributed/wire/thread_transport.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
@@ -25,26 +25,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// A client whose steps are made by the test.
-class Client {
- public:
-  explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
-
-  void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
-  Numbers values() const { return rank_.values(); }
-  // Draws a part. Returns false if there is none left.
-  bool draws(std::int64_t steps) {
-    return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
-        .part.has_value();
-  }
-  void rest() { strategy_.weights->show_weights(); }
-
- private:
-  StrategyParts strategy_;
-  MovedRank rank_;
-};
-
-using Life = std::function<void(Client&)>;
+using Life = std::function<void(MovedClient&)>;
 
 // Runs servers and two clients that do the given work, each in its own thread. Returns the final account of
 // the first server.
@@ -60,7 +41,7 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
       MovedRank(strategy).serve();
       if (rank == 0) account = strategy.account();
     } else {
-      Client client(strategy);
+      MovedClient client(strategy);
       lives.at(static_cast<std::size_t>(rank - options.servers))(client);
       strategy.end();
     }
@@ -68,12 +49,6 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   });
   CHECK(ends == std::vector<std::string>(static_cast<std::size_t>(rank_count), "fine"));
   return account;
-}
-
-// Returns true if the account contains the text: rows of clients without their idle share, or the histogram.
-bool tells(const std::string& account, const std::string& text) {
-  CAPTURE(account);
-  return account.find(text) != std::string::npos;
 }
 
 // Two clients push one after the other. The values of both after that, and when all have rested.
@@ -86,14 +61,14 @@ struct Pushed {
 Pushed push_one_after_the_other(const AsyncServerOptions& options) {
   Pushed pushed;
   std::promise<void> done;
-  const Life first = [&](Client& client) {
+  const Life first = [&](MovedClient& client) {
     client.step(8);
     pushed.behind[0] = client.values();
     done.set_value();
     client.rest();
     pushed.rested[0] = client.values();
   };
-  const Life second = [&](Client& client) {
+  const Life second = [&](MovedClient& client) {
     done.get_future().wait();
     client.step(16);
     pushed.behind[1] = client.values();
@@ -104,22 +79,17 @@ Pushed push_one_after_the_other(const AsyncServerOptions& options) {
   return pushed;
 }
 
-const Life idle = [](Client& client) { client.rest(); };
+const Life idle = [](MovedClient& client) { client.rest(); };
 
-const std::vector<std::string> mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
-const std::vector<std::string> added{"distributed.strategy=downpour", "distributed.push_every=4"};
-
-std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
+const Settings mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
+const Settings added{"distributed.strategy=downpour", "distributed.push_every=4"};
 
 // The first client gets the answer to its first push together with the other's push, and has moved from 8 to
 // 12 meanwhile. It keeps what it has learned since, and keeps its own buffer until it rests.
 Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
   Pushed pushed;
   std::promise<void> went_on;
-  const Life fast = [&](Client& client) {
+  const Life fast = [&](MovedClient& client) {
     client.step(8);
     client.step(8);
     client.step(9);
@@ -130,7 +100,7 @@ Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
     client.rest();
     pushed.rested[0] = client.values();
   };
-  const Life slow = [&](Client& client) {
+  const Life slow = [&](MovedClient& client) {
     went_on.get_future().wait();
     client.step(16);
     client.step(16);
@@ -188,7 +158,7 @@ TEST_CASE("downpour: changes are added, and buffers go a part of their way") {
 
 TEST_CASE("downpour: a client adds what it has changed since it got its weights") {
   Numbers behind;
-  const Life moving = [&](Client& client) {
+  const Life moving = [&](MovedClient& client) {
     for (const double to : {8, 9, 9, 11}) client.step(to);
     behind = client.values();
     client.rest();
@@ -200,7 +170,7 @@ TEST_CASE("downpour: a client adds what it has changed since it got its weights"
 TEST_CASE("async-server: a client pushes every few steps, and the rest of them when nothing more is dealt") {
   Numbers between;
   Numbers rested;
-  const Life moving = [&](Client& client) {
+  const Life moving = [&](MovedClient& client) {
     for (int i = 0; i < 3; ++i) client.step(8);
     between = client.values();
     client.rest();
@@ -214,7 +184,7 @@ TEST_CASE("async-server: a client pushes every few steps, and the rest of them w
 }
 
 TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt") {
-  const Life moving = [](Client& client) {
+  const Life moving = [](MovedClient& client) {
     for (int i = 0; i < 50; ++i) client.step(8);
     client.rest();
   };
@@ -229,7 +199,7 @@ TEST_CASE(
   std::promise<void> begun;
   std::promise<void> done;
   std::array<int, 2> drawn{};
-  const Life fast = [&](Client& client) {
+  const Life fast = [&](MovedClient& client) {
     for (; client.draws(20); ++drawn[0]) {
       if (drawn[0] == 0) begun.get_future().wait();
       client.step(8);
@@ -237,7 +207,7 @@ TEST_CASE(
     done.set_value();
     client.rest();
   };
-  const Life slow = [&](Client& client) {
+  const Life slow = [&](MovedClient& client) {
     for (; client.draws(20); ++drawn[1]) {
       if (drawn[1] == 0) {
         begun.set_value();
@@ -258,14 +228,14 @@ TEST_CASE(
 TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
   std::promise<void> went_on;
   Numbers behind;
-  const Life fast = [&](Client& client) {
+  const Life fast = [&](MovedClient& client) {
     client.step(8);
     client.step(8);
     behind = client.values();
     went_on.set_value();
     client.rest();
   };
-  const Life slow = [&](Client& client) {
+  const Life slow = [&](MovedClient& client) {
     went_on.get_future().wait_for(Seconds(0.3));
     client.step(16);
     client.rest();
@@ -295,7 +265,7 @@ TEST_CASE("downpour: a threaded client pushes what it has changed since its last
 TEST_CASE("async-server: a threaded client takes in weights behind the step in which they have come") {
   constexpr int every = 10'000;
   Numbers behind;
-  const Life moving = [&](Client& client) {
+  const Life moving = [&](MovedClient& client) {
     for (int i = 0; i < every; ++i) client.step(8);
     int steps = 0;
     for (; steps < every - 1 && client.values()[0] == 8; ++steps) {
@@ -311,7 +281,7 @@ TEST_CASE("async-server: a threaded client takes in weights behind the step in w
 }
 
 TEST_CASE("async-server: nobody waits for a client that rests") {
-  const Life moving = [](Client& client) {
+  const Life moving = [](MovedClient& client) {
     for (int i = 0; i < 5; ++i) client.step(8);
     client.rest();
   };
@@ -319,7 +289,7 @@ TEST_CASE("async-server: nobody waits for a client that rests") {
 }
 
 TEST_CASE("async-server: who waits has patience as long as others write") {
-  const Life slow = [](Client& client) {
+  const Life slow = [](MovedClient& client) {
     for (int i = 0; i < 5; ++i) {
       std::this_thread::sleep_for(Seconds(0.8));
       client.step(8);
@@ -330,7 +300,7 @@ TEST_CASE("async-server: who waits has patience as long as others write") {
 }
 
 TEST_CASE("async-server: who waits has patience with a client that works on what it has drawn") {
-  const Life slow = [](Client& client) {
+  const Life slow = [](MovedClient& client) {
     while (client.draws(2)) continue;
     for (int i = 0; i < 4; ++i) {
       std::this_thread::sleep_for(Seconds(1));
@@ -343,12 +313,12 @@ TEST_CASE("async-server: who waits has patience with a client that works on what
 
 // After the deal, the first client waits longer than the deal has taken.
 TEST_CASE("async-server: a client that waits outside a deal is not idle") {
-  const Life waiting = [](Client& client) {
+  const Life waiting = [](MovedClient& client) {
     while (client.draws(0)) continue;
     client.rest();
     client.rest();
   };
-  const Life late = [](Client& client) {
+  const Life late = [](MovedClient& client) {
     client.rest();
     std::this_thread::sleep_for(Seconds(0.3));
     client.rest();
@@ -364,7 +334,7 @@ TEST_CASE(
     "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights" *
     doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;
-  const auto check = [&](const std::vector<std::string>& settings, int clients, int servers = 1) {
+  const auto check = [&](const Settings& settings, int clients, int servers = 1) {
     const auto ends = train_iris(servers + clients, settings);
     REQUIRE(std::ssize(ends) == clients);
     for (const IrisEnd& end : ends) {
@@ -384,7 +354,7 @@ TEST_CASE(
 
 TEST_CASE(
     "async-server: one client that draws all is one rank, where the server takes its weights as they are") {
-  const std::vector<std::string> brief{few_epochs, "training.precision=float64"};
+  const Settings brief{few_epochs, "training.precision=float64"};
   const auto alone = train_iris(1, brief);
   for (const char* client : {"serial", "threaded"})
     for (const char* every : {"1", "4", "epoch"}) {
@@ -432,7 +402,7 @@ TEST_CASE("async-server: a threaded client keeps what it has learned since it pu
 
 // The client writes to the first server with each draw.
 TEST_CASE("async-server: each of several servers hears of a client that draws and does not push") {
-  const Life drawing = [](Client& client) {
+  const Life drawing = [](MovedClient& client) {
     while (client.draws(4)) {
       std::this_thread::sleep_for(Seconds(0.5));
       client.step(8);
@@ -444,8 +414,8 @@ TEST_CASE("async-server: each of several servers hears of a client that draws an
 
 TEST_CASE("async-server, downpour: one client of several servers has the bits that it has with one") {
   for (const char* strategy : {"async-server", "downpour"}) {
-    const std::vector<std::string> brief{
-        "training.epochs=3", fmt::format("distributed.strategy={}", strategy), "distributed.push_every=4"};
+    const Settings brief{"training.epochs=3", fmt::format("distributed.strategy={}", strategy),
+                         "distributed.push_every=4"};
     const std::string one = train_iris(2, brief)[0].weights;
     for (const int servers : sanitized ? std::vector{2} : std::vector{2, 5})
       CHECK(

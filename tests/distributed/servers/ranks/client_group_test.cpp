@@ -22,13 +22,8 @@ namespace plexaura::testing::client_group_test {
 
 namespace {
 
-const std::vector<std::string> brief{"training.epochs=4", "training.precision=float64",
-                                     "distributed.strategy=async-server", "distributed.mix=1"};
-
-std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
+const Settings brief{"training.epochs=4", "training.precision=float64", "distributed.strategy=async-server",
+                     "distributed.mix=1"};
 
 // A rank whose steps are made by the test, or the server. It has two buckets: one of a trainable parameter,
 // and one of a buffer and the tail.
@@ -174,7 +169,7 @@ TEST_CASE("client group: where a rank draws and the other makes a step, they par
 
 TEST_CASE("client group: trains as one rank, also with parts of unequal size and with none") {
   for (const char* batch : sanitized ? std::vector{"7"} : std::vector{"8", "7"}) {
-    const std::vector<std::string> sized{std::string("training.batch_size=") + batch};
+    const Settings sized{std::string("training.batch_size=") + batch};
     const auto alone = train_iris(1, with({brief[0], brief[1]}, sized));
     for (const char* every : {"1", "4", "epoch"})
       for (const int ranks : sanitized ? std::vector{3} : std::vector{2, 3}) {

@@ -10,35 +10,14 @@
 
 #include "core/exchange/rank_lost.h"
 #include "distributed/communicator/group_communicator.h"
-#include "distributed/servers/ranks/async_server.h"
 #include "distributed/servers/ranks/letters.h"
 #include "distributed/servers/ranks/snapshot.h"
-#include "tests/distributed/strategies/moved_ranks.h"
+#include "tests/distributed/servers/ranks/moved_client.h"
 #include "tests/distributed/wire/thread_transport.h"
 
 namespace plexaura::testing::parameter_server_test {
 
 namespace {
-
-// A client whose steps are made by the test.
-class Client {
- public:
-  explicit Client(AsyncServer& strategy) : strategy_(strategy.parts()), rank_(strategy) {}
-
-  void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
-  // Draws a part. Returns false if there is none left.
-  bool draws(std::int64_t steps) {
-    return strategy_.dealer->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
-        .part.has_value();
-  }
-  bool is_over() { return strategy_.dealer->is_over(); }
-  void rest() { strategy_.weights->show_weights(); }
-  Numbers values() const { return rank_.values(); }
-
- private:
-  StrategyParts strategy_;
-  MovedRank rank_;
-};
 
 // Runs a server and three clients. The first pushes two parts of five steps, draws two more, and dies when
 // the others have drawn the rest. Then the other two become clients of another server.
@@ -55,7 +34,7 @@ Survived outlive_a_client(ClientKind kind) {
   std::atomic<int> drawn = 0;
   std::promise<void> begun;
   std::array<std::promise<void>, 2> drained;
-  const auto die = [&](Client& client) {
+  const auto die = [&](MovedClient& client) {
     for (int i = 0; i < 2; ++i) {
       CHECK(client.draws(steps));
       client.step(8);
@@ -65,7 +44,7 @@ Survived outlive_a_client(ClientKind kind) {
     for (auto& each : drained) each.get_future().wait();
   };
   std::shared_future<void> has_begun = begun.get_future().share();
-  const auto outlive = [&](Client& client, std::promise<void>& all_drawn) {
+  const auto outlive = [&](MovedClient& client, std::promise<void>& all_drawn) {
     CHECK(client.draws(steps));
     has_begun.wait();
     do {
@@ -89,7 +68,7 @@ Survived outlive_a_client(ClientKind kind) {
       if (rank == 0) {
         MovedRank(before).serve();
       } else {
-        Client client(before);
+        MovedClient client(before);
         if (rank == 1) {
           die(client);
           return network.bury(rank);
@@ -106,7 +85,7 @@ Survived outlive_a_client(ClientKind kind) {
       MovedRank(after).serve();
       survived.account = after.account();
     } else {
-      Client client(after);
+      MovedClient client(after);
       client.step(8);
       client.rest();
       after.end();
@@ -116,11 +95,6 @@ Survived outlive_a_client(ClientKind kind) {
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   survived.drawn = drawn;
   return survived;
-}
-
-bool tells(const std::string& account, const std::string& text) {
-  CAPTURE(account);
-  return account.find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -187,7 +161,7 @@ void answer_and_die(Communicator& all, ThreadNetwork& network) {
 }
 
 void hear_of_the_death(AsyncServer& strategy, int rank) {
-  Client client(strategy);
+  MovedClient client(strategy);
   if (rank == 1) client.step(8);
   CHECK_THROWS_AS(client.draws(5), RankLost);
 }
@@ -212,7 +186,7 @@ TEST_CASE(
       MovedRank(after).serve();
       account = after.account();
     } else {
-      Client client(after);
+      MovedClient client(after);
       CHECK(client.values() == Numbers{8, 8, 0});
       for (; client.draws(5); ++drawn) client.step(8);
       client.rest();
