@@ -25,9 +25,9 @@ namespace plexaura::testing::besieged_server_test {
 namespace {
 
 // Returns the connection of a client that has joined.
-Line joined_line_to(Served& served) {
+Line joined_line_to(Served& served, std::int64_t elements = 2) {
   Line line = line_to(served.place());
-  post_letter(line, {.say = Say::join}, bytes_of(pack_facts(served.facts())));
+  post_letter(line, {.say = Say::join}, bytes_of(pack_facts(Served::facts("a", elements))));
   CHECK(take_letter(line).head.say == Say::welcome);
   return line;
 }
@@ -61,7 +61,7 @@ TEST_CASE("besieged server: of strangers that say nothing few are kept, and a cl
   std::vector<FileDescriptor> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(stranger_to(served.place()));
   Visitor visitor(served.file(), 60);
-  visitor.join(served.facts(), 16);
+  visitor.join(Served::facts(), 16);
   CHECK(std::ranges::count_if(strangers, is_closed) >= 200 - 16);
   CHECK(served.push(visitor, {2, 2, 2}) == Floats{1, 1, 1});
   visitor.leave();
@@ -89,7 +89,7 @@ TEST_CASE("besieged server: what no client sends costs its sender the connection
   Served served({});
   served.start();
   Visitor good(served.file(), 60);
-  good.join(served.facts(), 16);
+  good.join(Served::facts(), 16);
   for (const char* text : {"x", "0", "-1:a", "1:a", "99999999999999999999999:a", "18446744073709551595:"}) {
     CAPTURE(text);
     Line line = line_to(served.place());
@@ -128,11 +128,7 @@ TEST_CASE("besieged server: few letters of a client are read in a turn") {
   const TemporaryFolder folder;
   int turns = 0;
   VisitedServer server(folder / "server", Served::form(2), bytes_of_floats({0, 0, 0, 9}), {},
-                       {.is_to_end = [&] { return turns-- <= 0; },
-                        .pushed = [](const VisitedServer&) {},
-                        .keep_before = [](std::int64_t) { return std::string(); },
-                        .say = [](const std::string&) {},
-                        .warn = [](const std::string&) {}});
+                       silent_host([&] { return turns-- <= 0; }));
   const auto work = [&](int count) {
     turns = count;
     server.serve();
@@ -159,7 +155,7 @@ TEST_CASE("besieged server: letters without pause keep no other client from its 
     while (!stop.stop_requested()) post_letter(line, {.say = Say::beat});
   });
   Visitor visitor(served.file(), 60);
-  visitor.join(served.facts(), 16);
+  visitor.join(Served::facts(), 16);
   for (int i = 0; i < 20; ++i) served.push(visitor, {2, 2, 2});
   CHECK(served.server().version() >= 20);
 }
@@ -168,7 +164,7 @@ TEST_CASE("besieged server: a client that reads no answer gets no second one, an
   constexpr std::int64_t elements = 1 << 20;
   Served served({.deadline_seconds = 3}, elements);
   served.start();
-  Line line = joined_line_to(served);
+  Line line = joined_line_to(served, elements);
   const double before = resident_megabytes();
   for (int i = 0; i < 300; ++i) line.post({.say = Say::push});
   while (!line.flush()) await_line(line, true, 1);
@@ -183,7 +179,7 @@ TEST_CASE("besieged server: a client whose push takes longer than the deadline i
   SlowLink link(connect_to(served.place(), 10));
   Line line(link.take_near_end(), Seal::Side::client, served.place().key, 1 << 10);
   prove(line);
-  post_letter(line, {.say = Say::join}, bytes_of(pack_facts(served.facts())));
+  post_letter(line, {.say = Say::join}, bytes_of(pack_facts(Served::facts())));
   take_letter(line);
   link.slow_down(std::chrono::milliseconds(400));
   post_letter(line, {.say = Say::push, .steps = 1}, bytes_of_floats({2, 2, 2}));

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,15 @@ inline std::vector<std::byte> bytes_of_floats(const Floats& numbers) {
 inline Floats floats_of(std::span<const std::byte> bytes) {
   const auto numbers = elements_of<const float>(bytes);
   return {numbers.begin(), numbers.end()};
+}
+
+// Returns a host that wants no reports, and has no checkpoints.
+inline VisitedServerHost silent_host(std::function<bool()> is_to_end) {
+  return {.is_to_end = std::move(is_to_end),
+          .pushed = [](const VisitedServer&) {},
+          .keep_before = [](std::int64_t) { return std::string(); },
+          .say = [](const std::string&) {},
+          .warn = [](const std::string&) {}};
 }
 
 // A server in a thread. It has two elements of trainable weights that are 0, or more, a buffer of one
@@ -74,8 +84,8 @@ class Served {
                                 {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
   }
   // Returns the facts in which a client has to agree with the server.
-  VisitFacts facts(const std::string& model = "a") const {
-    VisitFacts all = form_.facts();
+  static VisitFacts facts(const std::string& model = "a", std::int64_t elements = 2) {
+    VisitFacts all = form(elements).facts();
     all["model"] = model;
     return all;
   }

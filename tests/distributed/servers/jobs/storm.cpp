@@ -15,6 +15,7 @@
 #include "distributed/servers/jobs/line.h"
 #include "distributed/servers/jobs/visited_server.h"
 #include "distributed/wire/texts.h"
+#include "tests/distributed/servers/jobs/served.h"
 
 namespace plexaura::testing {
 
@@ -24,13 +25,6 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t most_sent = std::size_t{1} << 15;  // bytes, few enough for a socket to take at once
 constexpr std::size_t weight_bytes = 12;                 // of trainable parameters and buffers
-
-LogicalWeights form_of_storm() {
-  using Parts = std::vector<LogicalWeights::Part>;
-  return LogicalWeights(Parts{{"weight", {DType::float32, {2}}, ParameterRole::trainable},
-                              {"running", {DType::float32, {1}}, ParameterRole::buffer},
-                              {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
-}
 
 // Turns bytes into decisions and contents. After the last byte, all are 0.
 class Choices {
@@ -82,15 +76,9 @@ LineHead head_in(Choices& choices) {
   return head;
 }
 
-VisitFacts facts_of_storm() {
-  VisitFacts facts = form_of_storm().facts();
-  facts["model"] = "a";
-  return facts;
-}
-
 // Returns contents of a letter, valid or nearly valid.
 Bytes content_in(Choices& choices) {
-  const std::string facts = pack_facts(facts_of_storm());
+  const std::string facts = pack_facts(Served::facts());
   const auto all = bytes_of(facts);
   Bytes content(all.begin(), all.end());
   switch (choices.one_of(6)) {
@@ -110,15 +98,20 @@ Bytes content_in(Choices& choices) {
   }
 }
 
+Bytes laid_out(const LineHead& head, std::span<const std::byte> content) {
+  Bytes letter(sizeof head);
+  std::memcpy(letter.data(), &head, sizeof head);
+  letter.insert(letter.end(), content.begin(), content.end());
+  return letter;
+}
+
 // Returns a letter as Line sends it, with the changes that the choices make.
 Bytes letter_in(Choices& choices) {
   LineHead head = head_in(choices);
   const Bytes content = content_in(choices);
   head.bytes =
       choices.one_of(8) == 0 ? choices.number<std::uint64_t>({0, 1, ~std::uint64_t{0}}) : content.size();
-  Bytes letter(sizeof head);
-  std::memcpy(letter.data(), &head, sizeof head);
-  letter.insert(letter.end(), content.begin(), content.end());
+  Bytes letter = laid_out(head, content);
   if (choices.one_of(16) == 0) letter.resize(choices.one_of(letter.size()) + 1);
   return letter;
 }
@@ -128,12 +121,8 @@ Bytes letter_in(Choices& choices) {
 class Storm::Work {
  public:
   explicit Work(const std::filesystem::path& folder)
-      : server_(folder / "server", form_of_storm(), Bytes(16), options(),
-                {.is_to_end = [this] { return !is_under_way(); },
-                 .pushed = [](const VisitedServer&) {},
-                 .keep_before = [](std::int64_t) { return std::string(); },
-                 .say = [](const std::string&) {},
-                 .warn = [](const std::string&) {}}) {}
+      : server_(folder / "server", Served::form(2), Bytes(16), options(),
+                silent_host([this] { return !is_under_way(); })) {}
 
   void send(std::span<const std::byte> bytes) {
     Choices choices(bytes.first(std::min(bytes.size(), most_sent)));
@@ -150,7 +139,7 @@ class Storm::Work {
   }
 
   bool serves() {
-    const std::string facts = pack_facts(facts_of_storm());
+    const std::string facts = pack_facts(Served::facts());
     const Bytes weights(weight_bytes);
     connect();
     auto seal = prove();
@@ -204,7 +193,7 @@ class Storm::Work {
   void send_with_key(Choices& choices) {
     connect();
     auto seal = prove();
-    if (choices.one_of(4) > 0) send_letter(*seal, {.say = Say::join}, bytes_of(pack_facts(facts_of_storm())));
+    if (choices.one_of(4) > 0) send_letter(*seal, {.say = Say::join}, bytes_of(pack_facts(Served::facts())));
     while (!choices.are_over()) {
       const Bytes letter = letter_in(choices);
       send_chunk(*seal, letter, choices.one_of(32) > 0);
@@ -240,10 +229,7 @@ class Storm::Work {
 
   void send_letter(Seal& seal, LineHead head, std::span<const std::byte> content) {
     head.bytes = content.size();
-    Bytes letter(sizeof head);
-    std::memcpy(letter.data(), &head, sizeof head);
-    letter.insert(letter.end(), content.begin(), content.end());
-    send_chunk(seal, letter, true);
+    send_chunk(seal, laid_out(head, content), true);
   }
 
   void send_chunk(Seal& seal, const Bytes& chunk, bool is_last) {

@@ -16,37 +16,20 @@
 
 namespace plexaura::testing::visited_server_test {
 
-namespace {
-
-VisitFacts facts(const std::string& model = "a") {
-  VisitFacts all{{"model", model}};
-  all["parameter weight"] = "float32[2], trained";
-  all["parameter running"] = "float32[1], a buffer";
-  all["parameter frozen"] = "float32[1], frozen";
-  return all;
-}
-
-Floats push(Visitor& visitor, const Floats& numbers, std::int64_t steps = 1) {
-  return Served::push(visitor, numbers, steps);
-}
-
-}  // namespace
-
 TEST_CASE("visited server: takes in pushes of those that join and leave, and tells how stale they were") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {.rule = {.mix = 0.5}, .samples = {{"data.class 0", "setosa"}}});
+  Served served({.rule = {.mix = 0.5}, .samples = {{"data.class 0", "setosa"}}});
   served.start();
-  Visitor first(folder / "server", 60);
+  Visitor first(served.file(), 60);
   CHECK(first.samples().at("data.class 0") == "setosa");
-  CHECK(floats_of(first.join(facts(), 16)) == Floats{0, 0, 0, 9});
-  CHECK(push(first, {4, 8, 2}) == Floats{2, 4, 1});
+  CHECK(floats_of(first.join(Served::facts(), 16)) == Floats{0, 0, 0, 9});
+  CHECK(Served::push(first, {4, 8, 2}) == Floats{2, 4, 1});
   {
-    Visitor second(folder / "server", 60);
-    CHECK(floats_of(second.join(facts(), 16)) == Floats{2, 4, 1, 9});
+    Visitor second(served.file(), 60);
+    CHECK(floats_of(second.join(Served::facts(), 16)) == Floats{2, 4, 1, 9});
     CHECK(second.number() == 2);
-    CHECK(push(first, {2, 4, 1}) == Floats{2, 4, 1});
-    CHECK(push(second, {4, 4, 1}, 3) == Floats{3, 4, 1});
-    CHECK(push(second, {100, 100, 100}, 0) == Floats{3, 4, 1});
+    CHECK(Served::push(first, {2, 4, 1}) == Floats{2, 4, 1});
+    CHECK(Served::push(second, {4, 4, 1}, 3) == Floats{3, 4, 1});
+    CHECK(Served::push(second, {100, 100, 100}, 0) == Floats{3, 4, 1});
     second.leave();
   }
   first.leave();
@@ -62,62 +45,59 @@ TEST_CASE("visited server: takes in pushes of those that join and leave, and tel
 }
 
 TEST_CASE("visited server: buffers go a part of their way, of as many as there are clients") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {.rule = {.push = ServerRule::Push::changes, .mix = 1}, .clients = 2});
+  Served served({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .clients = 2});
   served.start();
-  Visitor first(folder / "server", 60);
-  first.join(facts(), 16);
-  CHECK(push(first, {1, 2, 4}) == Floats{1, 2, 4});
-  Visitor second(folder / "server", 60);
-  second.join(facts(), 16);
-  CHECK(push(first, {1, 2, 8}) == Floats{2, 4, 6});
+  Visitor first(served.file(), 60);
+  first.join(Served::facts(), 16);
+  CHECK(Served::push(first, {1, 2, 4}) == Floats{1, 2, 4});
+  Visitor second(served.file(), 60);
+  second.join(Served::facts(), 16);
+  CHECK(Served::push(first, {1, 2, 8}) == Floats{2, 4, 6});
   first.leave();
   second.leave();
   CHECK(served.end());
 }
 
 TEST_CASE("visited server: refuses who differs and what is not finite, and the others go on") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {.clients = 1});
+  Served served({.clients = 1});
   served.start();
-  Visitor good(folder / "server", 60);
-  good.join(facts(), 16);
-  Visitor other(folder / "server", 60);
+  Visitor good(served.file(), 60);
+  good.join(Served::facts(), 16);
+  Visitor other(served.file(), 60);
   const std::string difference =
       "the server and this client differ in 'model': the server has 'a', and the client 'b'; start both with "
       "the "
       "same";
-  CHECK(user_error([&] { other.join(facts("b"), 16); }) == difference);
+  CHECK(user_error([&] { other.join(Served::facts("b"), 16); }) == difference);
   const float infinite = std::numeric_limits<float>::infinity();
-  Visitor diverged(folder / "server", 60);
-  diverged.join(facts(), 16);
+  Visitor diverged(served.file(), 60);
+  diverged.join(Served::facts(), 16);
   CHECK(user_error([&] {
-          push(diverged, {0, infinite, 0});
+          Served::push(diverged, {0, infinite, 0});
         }) ==
         "the server takes in no weights that are not finite: training diverged; lower the learning rate");
-  CHECK(push(good, {2, 2, 2}) == Floats{1, 1, 1});
+  CHECK(Served::push(good, {2, 2, 2}) == Floats{1, 1, 1});
   CHECK(served.said().find("was turned away: " + difference) != std::string::npos);
   CHECK(served.said().find("client 2 from 127.0.0.1 was lost: the server takes in no weights") !=
         std::string::npos);
 }
 
 TEST_CASE("visited server: one whose training diverges is refused, and its earlier pushes are named") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {});
+  Served served({});
   served.start();
   for (const char* kept :
        {"no checkpoint is from before them", "checkpoint-7 is from before them, and is kept"}) {
-    Visitor diverging(folder / "server", 60);
-    diverging.join(facts(), 16);
-    CHECK(push(diverging, {4, 4, 0}).size() == 3);
-    CHECK(push(diverging, {5, 5, 0}).size() == 3);
-    const Floats before = push(diverging, {0, 0, 0}, 0);
+    Visitor diverging(served.file(), 60);
+    diverging.join(Served::facts(), 16);
+    CHECK(Served::push(diverging, {4, 4, 0}).size() == 3);
+    CHECK(Served::push(diverging, {5, 5, 0}).size() == 3);
+    const Floats before = Served::push(diverging, {0, 0, 0}, 0);
     CHECK(user_error([&] {
-            push(diverging, {1e30F, 0, 0});
+            Served::push(diverging, {1e30F, 0, 0});
           }).find("the server takes in no push that changes the weights by 1e+30") == 0);
-    Visitor good(folder / "server", 60);
-    good.join(facts(), 16);
-    CHECK(push(good, before) == before);
+    Visitor good(served.file(), 60);
+    good.join(Served::facts(), 16);
+    CHECK(Served::push(good, before) == before);
     good.leave();
     CHECK(served.said().find(std::string("and the last 2 of these may have spoiled them: ") + kept) !=
           std::string::npos);
@@ -129,19 +109,19 @@ TEST_CASE("visited server: one that goes on from the account of another knows it
   std::optional<Served> served(std::in_place, folder / "server", VisitedServerOptions{.clients = 2});
   served->start();
   Visitor left(folder / "server", 60);
-  left.join(facts(), 16);
+  left.join(Served::facts(), 16);
   left.leave();
   Visitor visitor(folder / "server", 60);
-  visitor.join(facts(), 16);
+  visitor.join(Served::facts(), 16);
   CHECK(visitor.number() == 2);
-  CHECK(push(visitor, {2, 2, 2}) == Floats{1, 1, 1});
+  CHECK(Served::push(visitor, {2, 2, 2}) == Floats{1, 1, 1});
   const std::string account = served->saved();
   served.reset();
 
   Served next(folder / "server", {.rule = {.mix = 1}, .clients = 2});
   next.server().go_on_from(1, account);
   next.start();
-  CHECK(push(visitor, {5, 5, 5}) == Floats{5, 5, 5});
+  CHECK(Served::push(visitor, {5, 5, 5}) == Floats{5, 5, 5});
   CHECK(visitor.number() == 2);
   visitor.leave();
   CHECK(next.end());  // the other client has left before
@@ -156,42 +136,40 @@ TEST_CASE(
   std::optional<Served> served(std::in_place, folder / "server", VisitedServerOptions{.clients = 2});
   served->start();
   Visitor visitor(folder / "server", 60);
-  visitor.join(facts(), 16);
-  Visitor(folder / "server", 60).join(facts(), 16);
+  visitor.join(Served::facts(), 16);
+  Visitor(folder / "server", 60).join(Served::facts(), 16);
   while (served->said().find("client 2 from 127.0.0.1 was lost") == std::string::npos)
     std::this_thread::yield();
-  push(visitor, {2, 2, 2});
+  Served::push(visitor, {2, 2, 2});
   const std::string account = served->saved();
   served.reset();
 
   Served next(folder / "server", {.clients = 2, .deadline_seconds = 0.2});
   next.server().go_on_from(1, account);
   next.start();
-  push(visitor, {5, 5, 5});
+  Served::push(visitor, {5, 5, 5});
   visitor.leave();
   CHECK(next.end());
 }
 
 TEST_CASE("visited server: a client that lives is not lost, however long it has nothing to push") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {.deadline_seconds = 3});
+  Served served({.deadline_seconds = 3});
   served.start();
-  Visitor visitor(folder / "server", 3);
-  visitor.join(facts(), 16);
+  Visitor visitor(served.file(), 3);
+  visitor.join(Served::facts(), 16);
   std::this_thread::sleep_for(std::chrono::seconds(5));
-  CHECK(push(visitor, {2, 2, 2}) == Floats{1, 1, 1});
+  CHECK(Served::push(visitor, {2, 2, 2}) == Floats{1, 1, 1});
   visitor.leave();
   CHECK(served.end());
   CHECK(served.said().find("was lost") == std::string::npos);
 }
 
 TEST_CASE("visited server: ends when all were lost for longer than the deadline") {
-  const TemporaryFolder folder;
-  Served served(folder / "server", {.deadline_seconds = 0.2});
+  Served served({.deadline_seconds = 0.2});
   served.start();
   {
-    Visitor lost(folder / "server", 60);
-    lost.join(facts(), 16);
+    Visitor lost(served.file(), 60);
+    lost.join(Served::facts(), 16);
   }
   CHECK(device_error([&] { served.end(); }) ==
         "all clients were lost, and none has come back within 0.2 s; start the server with --resume, and "

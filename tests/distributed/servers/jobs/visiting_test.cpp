@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "distributed/servers/ranks/shared_weights.h"
+#include "tests/distributed/servers/jobs/served.h"
 #include "tests/distributed/strategies/moved_ranks.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,11 +31,7 @@ std::vector<Numbers> values_of_client(const ServerRule& rule, std::optional<std:
   const Numbers beginning{4, -4, 4, -4, 4, -4, 4, -4};
   const auto bytes = std::as_bytes(std::span(beginning));
   VisitedServer server(folder / "server", form(), {bytes.begin(), bytes.end()}, {.rule = rule},
-                       {.is_to_end = [] { return false; },
-                        .pushed = [](const VisitedServer&) {},
-                        .keep_before = [](std::int64_t) { return std::string(); },
-                        .say = [](const std::string&) {},
-                        .warn = [](const std::string&) {}});
+                       silent_host([] { return false; }));
   auto work = std::async(std::launch::async, [&] { return server.serve(); });
   Visitor visitor(folder / "server", 60);
   visitor.join(form().facts(), form().bytes());
