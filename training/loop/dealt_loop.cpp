@@ -19,14 +19,14 @@ Dealer& dealer_of(const Run& run) { return *run.strategy().parts.dealer; }
 // Returns the steps of the next deal: up to the next checkpoint, or the end of the epoch or of the run.
 DealtSteps steps_of_deal(const Run& run) {
   const BatchPlan& plan = run.division.train;
-  const RunState& state = run.progress.state;
-  const std::int64_t epoch_begin = state.step - state.step_in_epoch;
+  const RunPlace& place = run.progress.place;
+  const std::int64_t epoch_begin = place.step - place.step_in_epoch;
   std::int64_t end = plan.steps_per_epoch();
   if (run.options.steps) end = std::min(end, *run.options.steps - epoch_begin);
   if (const auto every = run.options.save_every)
-    end = std::min(end, (state.step / *every + 1) * *every - epoch_begin);
+    end = std::min(end, (place.step / *every + 1) * *every - epoch_begin);
   const auto parts = [&](std::int64_t step) { return std::min(plan.ranks, plan.global_batch(step).count); };
-  return {state.step_in_epoch, end, parts(state.step_in_epoch), parts(end - 1), state.step};
+  return {place.step_in_epoch, end, parts(place.step_in_epoch), parts(end - 1), place.step};
 }
 
 // Makes one step. Returns this rank's own failure, or null. Throws errors between ranks.
@@ -38,7 +38,7 @@ std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
     return std::current_exception();
   }
   run.progress.go_to(data.step_in_epoch);
-  tell_event(EventKind::step, run.progress.state.step + 1);
+  tell_event(EventKind::step, run.progress.place.step + 1);
   LaunchedStep step = launch(run, data, nullptr, begin, false);
   try {
     step.metrics = run.programs->step().metrics(step.ticket);
@@ -57,7 +57,7 @@ std::optional<std::int64_t> draw_ahead(Run& run, Loader& loader, const DealtStep
   while (loader.has_room()) {
     const Draw drawn = dealer_of(run).draw(steps);
     if (!drawn.part) return drawn.step_in_epoch;
-    loader.read_ahead(run.progress.state.epoch, drawn.step_in_epoch, *drawn.part);
+    loader.read_ahead(run.progress.place.epoch, drawn.step_in_epoch, *drawn.part);
   }
   return std::nullopt;
 }
@@ -83,7 +83,7 @@ std::int64_t train_drawn(Run& run, Loader& loader, const DealtSteps& steps) {
 void train_deal(Run& run, Loader& loader) {
   Progress& progress = run.progress;
   // meet() adds up the sums of all ranks; only rank 0 contributes those from before this deal.
-  if (run.ranks().rank() != 0) progress.state.epoch_loss = progress.state.epoch_samples = 0;
+  if (run.ranks().rank() != 0) progress.place.epoch_loss = progress.place.epoch_samples = 0;
   const DealtSteps steps = steps_of_deal(run);
   progress.deal_begin = steps.first;
   std::int64_t dealt = steps.first;
@@ -94,22 +94,22 @@ void train_deal(Run& run, Loader& loader) {
   } while (!dealer_of(run).is_over());
   progress.go_to(dealt);
   progress.deal_begin.reset();
-  progress.is_to_meet = true;
+  progress.place.is_to_meet = true;
 }
 
 // Called by all ranks after a deal, when their weights are equal already. Shares failures and requests to stop, and
 // adds up losses and samples.
 void meet(Run& run) {
   Progress& progress = run.progress;
-  const std::string what = fmt::format("the steps of epoch {}", progress.state.epoch + 1);
+  const std::string what = fmt::format("the steps of epoch {}", progress.place.epoch + 1);
   agree_on_error(run.ranks(), progress.failure, what);
-  std::array sums{progress.state.epoch_loss, progress.state.epoch_samples, run.stop.is_made() ? 1.0 : 0.0};
+  std::array sums{progress.place.epoch_loss, progress.place.epoch_samples, run.stop.is_made() ? 1.0 : 0.0};
   run.ranks().sum(DType::float64, reinterpret_cast<std::byte*>(sums.data()), std::ssize(sums), what);
-  progress.state.epoch_loss = sums[0];
-  progress.state.epoch_samples = sums[1];
+  progress.place.epoch_loss = sums[0];
+  progress.place.epoch_samples = sums[1];
   progress.stopped = sums[2] > 0;
-  progress.is_to_meet = false;
-  if (progress.state.step_in_epoch >= run.division.train.steps_per_epoch()) progress.end_epoch();
+  progress.place.is_to_meet = false;
+  if (progress.place.step_in_epoch >= run.division.train.steps_per_epoch()) progress.end_epoch();
 }
 
 // Each rank makes its own steps, so the rates of the ranks are added up.
@@ -127,7 +127,7 @@ void train_what_is_dealt(Run& run) {
   });
   begin_run(run);
   while (true) {
-    if (run.progress.is_to_meet) meet(run);
+    if (run.progress.place.is_to_meet) meet(run);
     if (!goes_on(run)) break;
     train_deal(run, *loader);
   }

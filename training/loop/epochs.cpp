@@ -31,8 +31,8 @@ int agreed_signal(Collective& ranks, int mine) {
 }
 
 bool has_made_all_steps(const Run& run) {
-  const RunState& state = run.progress.state;
-  return state.epoch >= run.options.epochs || (run.options.steps && state.step >= *run.options.steps);
+  const RunPlace& place = run.progress.place;
+  return place.epoch >= run.options.epochs || (run.options.steps && place.step >= *run.options.steps);
 }
 
 bool any_rank_asked_to_end(const Run& run) {
@@ -59,18 +59,17 @@ std::optional<RankWaits> take_waits(const Run& run, double seconds, double waite
 // The weights are checked even if no checkpoint is written: a finite loss does not prove that they are finite, because
 // an op can turn NaN into a number.
 void save(Run& run) {
-  RunState& state = run.progress.state;
   if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
   run.programs->step().await_weights();
-  state.strategy_ranks = run.ranks().size();
+  RunState state = state_of(run);
+  state.strategy_ranks = run.history.saved_ranks = run.ranks().size();
   if (run.folder.is_written()) state.strategy = gather_state_of_strategy(run);
   on_rank_0(run.ranks(), "saving a checkpoint", [&] {
     if (!run.folder.is_written()) return check_weights(run.store);
     run.folder.write(run.store, state);
   });
   if (run.folder.is_written()) tell_event(EventKind::saved, state.step);
-  state.strategy.clear();
-  run.progress.saved = true;
+  run.progress.place.saved = true;
 }
 
 void finish_epoch(Run& run) {
@@ -79,9 +78,9 @@ void finish_epoch(Run& run) {
   check_reported(run);
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::string>& names = run.programs->metric_names();
-  RunState& state = run.progress.state;
-  EpochRecord record{.epoch = state.epoch - 1,
-                     .train_loss = state.epoch_loss / std::max(state.epoch_samples, 1.0),
+  RunPlace& place = run.progress.place;
+  EpochRecord record{.epoch = place.epoch - 1,
+                     .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
                      .val_loss = none,
                      .val_metrics = means_of(names, std::vector<double>(names.size()), none),
                      .seconds = seconds,
@@ -93,11 +92,11 @@ void finish_epoch(Run& run) {
     record.val_loss = validation.loss;
     record.val_metrics = std::move(validation.metrics);
     run.result.skipped_validation = std::move(validation.skipped);
-    check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", state.step));
+    check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", place.step));
   }
   run.result.last_epoch = record;
-  state.epoch_loss = state.epoch_samples = 0;
-  run.progress.epoch_ended = false;
+  place.epoch_loss = place.epoch_samples = 0;
+  place.epoch_ended = false;
   together(run.ranks(), fmt::format("the report of epoch {}", record.epoch + 1),
            [&] { run.observers.epoch(record); });
   run.progress.stopped = any_rank_asked_to_end(run) || run.progress.stopped;
@@ -117,7 +116,7 @@ void begin_run(Run& run) {
 }
 
 bool goes_on(Run& run) {
-  if (run.progress.epoch_ended) {
+  if (run.progress.place.epoch_ended) {
     finish_epoch(run);
   } else if (is_save_due(run)) {
     check_reported(run);
@@ -132,10 +131,10 @@ void end_run(Run& run) {
   check_reported(run);
   run.programs->step().await_weights();
   strategy_or_none(run.strategy().strategy).end();
-  const std::int64_t steps = run.progress.state.step;
-  run.result.steps = steps;
-  run.result.steps_now = steps - run.progress.first_step;
-  if (!run.progress.saved && run.result.steps_now > 0) save(run);
+  const RunPlace& place = run.progress.place;
+  run.result.steps = place.step;
+  run.result.steps_now = place.step - place.first_step;
+  if (!place.saved && run.result.steps_now > 0) save(run);
   if (!run.progress.stopped) return;
   const int signal = run.stop.signal;
   run.result.signal = agreed_signal(run.ranks(), signal != 0 ? signal : StopSignals::received());
@@ -156,7 +155,7 @@ Validation validate(Run& run) {
 void verify(Run& run) {
   if (!run.verifies) return;
   run.programs->step().await_weights();
-  verify_ranks(run.ranks(), run.store, run.progress.state.step, run.number());
+  verify_ranks(run.ranks(), run.store, run.progress.place.step, run.number());
 }
 
 // Counts the steps of the whole run, so that a resumed run saves after the same steps.
@@ -166,9 +165,9 @@ bool is_to_be_saved(const Run& run, std::int64_t step) {
 
 // Also true at the end of an epoch whose checkpoint is missing, because a rank was lost before it was saved.
 bool is_save_due(const Run& run) {
-  const Progress& progress = run.progress;
-  if (progress.saved || progress.state.step == progress.first_step) return false;
-  return progress.state.step_in_epoch == 0 || is_to_be_saved(run, progress.state.step);
+  const RunPlace& place = run.progress.place;
+  if (place.saved || place.step == place.first_step) return false;
+  return place.step_in_epoch == 0 || is_to_be_saved(run, place.step);
 }
 
 void check_loss_of_all(Run& run, double loss, const std::string& name) {

@@ -12,14 +12,14 @@ namespace plexaura {
 namespace {
 
 LaunchedStep launch_next(Run& run, StepSource& steps) {
-  const RunState& state = run.progress.state;
-  tell_event(EventKind::step, state.step + 1);
+  const RunPlace& place = run.progress.place;
+  tell_event(EventKind::step, place.step + 1);
   const double begin = seconds_now();
   const BatchPlan& plan = run.division.train;
-  Step data{.epoch = state.epoch,
-            .step_in_epoch = state.step_in_epoch,
+  Step data{.epoch = place.epoch,
+            .step_in_epoch = place.step_in_epoch,
             .steps_in_epoch = plan.steps_per_epoch(),
-            .global_samples = plan.global_batch(state.step_in_epoch).count,
+            .global_samples = plan.global_batch(place.step_in_epoch).count,
             .micro_batches = {}};
   // If an observer of an earlier step threw on this rank, the exception is treated as a failure of this step.
   std::exception_ptr failure = run.observers.take_failure();

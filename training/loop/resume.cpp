@@ -1,7 +1,6 @@
 #include "training/loop/resume.h"
 
 #include <fmt/format.h>
-#include <utility>
 
 namespace plexaura {
 
@@ -39,24 +38,21 @@ void check_goes_on(const RunState& saved, const RunState& now, const TrainerOpti
 }  // namespace
 
 std::optional<RunState> resume(Run& run) {
-  RunState& now = run.progress.state;
+  const RunState now = state_of(run);
   const TrainerOptions& options = run.options;
   const auto saved =
       load_checkpoint(options.output, run.store, now.optimizer, now.settings, run.ranks().rank());
   if (!saved) return std::nullopt;
   check_goes_on(*saved, now, options);
-  const RunState former = std::exchange(now, *saved);
-  now.data_origin = former.data_origin;
-  now.notes = former.notes;
-  now.shuffle = former.shuffle;
-  now.samples = former.samples;
-  now.batch_size = former.batch_size;
-  now.kernels = former.kernels;
-  now.kernel_times = former.kernel_times;
-  now.bucket_bytes = former.bucket_bytes;
-  now.compression = former.compression;
-  run.progress.first_step = now.step;
-  run.progress.saved = true;
+  run.history.saved = saved->strategy;
+  run.history.saved_ranks = saved->strategy_ranks;
+  run.progress.place = {.step = saved->step,
+                        .first_step = saved->step,
+                        .epoch = saved->epoch,
+                        .step_in_epoch = saved->step_in_epoch,
+                        .epoch_loss = saved->epoch_loss,
+                        .epoch_samples = saved->epoch_samples,
+                        .saved = true};
   return saved;
 }
 

@@ -36,16 +36,16 @@ Run::Run(const TrainerParts& given, TrainerOptions of_run)
 }
 
 void Progress::go_to(std::int64_t step_in_epoch) {
-  if (step_in_epoch == state.step_in_epoch) return;
-  state.step += step_in_epoch - state.step_in_epoch;
-  state.step_in_epoch = step_in_epoch;
-  saved = false;
+  if (step_in_epoch == place.step_in_epoch) return;
+  place.step += step_in_epoch - place.step_in_epoch;
+  place.step_in_epoch = step_in_epoch;
+  place.saved = false;
 }
 
 void Progress::end_epoch() {
-  state.step_in_epoch = 0;
-  ++state.epoch;
-  epoch_ended = true;
+  place.step_in_epoch = 0;
+  ++place.epoch;
+  place.epoch_ended = true;
 }
 
 void StopRequest::look_for_signal() {
@@ -93,11 +93,6 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
                                                     run.division.train, run.division.validation, of_programs);
   run.runner =
       std::make_unique<StepRunner>(*run.programs, run.ranks(), options.watch, options.report_seconds);
-  RunState& state = run.progress.state;
-  state.kernels = fmt::format("{:016x}", run.programs->own_kernels_hash());
-  state.kernel_times = run.programs->kernel_times();
-  state.bucket_bytes = std::to_string(options.bucket_bytes);
-  state.compression = options.compression;
 }
 
 void drop_programs(Run& run) {
@@ -111,6 +106,28 @@ void require_programs(const Run& run) {
         "the Trainer has no programs, because it belongs to a spare, or its last regroup() has failed; call "
         "regroup() "
         "with the ranks that are left");
+}
+
+RunState state_of(const Run& run) {
+  const RunPlace& place = run.progress.place;
+  const TrainerOptions& options = run.options;
+  return {.step = place.step,
+          .epoch = place.epoch,
+          .step_in_epoch = place.step_in_epoch,
+          .seed = options.seed,
+          .epoch_loss = place.epoch_loss,
+          .epoch_samples = place.epoch_samples,
+          .data_origin = options.data_origin,
+          .samples = run.division.train.samples,
+          .batch_size = run.division.train.batch_size,
+          .optimizer = std::string(optimizer_name(options.optimizer)),
+          .settings = options.settings,
+          .shuffle = options.shuffle,
+          .kernels = fmt::format("{:016x}", run.programs->own_kernels_hash()),
+          .kernel_times = run.programs->kernel_times(),
+          .bucket_bytes = std::to_string(options.bucket_bytes),
+          .compression = options.compression,
+          .notes = options.notes};
 }
 
 LoaderOptions reading(const Run& run) {
@@ -128,8 +145,8 @@ LoaderOptions reading(const Run& run) {
 
 LoaderOptions reading_on(const Run& run) {
   LoaderOptions options = reading(run);
-  options.first_epoch = run.progress.state.epoch;
-  options.first_step = run.progress.state.step_in_epoch;
+  options.first_epoch = run.progress.place.epoch;
+  options.first_step = run.progress.place.step_in_epoch;
   options.ranks = run.division.train.ranks;
   if (run.division.taken) {
     options.rank = run.division.taken->own.first;

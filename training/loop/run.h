@@ -16,6 +16,7 @@
 #include "training/loop/recent_values.h"
 #include "training/loop/step_runner.h"
 #include "training/loop/trainer_options.h"
+#include "training/ranks/catch_up.h"
 
 namespace plexaura {
 
@@ -30,15 +31,11 @@ struct Division {
 // How far a run has come. A loop reads this before each step. If a rank is lost, the others continue from here.
 struct Progress {
   // After the last launched step; its loss sums cover only steps whose metrics were read.
-  RunState state = {};
-  std::int64_t first_step = 0;  // updates done before this run
-  bool epoch_ended = false;     // but was not validated yet
+  RunPlace place = {};
   // The first step of this rank's deal, counted in the epoch; empty outside a deal.
   std::optional<std::int64_t> deal_begin = {};
-  bool is_to_meet = false;          // no parts are left to deal, and the ranks have not met yet
   std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
   bool stopped = false;             // the run ends on all ranks, because one was asked to stop
-  bool saved = false;               // a checkpoint of the present state exists
 
   void go_to(std::int64_t step_in_epoch);
   void end_epoch();
@@ -63,9 +60,11 @@ struct RunClock {
   void begin_epoch();
 };
 
-// What a strategy takes over from the former one after ranks were lost.
+// What a strategy takes over from a checkpoint, or from the former strategy after ranks were lost.
 struct StrategyHistory {
-  bool has_begun = false;  // the strategy has begun and has got its state
+  SavedStrategy saved = {};  // state of a checkpoint, until the strategy takes it
+  int saved_ranks = 0;       // number of ranks that saved it, or that have saved a checkpoint since
+  bool has_begun = false;    // the strategy has begun and has got its state
   // For strategies with local scope: the former strategy's state, until the next strategy takes it.
   std::optional<std::vector<StrategyState>> own_state = {};
 };
@@ -103,6 +102,9 @@ void make_programs(Run& run, const StrategyInUse& strategy);
 void drop_programs(Run& run);
 // Throws UserError if the run has no programs.
 void require_programs(const Run& run);
+
+// Returns the state of a checkpoint at the present place, without that of the strategy.
+RunState state_of(const Run& run);
 
 // Return how validation data is read, and how training data is read from the run's present place on.
 LoaderOptions reading(const Run& run);

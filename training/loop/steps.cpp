@@ -16,15 +16,15 @@ Step next_step(const Run& run, StepSource& steps) {
 }
 
 LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, double begin, bool ends_epoch) {
-  const RunState& state = run.progress.state;
-  LaunchedStep step{.number = state.step + 1,
-                    .epoch = state.epoch,
-                    .step_in_epoch = state.step_in_epoch,
+  const RunPlace& place = run.progress.place;
+  LaunchedStep step{.number = place.step + 1,
+                    .epoch = place.epoch,
+                    .step_in_epoch = place.step_in_epoch,
                     .steps_in_epoch = data.steps_in_epoch,
                     .global_samples = data.global_samples,
                     .ends_epoch = ends_epoch,
                     .begin = begin};
-  // The step of the schedule is computed from the epoch, not from state.step: the run may be resumed from one with
+  // The step of the schedule is computed from the epoch, not from place.step: the run may be resumed from one with
   // another number of steps in an epoch.
   step.learning_rate =
       run.options.learning_rate.learning_rate(step.epoch * step.steps_in_epoch + step.step_in_epoch);
@@ -53,9 +53,9 @@ LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, doub
 
 void note(Run& run, const LaunchedStep& step) {
   const StepMetrics& metrics = step.metrics;
-  RunState& state = run.progress.state;
-  state.epoch_loss += metrics.loss * metrics.samples;
-  state.epoch_samples += metrics.samples;
+  RunPlace& place = run.progress.place;
+  place.epoch_loss += metrics.loss * metrics.samples;
+  place.epoch_samples += metrics.samples;
   const double begin = std::max(step.begin, std::exchange(run.clock.noted_at, step.end));
   const double rate = metrics.samples / std::max(step.end - begin, 1e-9);
   run.clock.rates.add(rate);
@@ -73,7 +73,7 @@ void note(Run& run, const LaunchedStep& step) {
 }
 
 void check_reported(Run& run) {
-  together(run.ranks(), fmt::format("the report of step {}", run.progress.state.step),
+  together(run.ranks(), fmt::format("the report of step {}", run.progress.place.step),
            [&] { run.observers.check(); });
 }
 

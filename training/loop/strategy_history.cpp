@@ -14,10 +14,10 @@ namespace {
 bool keeps_own(const StrategyInUse& strategy) { return strategy.parts.scope == GradientScope::local; }
 
 void settle_strategy(Run& run) {
-  const Progress& progress = run.progress;
-  run.programs->step().border().begin_step({.number = progress.state.step,
-                                            .epoch = progress.state.epoch - (progress.epoch_ended ? 1 : 0),
-                                            .ends_epoch = progress.epoch_ended},
+  const RunPlace& place = run.progress.place;
+  run.programs->step().border().begin_step({.number = place.step,
+                                            .epoch = place.epoch - (place.epoch_ended ? 1 : 0),
+                                            .ends_epoch = place.epoch_ended},
                                            false);
   std::vector<StrategyState> own = *std::exchange(run.history.own_state, std::nullopt);
   KeptState* const state = run.strategy().parts.state;
@@ -43,14 +43,14 @@ void begin_strategy(Run& run) {
 }
 
 void give_strategy_state(Run& run) {
-  RunState& place = run.progress.state;
-  const SavedStrategy saved = std::exchange(place.strategy, {});
+  const SavedStrategy saved = std::exchange(run.history.saved, {});
   if (run.history.own_state) return settle_strategy(run);
   const int rank = run.ranks().rank();
   const int size = run.ranks().size();
   const bool trains_own = keeps_own(run.strategy());
   // With local scope, ranks also take their own state if there are more ranks than before.
-  const bool have_own = place.strategy_ranks == size || (trains_own && place.strategy_ranks < size);
+  const int before = run.history.saved_ranks;
+  const bool have_own = before == size || (trains_own && before < size);
   if (have_own && trains_own)
     together(run.ranks(), "the weights of each rank", [&] { take_own_store(saved, rank, run.store); });
   if (KeptState* const state = run.strategy().parts.state; state != nullptr && !saved.empty())

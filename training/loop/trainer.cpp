@@ -19,22 +19,13 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   Run& run = *run_;
   const StrategyInUse strategy(parts.strategy);
   share_out(run, strategy);
-  RunState& state = run.progress.state;
   if (run.options.is_spare) {
-    state.step = RunPlace::nowhere;
-  } else {
-    run.folder.lock(run.ranks());
-    make_programs(run, strategy);
-    run.store.reset_states();
+    run.progress.place.step = RunPlace::nowhere;
+    return;
   }
-  state.seed = run.options.seed;
-  state.data_origin = run.options.data_origin;
-  state.samples = run.division.train.samples;
-  state.batch_size = run.division.train.batch_size;
-  state.optimizer = optimizer_name(run.options.optimizer);
-  state.settings = run.options.settings;
-  state.notes = run.options.notes;
-  state.shuffle = run.options.shuffle;
+  run.folder.lock(run.ranks());
+  make_programs(run, strategy);
+  run.store.reset_states();
 }
 
 Trainer::~Trainer() = default;
@@ -46,26 +37,24 @@ const TrainingPrograms& Trainer::programs() const {
 
 std::map<std::string, std::string> Trainer::facts() const {
   const TrainingPrograms& made = programs();
-  const RunState& state = run_->progress.state;
+  const std::int64_t step = run_->progress.place.step;
   std::map<std::string, std::string> facts{{"seed", std::to_string(run_->options.seed)},
-                                           {"the first step", std::to_string(state.step + 1)},
+                                           {"the first step", std::to_string(step + 1)},
                                            {"the plan", fmt::format("{:016x}", made.plan_hash())}};
   if (!made.strategy().parts.realigns_weights)
     facts["the plan's kernels"] = fmt::format("{:016x}", made.kernels_hash());
-  if (!state.compression.empty()) facts["the chosen compression"] = state.compression;
+  if (!run_->options.compression.empty()) facts["the chosen compression"] = run_->options.compression;
   if (run_->history.own_state) return facts;
   facts["initial weights"] = fmt::format("{:016x}", weights_hash(run_->store));
-  if (state.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(run_->store));
+  if (step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(run_->store));
   return facts;
 }
 
 bool Trainer::resume() {
-  if (ran_)
-    throw UserError("Trainer::resume was called after run; call it before, it loads what run begins with");
+  require_programs(*run_);
   const auto saved = plexaura::resume(*run_);
   if (!saved) return false;
-  continues_run_ = true;
-  const RunState& now = run_->progress.state;
+  const RunState now = state_of(*run_);
   const auto differ = [](const std::string& before, const std::string& after) {
     return !before.empty() && before != after;
   };

@@ -12,14 +12,14 @@ struct RunPlace {
   static constexpr std::int64_t nowhere = -1;
   std::int64_t step = 0;        // updates made; nowhere: a spare, which has neither weights nor state yet
   std::int64_t first_step = 0;  // updates made before this run
-  std::int64_t epoch = 0;
+  std::int64_t epoch = 0;       // of the next step, from 0
   std::int64_t step_in_epoch = 0;
-  double epoch_loss = 0;
+  double epoch_loss = 0;  // sum over the samples of the epoch so far
   double epoch_samples = 0;
   bool epoch_ended = false;  // the epoch has ended and is not validated yet
   bool is_to_meet = false;   // a dealer gave this rank its steps, and they were not summed yet
-  bool saved = false;
-  bool keeps_own = false;  // each rank keeps its own weights and state, because it trains by itself
+  bool saved = false;        // a checkpoint of this place exists
+  bool keeps_own = false;    // each rank keeps its own weights and state, because it trains by itself
 };
 
 // Collective. Makes ranks that are left after deaths continue from the same step. They may have made
