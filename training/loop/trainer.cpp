@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "training/loop/continue_run.h"
 #include "training/loop/epochs.h"
-#include "training/loop/regroup.h"
-#include "training/loop/resume.h"
 #include "training/loop/run.h"
 #include "training/loop/signals.h"
-#include "training/ranks/catch_up.h"
 #include "training/ranks/store_hash.h"
 
 namespace plexaura {
