@@ -16,56 +16,53 @@ const char* name_of_role(ParameterRole role) {
   return role == ParameterRole::buffer ? "a buffer" : "frozen";
 }
 
-template <class Named>
-std::vector<LogicalWeights::Part> parts_of_all(const std::vector<Named>& all) {
-  std::vector<LogicalWeights::Part> parts;
-  for (const Named& each : all) parts.push_back({each.name, each.type, each.role});
-  return parts;
+std::vector<ParameterSpec> specs_in(const Placement& placement) {
+  std::vector<ParameterSpec> specs;
+  for (const Placement::Entry& entry : placement.entries)
+    specs.push_back({.name = entry.name, .type = entry.type, .role = entry.role, .initialiser = {}});
+  return specs;
 }
 
 }  // namespace
 
-LogicalWeights::LogicalWeights(const std::vector<ParameterSpec>& specs)
-    : LogicalWeights(parts_of_all(specs)) {}
-
 LogicalWeights::LogicalWeights(const WeightsImmigration& border)
-    : LogicalWeights(parts_of_all(border.entries())) {}
+    : LogicalWeights(specs_in(border.placement())) {}
 
-LogicalWeights::LogicalWeights(std::vector<Part> parts)
-    : parts_(std::move(parts)), dtype_(parts_.front().type.dtype) {
+LogicalWeights::LogicalWeights(std::vector<ParameterSpec> specs)
+    : specs_(std::move(specs)), dtype_(specs_.front().type.dtype) {
   with_elements(dtype_, [](auto) {});
-  std::ranges::sort(parts_, {}, [](const Part& part) { return std::pair(part.role, part.name); });
-  for (const Part& part : parts_) {
-    const auto bytes = static_cast<std::size_t>(part.type.bytes());
+  std::ranges::sort(specs_, {}, [](const ParameterSpec& spec) { return std::pair(spec.role, spec.name); });
+  for (const ParameterSpec& spec : specs_) {
+    const auto bytes = static_cast<std::size_t>(spec.type.bytes());
     bytes_ += bytes;
-    if (part.role != ParameterRole::frozen) shared_bytes_ += bytes;
-    if (part.role == ParameterRole::trainable) trainables_ += bytes / size_of(dtype_);
+    if (spec.role != ParameterRole::frozen) shared_bytes_ += bytes;
+    if (spec.role == ParameterRole::trainable) trainables_ += bytes / size_of(dtype_);
   }
 }
 
 void LogicalWeights::read(const Read& from, std::span<std::byte> weights) const {
-  for (const Part& part : parts_) {
+  for (const ParameterSpec& spec : specs_) {
     if (weights.empty()) return;
-    const Tensor value = from(part.name);
+    const Tensor value = from(spec.name);
     std::memcpy(weights.data(), value.data(), value.bytes());
     weights = weights.subspan(value.bytes());
   }
 }
 
 void LogicalWeights::write(std::span<const std::byte> weights, const Write& to) const {
-  for (const Part& part : parts_) {
+  for (const ParameterSpec& spec : specs_) {
     if (weights.empty()) return;
-    Tensor value(part.type);
+    Tensor value(spec.type);
     std::memcpy(value.data(), weights.data(), value.bytes());
-    to(part.name, value);
+    to(spec.name, value);
     weights = weights.subspan(value.bytes());
   }
 }
 
 std::map<std::string, std::string> LogicalWeights::facts() const {
   std::map<std::string, std::string> facts;
-  for (const Part& part : parts_)
-    facts["parameter " + part.name] = fmt::format("{}, {}", to_string(part.type), name_of_role(part.role));
+  for (const ParameterSpec& spec : specs_)
+    facts["parameter " + spec.name] = fmt::format("{}, {}", to_string(spec.type), name_of_role(spec.role));
   return facts;
 }
 

@@ -17,14 +17,9 @@ namespace plexaura {
 // then buffers, then frozen parameters, each kind in the order of names.
 class LogicalWeights {
  public:
-  struct Part {
-    std::string name;
-    TensorType type;
-    ParameterRole role;
-  };
-  // Takes all parameters of a model. Throws UserError for a type other than float64 and float32.
-  explicit LogicalWeights(std::vector<Part> parts);
-  explicit LogicalWeights(const std::vector<ParameterSpec>& specs);
+  // Take all parameters of a model, of whose specs only name, type and role matter. Throw UserError for a type other than float64 and
+  // float32.
+  explicit LogicalWeights(std::vector<ParameterSpec> specs);
   explicit LogicalWeights(const WeightsImmigration& border);
 
   DType dtype() const { return dtype_; }
@@ -42,7 +37,7 @@ class LogicalWeights {
   std::map<std::string, std::string> facts() const;
 
  private:
-  std::vector<Part> parts_;
+  std::vector<ParameterSpec> specs_;
   DType dtype_;
   std::size_t bytes_ = 0;
   std::size_t shared_bytes_ = 0;

@@ -17,9 +17,9 @@
 #include "distributed/servers/jobs/door.h"
 #include "distributed/servers/jobs/line.h"
 #include "distributed/servers/jobs/logical_weights.h"
+#include "distributed/servers/jobs/recent_pushes.h"
 #include "distributed/servers/jobs/server_file.h"
 #include "distributed/servers/push_judge.h"
-#include "distributed/servers/recent_pushes.h"
 #include "distributed/servers/server_rule.h"
 
 namespace plexaura {

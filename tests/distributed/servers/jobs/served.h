@@ -78,10 +78,10 @@ class Served {
   const std::string& saved() const { return saved_; }
 
   static LogicalWeights form(std::int64_t elements) {
-    using Parts = std::vector<LogicalWeights::Part>;
-    return LogicalWeights(Parts{{"weight", {DType::float32, {elements}}, ParameterRole::trainable},
-                                {"running", {DType::float32, {1}}, ParameterRole::buffer},
-                                {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
+    using Specs = std::vector<ParameterSpec>;
+    return LogicalWeights(Specs{{"weight", {DType::float32, {elements}}, ParameterRole::trainable, {}},
+                                {"running", {DType::float32, {1}}, ParameterRole::buffer, {}},
+                                {"frozen", {DType::float32, {1}}, ParameterRole::frozen, {}}});
   }
   // Returns the facts in which a client has to agree with the server.
   static VisitFacts facts(const std::string& model = "a", std::int64_t elements = 2) {

@@ -15,12 +15,12 @@ namespace {
 
 // Returns the parameters of a MovedRank, each of two elements.
 LogicalWeights form() {
-  using Parts = std::vector<LogicalWeights::Part>;
+  using Specs = std::vector<ParameterSpec>;
   const TensorType type{DType::float64, {2}};
-  return LogicalWeights(Parts{{"weight", type, ParameterRole::trainable},
-                              {"second", type, ParameterRole::trainable},
-                              {"running", type, ParameterRole::buffer},
-                              {"frozen", type, ParameterRole::frozen}});
+  return LogicalWeights(Specs{{"weight", type, ParameterRole::trainable, {}},
+                              {"second", type, ParameterRole::trainable, {}},
+                              {"running", type, ParameterRole::buffer, {}},
+                              {"frozen", type, ParameterRole::frozen, {}}});
 }
 
 // Returns the first elements of trainable parameter, buffer and frozen parameter of a client, after each of
