@@ -4,30 +4,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
-#include "training/files/file.h"
-
 namespace plexaura::testing {
-
-TempFolder::TempFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "plexaura-XXXXXX").string();
-  REQUIRE(mkdtemp(pattern.data()) != nullptr);
-  path = pattern;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-std::filesystem::path TempFolder::write(const std::string& name, std::string_view text) const {
-  return write(name, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-std::filesystem::path TempFolder::write(const std::string& name, std::span<const std::uint8_t> bytes) const {
-  std::filesystem::create_directories((path / name).parent_path());
-  write_file(path / name, bytes);
-  return path / name;
-}
 
 std::optional<std::filesystem::path> real_data() {
   if (const char* folder = std::getenv("PLEXAURA_DATA")) return folder;

@@ -11,40 +11,15 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
 #include "training/data/dataset.h"
 #include "training/data/images/image.h"
 
 namespace plexaura::testing {
 
-// A new empty folder that is removed with its contents.
-class TempFolder {
- public:
-  TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder();
-
-  // Writes a file below the folder, and makes the folders above it.
-  std::filesystem::path write(const std::string& name, std::string_view text) const;
-  std::filesystem::path write(const std::string& name, std::span<const std::uint8_t> bytes) const;
-
-  std::filesystem::path path;
-};
-
 // Returns the folder of real data sets, $PLEXAURA_DATA. If it is not set, prints that the case is skipped.
 std::optional<std::filesystem::path> real_data();
-
-// Returns the text of the UserError that `f` throws. Fails the case if it throws none.
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  FAIL("no UserError was thrown");
-  return {};
-}
 
 // Returns an image with a left half of one colour and a right half of another.
 Image two_colours(std::int64_t width, std::int64_t height, std::array<std::uint8_t, 3> left,

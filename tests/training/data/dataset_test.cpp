@@ -54,7 +54,7 @@ class TwoBytes final : public DatasetOf<std::uint8_t> {
 
 std::string error_of_reading(std::int64_t label, float value) {
   Loader loader(std::make_shared<TwoSamples>(label, value), {.batch_size = 2, .shuffle = false});
-  return testing::error_of([&] { loader.next(); });
+  return user_error([&] { loader.next(); });
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ TEST_CASE("samples of bytes are handed on as bytes, of a subset too") {
 
 TEST_CASE("samples of bytes are not standardised") {
   const auto bytes = std::make_shared<TwoBytes>();
-  CHECK(testing::error_of([&] { measure_standardisation(*bytes); }) ==
+  CHECK(user_error([&] { measure_standardisation(*bytes); }) ==
         "samples of uint8 were to be standardised, which is for float32; the model normalises images: "
         "normalise_image()");
   CHECK_THROWS_AS(StandardisedDataset(bytes, {{0, 0}, {1, 1}}), UserError);

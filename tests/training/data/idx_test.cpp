@@ -35,10 +35,10 @@ void write_gzip(const std::filesystem::path& path, const std::string& text) {
 
 std::string error_of_pair(const std::string& images, const std::string& labels,
                           const IdxOptions& options = {}) {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto image_path = folder.write("images", images);
   const auto label_path = folder.write("labels", labels);
-  return testing::error_of([&] { const IdxDataset dataset(image_path, label_path, options); });
+  return user_error([&] { const IdxDataset dataset(image_path, label_path, options); });
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -48,11 +48,11 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto labels = folder.write("labels.gz", label_text());
   const auto plain = folder.write("images.gz", image_text());
-  write_gzip(folder.path / "images", image_text());
-  for (const auto& images : {plain, folder.path / "images"}) {
+  write_gzip(folder / "images", image_text());
+  for (const auto& images : {plain, folder / "images"}) {
     const IdxDataset dataset(images, labels);
     CHECK(dataset.size() == 2);
     CHECK(dataset.sample_shape() == Shape{1, 2, 3});
@@ -68,7 +68,7 @@ TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
 }
 
 TEST_CASE("a batch of images takes a byte for each pixel") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto images =
       std::make_shared<IdxDataset>(folder.write("i", image_text()), folder.write("l", label_text()));
   Loader loader(images, {.batch_size = 2, .shuffle = false});
@@ -93,23 +93,23 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
                "has 0 images of 2x3"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
-  const testing::TempFolder folder;
-  const std::string absent = (folder.path / "absent").string();
-  CHECK(contains(testing::error_of([&] { const IdxDataset dataset(absent, absent); }),
+  const TemporaryFolder folder;
+  const std::string absent = (folder / "absent").string();
+  CHECK(contains(user_error([&] { const IdxDataset dataset(absent, absent); }),
                  "cannot read '" + absent + "': No such file"));
 }
 
 TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is told apart") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto labels = folder.write("labels", label_text());
   const auto error = [&](const std::filesystem::path& images) {
-    return testing::error_of([&] { const IdxDataset dataset(images, labels); });
+    return user_error([&] { const IdxDataset dataset(images, labels); });
   };
   CHECK(contains(error(folder.write("text.gz", "notgzip")),
                  "text.gz: begins with 1852798055, but images begin with 2051, and is not gzip data as its "
                  "name says; give an IDX file of unsigned bytes, plain or gzipped"));
-  write_gzip(folder.path / "zipped.gz", label_text());
-  CHECK(contains(error(folder.path / "zipped.gz"), "begin with 2051; give an IDX file"));
+  write_gzip(folder / "zipped.gz", label_text());
+  CHECK(contains(error(folder / "zipped.gz"), "begin with 2051; give an IDX file"));
 }
 
 TEST_CASE("a header that promises far too much is an error, not an allocation") {
@@ -118,50 +118,50 @@ TEST_CASE("a header that promises far too much is an error, not an allocation") 
 }
 
 TEST_CASE("a gzip stream that is cut off anywhere is refused") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   std::string text = image_text();
-  write_gzip(folder.path / "whole", text);
-  const auto bytes = InputFile(folder.path / "whole").read_all();
+  write_gzip(folder / "whole", text);
+  const auto bytes = InputFile(folder / "whole").read_all();
   const auto labels = folder.write("labels", label_text());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
     const auto cut = folder.write("cut", std::span(bytes).first(size));
-    CHECK(contains(testing::error_of([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
+    CHECK(contains(user_error([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
   }
 }
 
 TEST_CASE("a gzip file of several streams is read as one, and anything else behind a stream is refused") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto labels = folder.write("labels", label_text());
-  write_gzip(folder.path / "first", image_text().substr(0, 20));
-  write_gzip(folder.path / "second", image_text().substr(20));
-  auto bytes = InputFile(folder.path / "first").read_all();
-  const auto second = InputFile(folder.path / "second").read_all();
+  write_gzip(folder / "first", image_text().substr(0, 20));
+  write_gzip(folder / "second", image_text().substr(20));
+  auto bytes = InputFile(folder / "first").read_all();
+  const auto second = InputFile(folder / "second").read_all();
   bytes.insert(bytes.end(), second.begin(), second.end());
   CHECK(IdxDataset(folder.write("images", bytes), labels).size() == 2);
 
   bytes.push_back('x');
   const auto images = folder.write("images", bytes);
-  CHECK(testing::error_of([&] { const IdxDataset dataset(images, labels); }) ==
-        images.string() + ": has bytes after its gzip stream that are not gzip; fetch the file again");
+  CHECK(user_error([&] { const IdxDataset dataset(images, labels); }) ==
+        images.string() +
+            ": goes on behind the end of its gzip stream with something else; fetch the file again");
 }
 
 TEST_CASE("a damaged gzip stream is refused") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto labels = folder.write("labels", label_text());
-  write_gzip(folder.path / "images", image_text());
-  auto bytes = InputFile(folder.path / "images").read_all();
+  write_gzip(folder / "images", image_text());
+  auto bytes = InputFile(folder / "images").read_all();
   bytes[bytes.size() - 6] ^= 1;  // a byte of its checksum
-  CHECK(contains(testing::error_of([&] { const IdxDataset dataset(folder.write("images", bytes), labels); }),
+  CHECK(contains(user_error([&] { const IdxDataset dataset(folder.write("images", bytes), labels); }),
                  "images: the gzip stream is damaged: incorrect data check; fetch the file again"));
 }
 
 TEST_CASE("a named pipe that nobody writes to is refused, and not waited for") {
-  const testing::TempFolder folder;
-  REQUIRE(mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
-  CHECK(contains(
-      testing::error_of([&] { const IdxDataset dataset(folder.path / "pipe", folder.path / "pipe"); }),
-      "pipe': it is not a regular file"));
+  const TemporaryFolder folder;
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(contains(user_error([&] { const IdxDataset dataset(folder / "pipe", folder / "pipe"); }),
+                 "pipe': it is not a regular file"));
 }
 
 TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {

@@ -244,8 +244,8 @@ TEST_CASE("a sample that cannot be read ends the run with its own error, every t
   for (const std::int64_t workers : {0, 3}) {
     Loader loader(dataset, {.batch_size = 5, .shuffle = false, .workers = workers});
     CHECK_NOTHROW(loader.next());
-    CHECK(testing::error_of([&] { loader.next(); }) == "sample 5 is broken");
-    CHECK(testing::error_of([&] { loader.next(); }) == "sample 5 is broken");
+    CHECK(user_error([&] { loader.next(); }) == "sample 5 is broken");
+    CHECK(user_error([&] { loader.next(); }) == "sample 5 is broken");
   }
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("where nothing is replaced a sample that cannot be read leaves no gap"
 TEST_CASE("with no readable sample at all, skipping ends in an error that shows the first") {
   Loader loader(std::make_shared<testing::CountingDataset>(2, std::vector<std::int64_t>{0, 1}),
                 {.workers = 1, .on_error = OnError::skip});
-  CHECK(testing::error_of([&] { loader.next(); }).find("sample 0 is broken") != std::string::npos);
+  CHECK(user_error([&] { loader.next(); }).find("sample 0 is broken") != std::string::npos);
 }
 
 TEST_CASE("no more is read ahead than prefetch says") {
@@ -350,7 +350,7 @@ TEST_CASE("steps that are gone lend their memory to later ones") {
 TEST_CASE("impossible options are refused in a sentence") {
   const auto dataset = std::make_shared<testing::CountingDataset>(10);
   const auto error = [&](const LoaderOptions& options) {
-    return testing::error_of([&] { const Loader loader(dataset, options); });
+    return user_error([&] { const Loader loader(dataset, options); });
   };
   CHECK(error({.batch_size = 0}).find("batch is 0") != std::string::npos);
   CHECK(error({.ranks = 2, .rank = 2}).find("from 0 to 1") != std::string::npos);

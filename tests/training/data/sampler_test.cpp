@@ -93,13 +93,13 @@ TEST_CASE("each sample comes to each place about equally often") {
 }
 
 TEST_CASE("a plan names the number that is not positive") {
-  CHECK(testing::error_of([] {
+  CHECK(user_error([] {
           BatchPlan{10, 0, 1, 1}.check();
         }).find("samples in a batch is 0") != std::string::npos);
   CHECK_THROWS_AS((BatchPlan{10, 1, 1, -2}.check()), UserError);
   CHECK_NOTHROW(BatchPlan{10, 1, 1, 1024}.check());
   CHECK_THROWS_AS((BatchPlan{10, 1, 1, 1025}.check()), UserError);
-  CHECK(testing::error_of([] {
+  CHECK(user_error([] {
           epoch_order(std::int64_t{1} << 62, false, 1, 0);
         }).starts_with("the order of 4611686018427387904 samples"));
 }

@@ -176,7 +176,7 @@ TEST_CASE("sent steps: data of another size or with other fields is refused") {
                                                    std::vector<std::string>{"a", "b", "c"}),
                    options, receiving);
     sender->next();
-    CHECK(error_of([&] { receiver->next(); }) ==
+    CHECK(user_error([&] { receiver->next(); }) ==
           "rank 0 has sent samples that are not those this rank expects: give all ranks a data set of the "
           "same size and fields");
   }

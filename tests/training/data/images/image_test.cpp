@@ -130,7 +130,7 @@ TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
     for (std::size_t size = 0; size < whole.size() - 2; ++size) {  // a missing end marker loses nothing
       CAPTURE(size);
       const auto cut = std::span(whole).first(size);
-      CHECK(contains(testing::error_of([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
+      CHECK(contains(user_error([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
     }
   }
 }
@@ -146,7 +146,7 @@ TEST_CASE("a JPEG of too many pixels is refused by its header") {
     found[5] = side;  // height and width follow the marker, the length and the depth
     found[7] = side;
     CHECK(
-        testing::error_of([&] { decode_image(bytes, "b.jpg"); }) ==
+        user_error([&] { decode_image(bytes, "b.jpg"); }) ==
         "b.jpg: the image cannot be decoded: 12304x12304 pixels is beyond the limit of 134217728; replace or "
         "remove the file");
   }
@@ -156,23 +156,20 @@ TEST_CASE("a JPEG with damage inside is refused") {
   Bytes bytes = encode_jpeg(gradient(64, 64));
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i)
     bytes[i] = static_cast<std::uint8_t>(0xff);
-  CHECK(contains(testing::error_of([&] { decode_image(bytes, "b.jpg"); }),
-                 "b.jpg: the image cannot be decoded: "));
+  CHECK(contains(user_error([&] { decode_image(bytes, "b.jpg"); }), "b.jpg: the image cannot be decoded: "));
 }
 
 TEST_CASE("what is not an image is refused by name") {
   const std::string text = "GIF89a and so on";
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
-  CHECK(contains(testing::error_of([&] { decode_image(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
-  CHECK(contains(testing::error_of([&] { decode_image(bytes, "x.jpg"); }),
-                 " by its content, but GIF; convert "));
-  CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(user_error([&] { decode_image(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(user_error([&] { decode_image(bytes, "x.jpg"); }), " by its content, but GIF; convert "));
+  CHECK(contains(user_error([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
 TEST_CASE("an image that JPEG cannot hold is refused") {
-  CHECK(contains(testing::error_of([] { encode_jpeg({}); }),
-                 "an image of 0x0 cannot be encoded as JPEG: Empty"));
+  CHECK(contains(user_error([] { encode_jpeg({}); }), "an image of 0x0 cannot be encoded as JPEG: Empty"));
 }
 
 }  // namespace plexaura::testing::image_test

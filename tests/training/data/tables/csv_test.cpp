@@ -21,10 +21,15 @@ std::vector<float> values_of(const Dataset& dataset, std::int64_t index) {
   return sample;
 }
 
+CsvDataset dataset_of(const std::string& text, const CsvOptions& options = {}) {
+  const TemporaryFolder folder;
+  return CsvDataset(folder.write("t.csv", text), options);
+}
+
 std::string error_in(const std::string& text, const CsvOptions& options = {}) {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto path = folder.write("t.csv", text);
-  std::string error = testing::error_of([&] { const CsvDataset dataset(path, options); });
+  std::string error = user_error([&] { const CsvDataset dataset(path, options); });
   CAPTURE(error);
   REQUIRE(error.starts_with(path.string()));
   return error.substr(path.string().size());
@@ -46,16 +51,15 @@ TEST_CASE("large numbers that float32 would make the same are refused") {
         ": the numbers of t lie between 100000000 and 100000001.5, and float32 rounds them by up to 1.5; "
         "remove the column if its numbers are meant to be equal, or subtract a number from all of them");
   CHECK(contains(error_in(table(-1e8)), "float32 rounds them by up to 1.5"));
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   CHECK(CsvDataset(folder.write("far.csv", table(1e5))).values()[3] == 100001.5F);
   CHECK(CsvDataset(folder.write("exact.csv", table(4e6))).values()[3] == 4000001.5F);
   CHECK(CsvDataset(folder.write("constant.csv", "t,class\n123456789,a\n123456789,b\n")).size() == 2);
 }
 
 TEST_CASE("a table without labels has features alone, in the order that is asked for") {
-  const testing::TempFolder folder;
-  const auto path = folder.write("t.csv", "y,x,note\n1,2,a\n3,4,b\n");
-  const CsvDataset dataset(path, {.labelled = false, .features = {"x", "y"}});
+  const CsvDataset dataset =
+      dataset_of("y,x,note\n1,2,a\n3,4,b\n", {.labelled = false, .features = {"x", "y"}});
   CHECK(dataset.size() == 2);
   CHECK(values_of(dataset, 1) == std::vector<float>{4, 3});
   CHECK(dataset.label(1) == 0);
@@ -64,9 +68,7 @@ TEST_CASE("a table without labels has features alone, in the order that is asked
 }
 
 TEST_CASE("a table with a header gives samples by name, and classes in sorted order") {
-  const testing::TempFolder folder;
-  const auto path = folder.write("t.csv", "x,kind,y\n1,pear,2.5\n-3e2,apple,+4\n");
-  const CsvDataset dataset(path, {.label = "kind"});
+  const CsvDataset dataset = dataset_of("x,kind,y\n1,pear,2.5\n-3e2,apple,+4\n", {.label = "kind"});
   CHECK(dataset.size() == 2);
   CHECK(dataset.sample_shape() == Shape{2});
   CHECK(dataset.feature_names() == std::vector<std::string>{"x", "y"});
@@ -77,22 +79,18 @@ TEST_CASE("a table with a header gives samples by name, and classes in sorted or
 }
 
 TEST_CASE("a table without a header, chosen columns in their order, and numeric classes in numeric order") {
-  const testing::TempFolder folder;
-  const auto path = folder.write("t.csv", "10;1;2\n9;3;4\n");
-  const CsvDataset dataset(path, {.header = false,
-                                  .label = std::int64_t{0},
-                                  .features = {std::int64_t{-1}, std::int64_t{1}},
-                                  .delimiter = ';'});
+  const CsvDataset dataset = dataset_of("10;1;2\n9;3;4\n", {.header = false,
+                                                            .label = std::int64_t{0},
+                                                            .features = {std::int64_t{-1}, std::int64_t{1}},
+                                                            .delimiter = ';'});
   CHECK(dataset.class_names() == std::vector<std::string>{"9", "10"});
   CHECK(values_of(dataset, 0) == std::vector<float>{2, 1});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{1, 0});
 }
 
 TEST_CASE("line ends, quotes, blanks, empty lines and a byte order mark do not matter") {
-  const testing::TempFolder folder;
-  const auto path = folder.write(
-      "t.csv", "\xef\xbb\xbf\"x\",kind\r\n\r\n 1 ,\"a, \"\"b\"\"\"\r\n\"2\",\"two\nlines\" \n\n3,c");
-  const CsvDataset dataset(path);
+  const CsvDataset dataset =
+      dataset_of("\xef\xbb\xbf\"x\",kind\r\n\r\n 1 ,\"a, \"\"b\"\"\"\r\n\"2\",\"two\nlines\" \n\n3,c");
   CHECK(dataset.feature_names() == std::vector<std::string>{"x"});
   CHECK(dataset.class_names() == std::vector<std::string>{"a, \"b\"", "c", "two\nlines"});
   CHECK(dataset.size() == 3);
@@ -136,7 +134,7 @@ TEST_CASE("a table that is separated by something else is told so") {
   CHECK(error_in("a b k\n1 2 x\n") ==
         ":1:1: the first line is one column and contains blanks; if one blank separates the columns, set "
         "data.delimiter to ' '");
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   CHECK(CsvDataset(folder.write("blanks.csv", "a b k\n1 2 x\n"), {.delimiter = ' '}).sample_shape() ==
         Shape{2});
   const CsvDataset two(folder.write("two.csv", "a;b,k\n1,x\n"));  // such a name of a column is allowed
@@ -159,7 +157,7 @@ TEST_CASE("a line before the table is told what it is") {
       "that character";
   CHECK(error_in("sep=;\na;k\n1;x\n") == ":1:1: 'sep=;'" + sep);
   CHECK(error_in("sep=;\na;k\n1;x\n", {.delimiter = ';'}) == ":1:1: 'sep='" + sep);
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   CHECK(CsvDataset(folder.write("t.csv", "#id,k\n1,x\n2,y\n")).feature_names().front() == "#id");
 }
 
@@ -171,12 +169,12 @@ TEST_CASE("a decimal comma is told so") {
 }
 
 TEST_CASE("a first line of numbers is no header unless the caller says so") {
-  CHECK(error_in("1,2,x\n3,4,y\n") ==
-        ":1:1: the first line contains numbers instead of the names of the columns; set data.header to false "
-        "if it is a sample, or to true if these are the names");
-  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}})
-            .starts_with(":1:1: the first line contains numbers"));
-  const testing::TempFolder folder;
+  CHECK(
+      error_in("1,2,x\n3,4,y\n") ==
+      ":1:1: the first line holds numbers where the names of the columns should be; set data.header to false "
+      "if it is a sample, or to true if these are the names");
+  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line holds numbers"));
+  const TemporaryFolder folder;
   const CsvDataset named(folder.write("t.csv", "0,1,label\n3,4,y\n"), {.names_may_be_numbers = true});
   CHECK(named.feature_names() == std::vector<std::string>{"0", "1"});
   CHECK(named.size() == 1);
@@ -199,8 +197,8 @@ TEST_CASE("a table that is not UTF-8 is refused with the line") {
        {"\xe4", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe0\x80\x80", "\x80"})
     CHECK(contains(error_in("a,k\n1,x\n2," + bad + "\n"), ":3: the line contains the byte "));
   CHECK(error_in("a,k\n1,Gr\xfc\xdf\n") ==
-        ":2: the line contains the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
-  const testing::TempFolder folder;
+        ":2: the line holds the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
+  const TemporaryFolder folder;
   const CsvDataset dataset(folder.write("t.csv", "a,k\n1,\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f\n"));
   CHECK(dataset.class_names().front() == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f");
 }
@@ -219,11 +217,11 @@ TEST_CASE("files of other kinds are told what they are") {
 }
 
 TEST_CASE("a pipe or a device is no table") {
-  const testing::TempFolder folder;
-  const std::string pipe = (folder.path / "pipe").string();
+  const TemporaryFolder folder;
+  const std::string pipe = (folder / "pipe").string();
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   for (const std::string& path : {pipe, std::string("/dev/zero")})
-    CHECK(testing::error_of([&] { const CsvDataset dataset(path); }) ==
+    CHECK(user_error([&] { const CsvDataset dataset(path); }) ==
           "cannot read '" + path + "': it is not a regular file; name another");
 }
 
@@ -234,7 +232,7 @@ TEST_CASE("a column that is used has a name of its own") {
             .starts_with(":1:7: a column is called 'k'"));
   CHECK(error_in("a,b,b\n1,2,3\n", {.labelled = false, .features = {"b"}})
             .starts_with(":1:5: a column is called 'b'"));
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const CsvDataset dataset(folder.write("t.csv", "a,note,note\n1,x,y\n"),
                            {.labelled = false, .features = {"a"}});
   CHECK(dataset.size() == 1);
@@ -255,7 +253,7 @@ TEST_CASE("a column without a name is a feature only where it is asked for") {
                                                          "' is what pandas calls a column without a name, "
                                                          "often the numbers of the rows; remove the column, "
                                                          "or rename it if it is a feature");
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto path = folder.write("t.csv", ",x,k\n0,5,a\n1,6,b\n");
   CHECK(CsvDataset(path, {.features = {"x"}}).feature_names() == std::vector<std::string>{"x"});
   CHECK(CsvDataset(path, {.labelled = false, .features = {"", "x"}}).sample_shape() == Shape{2});
@@ -271,13 +269,13 @@ TEST_CASE("the last column is not taken for the label where another is called so
   for (const std::string name : {"label", "LABELS", "target"})
     CHECK(
         contains(error_in("x," + name + ",z\n1,2,0\n", assumed), ":1:3: a column is called '" + name + "'"));
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto path = folder.write("t.csv", "target,x,label\n1,1,a\n2,2,b\n");
   CHECK(CsvDataset(path, assumed).label_name() == "label");
 }
 
 TEST_CASE("a label that programs write where one is missing is no class unless the caller says so") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   for (const std::string word :
        {"NA", "N/A", "nan", "NaN", "-nan", "None", "null", "NULL", "?", "#N/A", "<NA>"}) {
     const std::string text = "a,k\n1,x\n2," + word + "\n3,y\n";
@@ -294,7 +292,7 @@ TEST_CASE("a label that programs write where one is missing is no class unless t
 }
 
 TEST_CASE("a column whose numbers differ by the rounding of float64 holds one number") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const double between = 1 + std::ldexp(1.0, -24);  // the two neighbours of this number differ in float32
   for (const double number : {0.3, -0.3, 1e300 * 1e-290, between}) {
     const double other = std::nextafter(number, 1e9);
@@ -344,15 +342,15 @@ TEST_CASE("errors of a whole table say what it lacks") {
   CHECK(contains(error_in("a,k\n1,x\n", {.label = std::int64_t{2}}), "column 2 does not exist"));
   CHECK(
       contains(error_in("a,k\n1,x\n", {.class_names = {"y", "z"}}), ":2:3: 'x' is none of the classes y, z"));
-  const testing::TempFolder folder;
-  const std::string absent = (folder.path / "t.csv").string();
-  CHECK(contains(testing::error_of([&] { const CsvDataset dataset(absent); }),
+  const TemporaryFolder folder;
+  const std::string absent = (folder / "t.csv").string();
+  CHECK(contains(user_error([&] { const CsvDataset dataset(absent); }),
                  "cannot read '" + absent + "': No such file"));
-  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/"); }), "cannot read '/'"));
+  CHECK(contains(user_error([] { const CsvDataset dataset("/"); }), "cannot read '/'"));
 }
 
 TEST_CASE("standardisation is measured over the training set and used on another") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto train = std::make_shared<CsvDataset>(folder.write("a.csv", "x,c,k\n1,5,a\n3,5,a\n8,5,b\n"));
   const auto other = std::make_shared<CsvDataset>(folder.write("b.csv", "x,c,k\n4,6,a\n"));
   const Standardisation measured = measure_standardisation(*train);
@@ -365,7 +363,7 @@ TEST_CASE("standardisation is measured over the training set and used on another
 }
 
 TEST_CASE("a column whose deviation kernels may take for 0 is constant") {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   const auto table = std::make_shared<CsvDataset>(folder.write("t.csv", "x,label\n1e-45,a\n3e-44,b\n"),
                                                   CsvOptions{.label = "label"});
   CHECK(measure_standardisation(*table).stddev.front() == 1);
