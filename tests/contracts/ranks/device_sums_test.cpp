@@ -16,6 +16,7 @@
 #include "tests/contracts/training/two_layers.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
+#include "tests/support/broken_samples.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 #include "training/data/tensor_dataset.h"
@@ -130,22 +131,6 @@ End train(Backend& backend, Strategy* strategy, Collective& ranks) {
   return end;
 }
 
-// Sixteen samples, of which the last one cannot be read.
-class Samples final : public SampleSource {
- public:
-  std::int64_t size() const override { return 16; }
-  std::vector<Field> fields() const override { return all_.fields(); }
-  void read_fields(std::int64_t index, const SampleContext& context,
-                   std::span<const std::span<std::byte>> values) const override {
-    if (index == 15) throw UserError("sample 15 cannot be read");
-    all_.read_fields(index, context, values);
-  }
-
- private:
-  TensorDataset all_{{{"x", Tensor(TensorType{DType::float32, {16, 6}})},
-                      {"t", Tensor(TensorType{DType::float32, {16, 2}})}}};
-};
-
 // The seconds until the device of rank 0 continues, and its error. Rank 1 takes part in no sum.
 struct Wait {
   double seconds = 0;
@@ -236,13 +221,15 @@ TEST_CASE("a rank whose own work fails tells the others by the tail that devices
     const auto sums = join(backend, ranks);
     OnDevice strategy(*sums);
     ParameterStore store(two_layers::specs(), 1);
+    const auto sixteen = tensor_dataset({{"x", Tensor(TensorType{DType::float32, {16, 6}})},
+                                         {"t", Tensor(TensorType{DType::float32, {16, 2}})}});
     const ModelBuilder build = [](const ModelInputs& inputs) {
       return two_layers::model(inputs.graph(), inputs["x"], inputs["t"]);
     };
     Trainer trainer({.model = build,
                      .store = store,
                      .backend = backend,
-                     .train = std::make_shared<const Samples>(),
+                     .train = with_broken(sixteen, {15}),
                      .collective = &ranks,
                      .strategy = &strategy},
                     {.batch_size = 4, .shuffle = false});

@@ -15,6 +15,7 @@
 #include "tests/contracts/ranks/rows_run.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
+#include "tests/support/broken_samples.h"
 #include "tests/support/forwarding_collective.h"
 #include "tests/support/thread_collective.h"
 #include "training/loop/trainer.h"
@@ -54,24 +55,6 @@ class NotedSums final : public ForwardingCollective {
     if (what.starts_with("the loss of step")) losses.emplace_back(what);
     return true;
   }
-};
-
-// A source with a sample in this rank's share that cannot be read.
-class Broken final : public SampleSource {
- public:
-  Broken(std::shared_ptr<const SampleSource> whole, std::int64_t index)
-      : whole_(std::move(whole)), index_(index) {}
-  std::int64_t size() const override { return whole_->size(); }
-  std::vector<Field> fields() const override { return whole_->fields(); }
-  void read_fields(std::int64_t index, const SampleContext& context,
-                   std::span<const std::span<std::byte>> values) const override {
-    if (index == index_) throw UserError(fmt::format("sample {} cannot be read", index));
-    whole_->read_fields(index, context, values);
-  }
-
- private:
-  std::shared_ptr<const SampleSource> whole_;
-  std::int64_t index_;
 };
 
 class Losses final : public TrainingObserver {
@@ -198,14 +181,13 @@ TEST_CASE("ranks that sum no gradients stop behind the same step") {
 }
 
 TEST_CASE("a rank that fails where no gradients are summed takes the others with it") {
-  const auto whole = std::make_shared<const CountingRows>(20);
   int heard = 0;
   std::string said;
   std::mutex mutex;
   ThreadRanks(2).run([&](Collective& ranks) {
     RowsRun run;
     Alone strategy;
-    Trainer trainer(run.parts(std::make_shared<const Broken>(whole, 13), ranks, &strategy),
+    Trainer trainer(run.parts(with_broken(std::make_shared<const CountingRows>(20), {13}), ranks, &strategy),
                     {.batch_size = 8, .shuffle = false, .workers = 0});
     try {
       trainer.run();

@@ -13,6 +13,7 @@
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "tests/support/backend.h"
+#include "tests/support/broken_samples.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/small_run.h"
@@ -21,33 +22,6 @@
 #include "training/data/tensor_dataset.h"
 
 namespace plexaura::testing::trainer_test {
-
-namespace {
-
-// Samples some of which cannot be read.
-class Damaged final : public SampleSource {
- public:
-  Damaged(std::shared_ptr<const SampleSource> whole, std::set<std::int64_t> broken)
-      : whole_(std::move(whole)), broken_(std::move(broken)) {}
-  std::int64_t size() const override { return whole_->size(); }
-  std::vector<Field> fields() const override { return whole_->fields(); }
-  void read_fields(std::int64_t index, const SampleContext& context,
-                   std::span<const std::span<std::byte>> values) const override {
-    if (broken_.contains(index)) throw UserError("sample " + std::to_string(index) + " is broken");
-    whole_->read_fields(index, context, values);
-  }
-
- private:
-  std::shared_ptr<const SampleSource> whole_;
-  std::set<std::int64_t> broken_;
-};
-
-std::shared_ptr<const SampleSource> damaged(std::shared_ptr<const SampleSource> whole,
-                                            std::set<std::int64_t> broken) {
-  return std::make_shared<Damaged>(std::move(whole), std::move(broken));
-}
-
-}  // namespace
 
 TEST_CASE("validation samples that cannot be read are left out of the figures, counted and named") {
   TrainerOptions options = momentum();
@@ -59,7 +33,7 @@ TEST_CASE("validation samples that cannot be read are left out of the figures, c
   for (const Case& at : {Case{{0, 1, 2}, points(6, 103)}, Case{{6, 7, 8}, points(6, 100)}}) {
     SmallRun all;
     SmallRun rest;
-    all.train(options, points(30), damaged(points(9, 100), at.broken));
+    all.train(options, points(30), with_broken(points(9, 100), at.broken));
     rest.train(options, points(30), at.rest);
     for (std::size_t epoch = 0; epoch < 3; ++epoch) {
       CHECK(all.seen.epochs[epoch].val_loss ==
@@ -69,7 +43,7 @@ TEST_CASE("validation samples that cannot be read are left out of the figures, c
     }
     CHECK(all.result.skipped_validation.count == 3);
     CHECK(all.result.skipped_validation.first ==
-          "sample " + std::to_string(*at.broken.begin()) + " is broken");
+          "sample " + std::to_string(*at.broken.begin()) + " cannot be read");
     CHECK(all.result.skipped.count == 0);
   }
 }
@@ -79,13 +53,13 @@ TEST_CASE(
   TrainerOptions options = momentum();
   options.on_error = OnError::skip;
   SmallRun run;
-  run.train(options, damaged(points(30), {4, 17}), points(9, 100));
+  run.train(options, with_broken(points(30), {4, 17}), points(9, 100));
   CHECK(run.result.skipped.count == 2);
-  CHECK(run.result.skipped.first == "sample 4 is broken");
+  CHECK(run.result.skipped.first == "sample 4 cannot be read");
   CHECK(run.result.skipped_validation.count == 0);
   CHECK(user_error([&] {
-          SmallRun().train(options, points(30), damaged(points(2, 100), {0, 1}));
-        }) == "no validation sample can be read; the first error is: sample 0 is broken");
+          SmallRun().train(options, points(30), with_broken(points(2, 100), {0, 1}));
+        }) == "no validation sample can be read; the first error is: sample 0 cannot be read");
 }
 
 TEST_CASE("a trainer goes on when its store was moved") {
@@ -238,27 +212,11 @@ TEST_CASE("weights that are no numbers at the end of an epoch end the run, also 
 }
 
 TEST_CASE("a sample that cannot be read ends the run with its error") {
-  class Broken final : public DatasetOf<float> {
-   public:
-    std::int64_t size() const override { return 30; }
-    Shape sample_shape() const override { return Shape{4}; }
-    const std::vector<std::string>& class_names() const override { return names_; }
-    std::int64_t label(std::int64_t) const override { return 0; }
-    void read(std::int64_t index, const SampleContext&, std::span<float> sample,
-              std::int64_t& label) const override {
-      if (index == 17) throw UserError("image 17 is broken");
-      std::ranges::fill(sample, 1.0F);
-      label = 0;
-    }
-
-   private:
-    std::vector<std::string> names_{"a", "b", "c"};
-  };
   SmallRun run;
   std::vector<double> last = weights(run.store);
   run.seen.after_step = [&](const StepRecord&) { last = weights(run.store); };
-  CHECK(user_error([&] { run.train(momentum(), std::make_shared<Broken>(), points(3)); }) ==
-        "image 17 is broken");
+  CHECK(user_error([&] { run.train(momentum(), with_broken(points(30), {17}), points(3)); }) ==
+        "sample 17 cannot be read");
   CHECK(weights(run.store) == last);
   CHECK(run.seen.epochs.empty());
 }
