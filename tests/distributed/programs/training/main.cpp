@@ -1,6 +1,6 @@
 // The scenarios that tests of strategies run under mpirun. `distributed_training equivalence` compares all
 // strategies; `run` trains once and may be disturbed; `served` has a rank that serves; `regrouped` continues
-// without a rank that dies; `measure` prints times. Exits like the programs do.
+// without a rank that dies. Exits like the programs do.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -20,7 +20,6 @@
 #include "distributed/summing/all_reduce.h"
 #include "distributed/summing/send_receive.h"
 #include "tests/distributed/programs/training/equivalence.h"
-#include "tests/distributed/programs/training/measure.h"
 #include "tests/distributed/programs/training/small_run.h"
 #include "training/checkpoints/checkpoint_directory.h"
 
@@ -202,13 +201,8 @@ int run(int argc, char** argv) {
     if (scenario == "run") return run_once(arguments, ranks);
     if (scenario == "regrouped") return run_regrouped(arguments, ranks);
     if (scenario == "served") return run_served(arguments, ranks);
-    if (scenario == "equivalence") {
-      check_equivalence(ranks, read_options(arguments, ranks.rank()));
-    } else if (scenario == "measure") {
-      measure_exchanges(ranks);
-    } else {
-      throw UserError("say equivalence, run, served, regrouped or measure");
-    }
+    if (scenario != "equivalence") throw UserError("say equivalence, run, served or regrouped");
+    check_equivalence(ranks, read_options(arguments, ranks.rank()));
     return 0;
   });
 }
