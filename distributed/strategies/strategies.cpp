@@ -67,22 +67,22 @@ std::unique_ptr<Strategy> make_async_server(const StrategyOptions& options, Comm
   return std::make_unique<AsyncServer>(communicator, made);
 }
 
-struct Known {
+struct KnownStrategy {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
-constexpr std::array known_strategies{Known{"allreduce", make_all_reduce},
-                                      Known{"reduce-broadcast", make_reduce_broadcast},
-                                      Known{"send-recv", make_send_receive},
-                                      Known{"scatter-gather", make_scatter_gather},
-                                      Known{"local", make_local},
-                                      Known{"elastic", make_elastic},
-                                      Known{"async-server", make_async_server},
-                                      Known{"downpour", make_async_server}};
+constexpr std::array known_strategies{KnownStrategy{"allreduce", make_all_reduce},
+                                      KnownStrategy{"reduce-broadcast", make_reduce_broadcast},
+                                      KnownStrategy{"send-recv", make_send_receive},
+                                      KnownStrategy{"scatter-gather", make_scatter_gather},
+                                      KnownStrategy{"local", make_local},
+                                      KnownStrategy{"elastic", make_elastic},
+                                      KnownStrategy{"async-server", make_async_server},
+                                      KnownStrategy{"downpour", make_async_server}};
 
-const Known* known_strategy(std::string_view name) {
-  const auto known = std::ranges::find(known_strategies, name, &Known::name);
+const KnownStrategy* known_strategy(std::string_view name) {
+  const auto known = std::ranges::find(known_strategies, name, &KnownStrategy::name);
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
@@ -125,7 +125,7 @@ const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> made;
     made.reserve(known_strategies.size());
-    for (const Known& known : known_strategies) made.emplace_back(known.name);
+    for (const KnownStrategy& known : known_strategies) made.emplace_back(known.name);
     return made;
   }();
   return names;

@@ -38,7 +38,7 @@ void check_goes_on(const RunState& saved, const RunState& now, const TrainerOpti
                     options.output.string(), begun, options.epochs, begun));
 }
 
-void stand_together(Run& run) {
+void agree_on_place(Run& run) {
   RunPlace mine = run.progress.place;
   mine.keeps_own = run.history.own_state.has_value();
   RunPlace place = catch_up(run.ranks(), mine, run.store, run.strategy().parts.realigns_weights);
@@ -91,7 +91,7 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   run.folder.lock(ranks);
   make_programs(run, next);
   try {
-    stand_together(run);
+    agree_on_place(run);
   } catch (...) {
     drop_programs(run);  // so that no rank continues from a place of its own
     throw;

@@ -23,7 +23,7 @@ constexpr std::size_t digits = 16;  // in a hash
 
 // One tensor that is compared: a parameter or buffer, the optimizer's state of a parameter, or the loss
 // scale.
-struct Held {
+struct StoredTensor {
   std::string name;         // empty: the loss scale
   std::int64_t state = -1;  // -1: the parameter's value
 
@@ -49,19 +49,19 @@ struct Held {
   }
 };
 
-std::vector<Held> held_by(const ParameterStore& store) {
-  std::vector<Held> held;
-  for (const ParameterSpec& spec : store.specs()) held.push_back({spec.name});
+std::vector<StoredTensor> stored_tensors(const ParameterStore& store) {
+  std::vector<StoredTensor> tensors;
+  for (const ParameterSpec& spec : store.specs()) tensors.push_back({spec.name});
   for (std::int64_t state = 0; state < store.states(); ++state)
     for (const ParameterSpec& spec : store.specs())
-      if (spec.role == ParameterRole::trainable) held.push_back({spec.name, state});
-  if (store.types().scales_loss()) held.emplace_back();
-  return held;
+      if (spec.role == ParameterRole::trainable) tensors.push_back({spec.name, state});
+  if (store.types().scales_loss()) tensors.emplace_back();
+  return tensors;
 }
 
-std::string hashes_of(const ParameterStore& store, const std::vector<Held>& held) {
+std::string hashes_of(const ParameterStore& store, const std::vector<StoredTensor>& tensors) {
   std::string hashes;
-  for (const Held& each : held)
+  for (const StoredTensor& each : tensors)
     fmt::format_to(std::back_inserter(hashes), "{:016x}", hash_of(each.read(store), fnv_start));
   return hashes;
 }
@@ -74,7 +74,7 @@ bool all_equal(const std::vector<std::string>& texts) {
 using Holders = std::map<std::string_view, std::vector<int>>;
 
 struct Difference {
-  Held held;
+  StoredTensor tensor;
   Holders holders;
 
   // Returns the ranks whose version more than half of all ranks have; null if there is none.
@@ -85,13 +85,14 @@ struct Difference {
   }
 };
 
-std::vector<Difference> differences(const std::vector<Held>& held, const std::vector<std::string>& hashes) {
+std::vector<Difference> differences(const std::vector<StoredTensor>& tensors,
+                                    const std::vector<std::string>& hashes) {
   std::vector<Difference> found;
-  for (std::size_t i = 0; i < held.size(); ++i) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
     Holders holders;
     for (std::size_t rank = 0; rank < hashes.size(); ++rank)
       holders[std::string_view(hashes[rank]).substr(i * digits, digits)].push_back(static_cast<int>(rank));
-    if (holders.size() > 1) found.push_back({held[i], std::move(holders)});
+    if (holders.size() > 1) found.push_back({tensors[i], std::move(holders)});
   }
   return found;
 }
@@ -102,8 +103,8 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
     throw DeviceError(fmt::format(
         "after step {} the {} ranks hold different bits in {}, and no majority shows which are "
         "right: the memory or the processor of a rank is faulty, or a strategy of your own treats ranks "
-        "differently; check the machines, and continue from the last checkpoint with --resume",
-        step, ranks.size(), difference.held.label()));
+        "unlike; check the machines, and go on from the last checkpoint with --resume",
+        step, ranks.size(), difference.tensor.label()));
   });
 }
 
@@ -111,11 +112,11 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
 void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step,
           const std::vector<std::string>& names) {
   const std::vector<int>& right = *difference.majority(ranks.size());
-  Tensor value = together(ranks, compared, [&] { return difference.held.read(store); });
+  Tensor value = together(ranks, compared, [&] { return difference.tensor.read(store); });
   ranks.broadcast(value.data(), value.bytes(), right.front(), compared);
   const auto is_right = [&](int rank) { return std::ranges::find(right, rank) != right.end(); };
   together(ranks, compared, [&] {
-    if (!is_right(ranks.rank())) difference.held.write(store, value);
+    if (!is_right(ranks.rank())) difference.tensor.write(store, value);
   });
   if (ranks.rank() != 0) return;
   std::vector<std::string> wrong;
@@ -125,17 +126,17 @@ void mend(Collective& ranks, ParameterStore& store, const Difference& difference
       fmt::format("after step {} {} {} held other bits than the rest in {}, and {} taken theirs: check the "
                   "memory and the processor there",
                   step, wrong.size() == 1 ? "rank" : "ranks", fmt::join(wrong, " and "),
-                  difference.held.label(), wrong.size() == 1 ? "has" : "have"));
+                  difference.tensor.label(), wrong.size() == 1 ? "has" : "have"));
 }
 
 }  // namespace
 
 void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number) {
-  const std::vector<Held> held = held_by(store);
-  const std::string mine = together(ranks, compared, [&] { return hashes_of(store, held); });
+  const std::vector<StoredTensor> tensors = stored_tensors(store);
+  const std::string mine = together(ranks, compared, [&] { return hashes_of(store, tensors); });
   if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), compared))) return;
   const std::vector<std::string> hashes = ranks.gather_all(mine, compared);
-  const std::vector<Difference> found = differences(held, hashes);
+  const std::vector<Difference> found = differences(tensors, hashes);
   for (const Difference& difference : found) check_majority(ranks, difference, step);
   const std::vector<std::string> names = ranks.gather_all(std::to_string(number), compared);
   for (const Difference& difference : found) mend(ranks, store, difference, step, names);
