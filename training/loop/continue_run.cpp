@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-void check_goes_on(const RunState& saved, const RunState& now, const TrainerOptions& options) {
+void check_resumes_run(const RunState& saved, const RunState& now, const TrainerOptions& options) {
   if (saved.seed != options.seed)
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
@@ -58,7 +58,7 @@ std::optional<RunState> resume(Run& run) {
   const auto saved =
       load_checkpoint(options.output, run.store, now.optimizer, now.settings, run.ranks().rank());
   if (!saved) return std::nullopt;
-  check_goes_on(*saved, now, options);
+  check_resumes_run(*saved, now, options);
   run.history.saved = saved->strategy;
   run.history.saved_ranks = saved->strategy_ranks;
   run.progress.place = {.step = saved->step,

@@ -128,7 +128,7 @@ void train_what_is_dealt(Run& run) {
   begin_run(run);
   while (true) {
     if (run.progress.place.is_to_meet) meet(run);
-    if (!goes_on(run)) break;
+    if (!prepare_step(run)) break;
     train_deal(run, *loader);
   }
   end_run(run);

@@ -115,7 +115,7 @@ void begin_run(Run& run) {
   run.clock.begin_epoch();
 }
 
-bool goes_on(Run& run) {
+bool prepare_step(Run& run) {
   if (run.progress.place.epoch_ended) {
     finish_epoch(run);
   } else if (is_save_due(run)) {

@@ -11,7 +11,7 @@ namespace plexaura {
 // Before the first step: begins the strategy.
 void begin_run(Run& run);
 // Before each step: ends an epoch or saves a checkpoint if that is due. Returns false at the end of the run.
-bool goes_on(Run& run);
+bool prepare_step(Run& run);
 // After the last step: ends the strategy and saves a checkpoint, unless the last step is saved already.
 void end_run(Run& run);
 // After end_run(): fills in the summary of TrainingResult. `rate` is in images per second of all ranks.

@@ -58,7 +58,7 @@ void train_in_lock_step(Run& run) {
   const auto steps = together(run.ranks(), "the start of training",
                               [&] { return make_steps(run.parts.train, reading_on(run), stream); });
   begin_run(run);
-  while (goes_on(run)) make_step(run, *steps);
+  while (prepare_step(run)) make_step(run, *steps);
   note_under_way(run);
   end_run(run);
   summarize(run, *steps, run.clock.rates.median());

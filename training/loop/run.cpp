@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/step/training_step.h"
 #include "training/loop/signals.h"
-#include "training/loop/trainer_checks.h"
 
 namespace plexaura {
 
@@ -18,6 +18,50 @@ TrainerParts with_store(const TrainerParts& parts, ParameterStore& store) {
           .validation = parts.validation,
           .collective = parts.collective,
           .strategy = parts.strategy};
+}
+
+void check_trainer_parts(const TrainerParts& parts) {
+  if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
+  check_trains(parts.store);
+  if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
+  if (parts.validation && parts.validation->fields() != parts.train->fields())
+    throw UserError(
+        fmt::format("samples of the training data are {} and those of the validation data {}; give "
+                    "both the same fields",
+                    to_string(parts.train->fields()), to_string(parts.validation->fields())));
+}
+
+// Refuses several ranks without a strategy, which would train independently without notice; a rank that serves instead
+// of training; and whatever check_strategy_parts() refuses.
+void check_trainer_strategy(const StrategyInUse& strategy, const Collective& ranks) {
+  if (strategy.strategy == nullptr && ranks.size() > 1)
+    throw UserError(
+        fmt::format("the Trainer has {} ranks and no strategy; set TrainerParts::strategy, for one to "
+                    "make_strategy({{}}, ranks)",
+                    ranks.size()));
+  check_strategy_parts(strategy.parts);
+  if (strategy.parts.server != nullptr)
+    throw UserError(fmt::format(
+        "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
+        "(distributed/communicator/roles.h) call Roles::serve() there, and give the Trainers of the other "
+        "ranks Roles::training(), or choose a strategy with which all ranks train",
+        ranks.rank()));
+}
+
+void check_trainer_options(const TrainerOptions& options) {
+  const auto require = [](const char* what, std::int64_t value, std::int64_t least) {
+    if (value < least)
+      throw UserError(fmt::format("the Trainer's {} is {}; give {} or more", what, value, least));
+  };
+  require("number of epochs", options.epochs, 0);
+  require("number of steps", options.steps.value_or(0), 0);
+  require("number of checkpoints to keep", options.keep, 1);
+  require("save_every", options.save_every.value_or(1), 1);
+  require("bucket_bytes", options.bucket_bytes, 1);
+  require("verify_every", options.verify_every, 0);
+  if (!(options.report_seconds >= 0))
+    throw UserError(
+        fmt::format("the Trainer's report_seconds is {}; give 0 or more", options.report_seconds));
 }
 
 }  // namespace
@@ -67,9 +111,9 @@ void share_out(Run& run, const StrategyInUse& strategy) {
   division.train = {0, options.batch_size, parts, options.micro_batches};
   division.validation = {0, options.batch_size, run.ranks().size(), options.micro_batches};
   together(run.ranks(), "the division of the data", [&] {
-    check_parts(run.parts);
-    check_options(options);
-    if (!options.is_spare) check_strategy(strategy, run.ranks());
+    check_trainer_parts(run.parts);
+    check_trainer_options(options);
+    if (!options.is_spare) check_trainer_strategy(strategy, run.ranks());
     division.train.samples = run.parts.train->size();
     if (run.parts.validation) division.validation.samples = run.parts.validation->size();
     division.train.check();
