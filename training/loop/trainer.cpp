@@ -49,6 +49,8 @@ std::map<std::string, std::string> Trainer::facts() const {
 }
 
 bool Trainer::resume() {
+  if (ran_)
+    throw UserError("Trainer::resume was called after run; call it before, it loads what run begins with");
   require_programs(*run_);
   const auto saved = plexaura::resume(*run_);
   if (!saved) return false;

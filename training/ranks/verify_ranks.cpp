@@ -103,7 +103,7 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
     throw DeviceError(fmt::format(
         "after step {} the {} ranks hold different bits in {}, and no majority shows which are "
         "right: the memory or the processor of a rank is faulty, or a strategy of your own treats ranks "
-        "unlike; check the machines, and go on from the last checkpoint with --resume",
+        "differently; check the machines, and continue from the last checkpoint with --resume",
         step, ranks.size(), difference.tensor.label()));
   });
 }

@@ -144,7 +144,7 @@ TEST_CASE("a gzip file of several streams is read as one, and anything else behi
   const auto images = folder.write("images", bytes);
   CHECK(user_error([&] { const IdxDataset dataset(images, labels); }) ==
         images.string() +
-            ": goes on behind the end of its gzip stream with something else; fetch the file again");
+            ": has bytes after its gzip stream that are not gzip; fetch the file again");
 }
 
 TEST_CASE("a damaged gzip stream is refused") {

@@ -125,7 +125,7 @@ TEST_CASE("pictures in other formats are counted by format") {
   folder.write("eel/1.webp", "RIFF\x10\0\0\0WEBPVP8 "s);
   CHECK(contains(
       user_error([&] { const ImageFolderDataset dataset(folder.path()); }),
-      "the folder of class 'eel' holds not an image (a JPEG or PNG file) but 1 in WebP; add some or "));
+      "the folder of class 'eel' contains no image (a JPEG or PNG file) but 1 in WebP; add some or "));
 }
 
 TEST_CASE("an image is one by its content, whatever it is called") {
@@ -207,11 +207,11 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error({.image_size = 0}), "image_size is 0"));
   CHECK(contains(error({.min_crop_scale = 0}), "smallest crop is 0"));
   std::filesystem::create_directory(folder / "eel");
-  CHECK(contains(error(), "eel: the folder of class 'eel' holds not an image"));
+  CHECK(contains(error(), "eel: the folder of class 'eel' contains no image"));
   folder.write("eel/image", "not an image");
   CHECK(contains(error(), "the folder of class 'eel' contains no image"));
   folder.write("eel/notes.jpg", "not an image");
-  CHECK(contains(error(), "the folder of class 'eel' holds not an image"));
+  CHECK(contains(error(), "the folder of class 'eel' contains no image"));
   CHECK(contains(user_error([&] { const ImageFolderDataset dataset(folder / "absent"); }),
                  "/absent: cannot be listed"));
 }

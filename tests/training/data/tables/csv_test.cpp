@@ -171,9 +171,9 @@ TEST_CASE("a decimal comma is told so") {
 TEST_CASE("a first line of numbers is no header unless the caller says so") {
   CHECK(
       error_in("1,2,x\n3,4,y\n") ==
-      ":1:1: the first line holds numbers where the names of the columns should be; set data.header to false "
+      ":1:1: the first line contains numbers instead of the names of the columns; set data.header to false "
       "if it is a sample, or to true if these are the names");
-  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line holds numbers"));
+  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line contains numbers"));
   const TemporaryFolder folder;
   const CsvDataset named(folder.write("t.csv", "0,1,label\n3,4,y\n"), {.names_may_be_numbers = true});
   CHECK(named.feature_names() == std::vector<std::string>{"0", "1"});
@@ -197,7 +197,7 @@ TEST_CASE("a table that is not UTF-8 is refused with the line") {
        {"\xe4", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe0\x80\x80", "\x80"})
     CHECK(contains(error_in("a,k\n1,x\n2," + bad + "\n"), ":3: the line contains the byte "));
   CHECK(error_in("a,k\n1,Gr\xfc\xdf\n") ==
-        ":2: the line holds the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
+        ":2: the line contains the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
   const TemporaryFolder folder;
   const CsvDataset dataset(folder.write("t.csv", "a,k\n1,\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f\n"));
   CHECK(dataset.class_names().front() == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f");
