@@ -143,8 +143,7 @@ TEST_CASE("a gzip file of several streams is read as one, and anything else behi
   bytes.push_back('x');
   const auto images = folder.write("images", bytes);
   CHECK(user_error([&] { const IdxDataset dataset(images, labels); }) ==
-        images.string() +
-            ": has bytes after its gzip stream that are not gzip; fetch the file again");
+        images.string() + ": has bytes after its gzip stream that are not gzip; fetch the file again");
 }
 
 TEST_CASE("a damaged gzip stream is refused") {

@@ -169,11 +169,11 @@ TEST_CASE("a decimal comma is told so") {
 }
 
 TEST_CASE("a first line of numbers is no header unless the caller says so") {
-  CHECK(
-      error_in("1,2,x\n3,4,y\n") ==
-      ":1:1: the first line contains numbers instead of the names of the columns; set data.header to false "
-      "if it is a sample, or to true if these are the names");
-  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line contains numbers"));
+  CHECK(error_in("1,2,x\n3,4,y\n") ==
+        ":1:1: the first line contains numbers instead of the names of the columns; set data.header to false "
+        "if it is a sample, or to true if these are the names");
+  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}})
+            .starts_with(":1:1: the first line contains numbers"));
   const TemporaryFolder folder;
   const CsvDataset named(folder.write("t.csv", "0,1,label\n3,4,y\n"), {.names_may_be_numbers = true});
   CHECK(named.feature_names() == std::vector<std::string>{"0", "1"});
