@@ -2,6 +2,7 @@
 // to it, into the file that PLEXAURA_CALLS names, followed by the rank. A line consists of "MODULE+OFFSET" for
 // each function, separated by tabs, from MPI_Isend outwards. These are addresses to which a function returns.
 
+#include <cstdint>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 #include <mpi.h>
 #include <mutex>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "distributed/wire/launcher.h"
 #include "tests/support/frames.h"
