@@ -50,7 +50,6 @@ struct NodePlace {
 // before any data moves. After a DeviceError the ranks may be at different points of their work: the
 // communicator refuses further calls, and closing it waits for no rank. A UserError for invalid arguments
 // leaves it usable.
-// it usable.
 class Communicator : public Collective {
  public:
   ~Communicator() override;
