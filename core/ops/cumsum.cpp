@@ -3,6 +3,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/lines.h"
 
 namespace plexaura {
 
@@ -21,8 +22,7 @@ std::vector<Node> Cumsum::vjp(const VjpRequest& request) const {
 }
 
 Node cumsum(Operand x, CumsumOptions options) {
-  if (options.axis < 0)
-    options.axis += x.node().shape().rank();  // infer() refuses an axis that is still out of range
+  options.axis = counted_from_front(options.axis, x.node().shape().rank());
   return apply(std::make_shared<Cumsum>(options), {x});
 }
 

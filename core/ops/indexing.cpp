@@ -107,7 +107,7 @@ std::vector<TensorType> TakeAlongAxis::infer(std::span<const TensorType> inputs)
   const Shape& indices = inputs[1].shape;
   require_indices(inputs[1]);
   require_same_rank(x, indices);
-  const std::int64_t axis = normalise_axis(options().axis, x.rank());
+  const std::int64_t axis = front_axis(options().axis, x.rank());
   const Shape others = broadcast(with_extent_along(x, axis, 1), with_extent_along(indices, axis, 1));
   return {{inputs[0].dtype, with_extent_along(others, axis, indices[axis])}};
 }
@@ -128,7 +128,7 @@ std::vector<TensorType> TakeAlongAxisGrad::infer(std::span<const TensorType> inp
   if (inputs[0].dtype == DType::boolean) throw RuleError("is defined for numbers, not for bool; use cast()");
   if (inputs[0].shape != inputs[1].shape) throw RuleError("the updates must have the shape of the indices");
   if (options().extent < 0) throw RuleError("the extent must be 0 or more");
-  const std::int64_t axis = normalise_axis(options().axis, inputs[0].shape.rank());
+  const std::int64_t axis = front_axis(options().axis, inputs[0].shape.rank());
   return {{inputs[0].dtype, with_extent_along(inputs[0].shape, axis, options().extent)}};
 }
 
@@ -142,7 +142,7 @@ std::vector<TensorType> Scatter::infer(std::span<const TensorType> inputs) const
   require_same_dtype(inputs[0], inputs[2]);
   const Shape& x = inputs[0].shape;
   require_same_rank(x, inputs[1].shape);
-  const std::int64_t axis = normalise_axis(options().axis, x.rank());
+  const std::int64_t axis = front_axis(options().axis, x.rank());
   if (inputs[1].shape != inputs[2].shape || with_extent_along(inputs[1].shape, axis, x[axis]) != x)
     throw RuleError("indices and updates must have one shape, which is that of x but for the axis");
   return {inputs[0]};
@@ -162,7 +162,7 @@ std::vector<Node> Scatter::vjp(const VjpRequest& request) const {
 }
 
 Node take_along_axis(Operand x, Operand indices, std::int64_t axis) {
-  if (axis < 0) axis += x.node().shape().rank();  // infer() refuses an axis that is still out of range
+  axis = counted_from_front(axis, x.node().shape().rank());
   return apply(std::make_shared<TakeAlongAxis>(AlongAxisOptions{axis}), {x, indices});
 }
 

@@ -2,9 +2,23 @@
 
 #include <cstdint>
 
-#include "core/tensor/shape.h"
+#include "core/graph/op.h"
 
 namespace plexaura {
+
+// For builders: returns the axis counted from the front. An axis that does not exist is returned as it is, so that the
+// shape rule refuses it.
+inline std::int64_t counted_from_front(std::int64_t axis, std::int64_t rank) {
+  return axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+// For shape rules of ops whose axis counts from the front: returns it if it exists. Throws std::invalid_argument,
+// whose text is only the rule, or RuleError.
+inline std::int64_t front_axis(std::int64_t axis, std::int64_t rank) {
+  const std::int64_t from_front = normalise_axis(axis, rank);
+  if (axis < 0) throw RuleError("the axis of this op must count from the front; call its builder");
+  return from_front;
+}
 
 // A row-major value, viewed as [before, extent, behind]: the axes before an axis, the axis itself, and the axes
 // after it. The elements along the axis are a line. There are before * behind lines.

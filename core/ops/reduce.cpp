@@ -10,6 +10,7 @@
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/lines.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 
@@ -38,8 +39,7 @@ Node reduce(Reduce::Kind kind, Operand x, ReduceOptions options) {
     options.axes.resize(static_cast<std::size_t>(rank));
     std::iota(options.axes.begin(), options.axes.end(), 0);
   }
-  for (std::int64_t& axis : options.axes)
-    if (axis < 0) axis += rank;  // infer() refuses axes that are still out of range
+  for (std::int64_t& axis : options.axes) axis = counted_from_front(axis, rank);
   std::ranges::sort(options.axes);
   return apply(std::make_shared<Reduce>(kind, std::move(options)), {x});
 }
@@ -98,7 +98,7 @@ Node max(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::max, x,
 Node min(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::min, x, std::move(options)); }
 
 Node argmax(Operand x, std::int64_t axis, bool keepdims) {
-  if (axis < 0) axis += x.node().shape().rank();
+  axis = counted_from_front(axis, x.node().shape().rank());
   return apply(std::make_shared<ArgMax>(ReduceOptions{{axis}, keepdims}), {x});
 }
 

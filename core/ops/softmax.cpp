@@ -7,6 +7,7 @@
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/lines.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
@@ -14,9 +15,9 @@ namespace plexaura {
 
 namespace {
 
-Node along_axis(SoftmaxOp::Kind kind, Operand x, std::int64_t axis) {
-  if (axis < 0) axis += x.node().shape().rank();  // infer() refuses axes that are still out of range
-  return apply(std::make_shared<SoftmaxOp>(kind, SoftmaxOptions{axis}), {x});
+Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
+  axis = counted_from_front(axis, x.node().shape().rank());
+  return apply(std::make_shared<Softmax>(kind, SoftmaxOptions{axis}), {x});
 }
 
 }  // namespace

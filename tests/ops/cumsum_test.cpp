@@ -55,6 +55,12 @@ const WrongCases wrong({
        cumsum(graph.input("x", {DType::float32, {2, 3}}), {.axis = 2});
      },
      {"axis 2 does not exist"}},
+    {"cumsum, an axis before the first",
+     "cumsum",
+     [](Graph& graph) {
+       cumsum(graph.input("x", {DType::float32, {2, 3}}), {.axis = -3});
+     },
+     {"axis -3 does not exist"}},
     {"cumsum of bool",
      "cumsum",
      [](Graph& graph) {

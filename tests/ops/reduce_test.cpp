@@ -131,6 +131,18 @@ const WrongCases wrong({
        min(graph.input("x", {DType::float32, {0}}));
      },
      {"axis 0 is empty"}},
+    {"max before the first axis",
+     "max",
+     [](Graph& graph) {
+       max(graph.input("x", {DType::float32, {2, 3}}), {.axes = {-3}});
+     },
+     {"axis -3 does not exist", "rank 2"}},
+    {"argmax before the first axis",
+     "argmax",
+     [](Graph& graph) {
+       argmax(graph.input("x", {DType::float32, {2, 3}}), -3);
+     },
+     {"axis -3 does not exist"}},
     {"argmax, an axis that is not there",
      "argmax",
      [](Graph& graph) {

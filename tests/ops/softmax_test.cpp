@@ -36,16 +36,17 @@ const Cases cases({
     along("log_softmax", {3, 1}, 1),
 });
 
-WrongCase no_axis(const std::string& op, Node (*function)(Operand, std::int64_t)) {
-  return {op + ", an axis that is not there",
+WrongCase no_axis(const std::string& op, Node (*function)(Operand, std::int64_t), std::int64_t axis) {
+  return {op + ", axis " + std::to_string(axis) + ", which is not there",
           op,
           [=](Graph& graph) {
-            function(graph.input("x", {DType::float32, {2, 3}}), 2);
+            function(graph.input("x", {DType::float32, {2, 3}}), axis);
           },
-          {"axis 2 does not exist"}};
+          {"axis " + std::to_string(axis) + " does not exist"}};
 }
 
-const WrongCases wrong({no_axis("softmax", softmax), no_axis("log_softmax", log_softmax)});
+const WrongCases wrong({no_axis("softmax", softmax, 2), no_axis("log_softmax", log_softmax, 2),
+                        no_axis("softmax", softmax, -3)});
 
 }  // namespace
 
