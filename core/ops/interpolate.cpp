@@ -105,7 +105,7 @@ Node sampled(const Node& x, std::int64_t axis, const std::vector<Tap>& taps) {
       const Node weights = cast(graph.constant(Tensor::of<double>(Shape(extents), tap.weights)), x.dtype());
       pixels = pixels * weights;
     }
-    sum = sum ? sum + pixels : pixels;
+    sum = sum.is_empty() ? pixels : sum + pixels;
   }
   return sum;
 }
