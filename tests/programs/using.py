@@ -128,7 +128,7 @@ class Evaluate(ProgramTest):
         self.run_one("mlp", *self.iris("training.epochs=1", *plain))
         other = self.iris("data.split_seed=2", *plain)
         self.assertEqual(self.run_one("mlp", *other, "--predict", SOURCE / "models/iris.csv").err, "")
-        self.assertIn("what is held out now", self.run_one("mlp", *other, "--evaluate", status=2).err)
+        self.assertIn("samples that are held out now", self.run_one("mlp", *other, "--evaluate", status=2).err)
 
     def test_outputs_beyond_what_numbers_can_hold(self):
         """The weights fit into float32, but their sums do not."""
