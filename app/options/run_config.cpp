@@ -14,8 +14,8 @@ namespace plexaura {
 
 namespace {
 
-// Returns "0" if kernels may treat the value as zero in `precision`, as they may with denormal numbers,
-// "infinite" if it overflows in `precision`, and an empty text for all other values.
+// Returns "0" if the value is not zero but kernels may treat it as zero in `precision`, as they may with
+// denormal numbers; "infinite" if it overflows in `precision`; and an empty text for all other values.
 std::string_view lost_as(double value, DType precision) {
   const bool is_narrow = precision == DType::float32;
   const double least = is_narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();

@@ -54,7 +54,7 @@ namespace {
 using namespace portable;
 
 // True if fewer than k classes come before the label. NaNs and larger logits come before it, and so do equal
-// logits of classes with a smaller index.
+// logits of classes with a smaller index. False if the label names no class, or its logit is NaN.
 template <class T>
 bool among_largest(const T* logits, std::int64_t classes, std::int64_t label, std::int64_t k) {
   if (label < 0 || label >= classes) return false;

@@ -19,7 +19,8 @@ struct HostPoint {
   std::function<void()> enqueue = {};
 };
 
-// The instructions between two host points.
+// A range of instructions that no host point divides. Points with `enqueue` lie within a segment; every other
+// point ends one.
 struct Segment {
   std::size_t begin;
   std::size_t end;

@@ -81,7 +81,7 @@ class Copy:
         of_line = [fault.number for fault in self.faults if (fault.file, fault.line) == (name, line)]
         if not of_line:
             return []
-        # HEAD adds lines above the source
+        # The file begins with the three lines of faults.HEAD, so line N of the source has the index N + 2.
         text = (self.folder / f"{name}.sown").read_text(encoding="utf-8").splitlines()[line + 2]
         before = re.findall(r"\bmutant\((\d+)\)", text[:column])
         return [int(before[-1])] if before else of_line

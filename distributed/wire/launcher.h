@@ -30,7 +30,7 @@ std::string folder_of_launcher(const char* variable);
 
 // Shortens a pause for the user. If a rank returns a status other than 0, Open MPI's mpirun sleeps twice for
 // odls_base_sigkill_timeout seconds and kills the rest of the job, even if no process is left. A SIGCHLD ends
-// such a sleep. Each rank calls this after all ranks have finished their work, when its process is about to
+// one second of such a sleep. Each rank calls this after all ranks have finished their work, when its process is about to
 // end with such a status, because mpirun may kill the other ranks as soon as one has ended. Does nothing
 // under other launchers.
 void hurry_launcher();

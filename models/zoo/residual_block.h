@@ -8,8 +8,8 @@
 namespace plexaura {
 
 // A block of a ResNet: convolutions, each with batch norm, and ReLU between them. The block's input is added
-// to their result, and ReLU follows. If the shapes differ, a 1x1 convolution with batch norm is applied to
-// the input first. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0, downsample.1.
+// to their result, and ReLU follows. If the shapes differ, the addend is a 1x1 convolution with batch norm of
+// the input. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0, downsample.1.
 class ResidualBlock final : public layers::Layer {
  public:
   struct Options {

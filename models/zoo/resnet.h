@@ -19,7 +19,8 @@ struct ResNetOptions {
   std::vector<std::int64_t> stages{3, 4, 6, 3};
   bool bottleneck = true;   // 1x1, 3x3, and 1x1 with four times the width; false: two 3x3
   std::int64_t width = 64;  // of the first stage; each stage has twice the width of the one before
-  // Sets the initial scale of the last batch norm of each block to 0, so that blocks start as identities.
+  // Sets the initial scale of the last batch norm of each block to 0, so that blocks without
+  // downsample start as identities.
   bool zero_init_residual = true;
   bool synchronised_batch_norm = false;  // over all ranks
 

@@ -79,7 +79,7 @@ class Compressing(ProgramTest):
         self.assertEqual((line["event"], line["compression"]), ("compression", taken))
         for method, expected in seconds.items():
             self.assertAlmostEqual(line[f"{method}_seconds_most"], expected, delta=0.01 * expected)
-            # there is only one bucket
+            # The backward pass cannot hide the last bucket, and this model has only one.
             self.assertEqual(line[f"{method}_seconds_most"], line[f"{method}_seconds_least"])
 
     def test_a_slow_link_is_compressed_more(self):

@@ -26,8 +26,9 @@ namespace plexaura {
 // If several ranks serve, each treats its shard as if it were all weights: it has its own versions, staleness and bound. Only the
 // first one deals out the data.
 //
-// If the communicator outlives ranks, the server continues when clients die during a deal: it deals the parts that these had drawn
-// and not pushed to the others. Between two deals clients call each other, and there the survivors make a new communicator.
+// If the communicator can continue after ranks have died, the server also continues when clients die during a deal. It deals
+// their unfinished parts, which they have drawn and not pushed, to the living clients. Between two deals the clients call each
+// other. If a client dies then, the survivors make a new communicator.
 class ParameterServer final : public Server {
  public:
   // The first `servers` ranks of the mailbox serve, and all others are clients; the mailbox must outlive this

@@ -130,7 +130,7 @@ TEST_CASE("the gradient of a bias is added up as exactly as a sum by itself, by 
   }
 }
 
-// Channels, groups and windows each of which some of the library's fastest kernels refuse.
+// Channels, groups and windows that some of oneDNN's fastest kernels refuse.
 std::vector<Case> awkward_cases() {
   std::vector<Case> all;
   for (const std::int64_t in : {1, 3, 5, 8, 12, 17, 24})

@@ -112,7 +112,7 @@ class BoundLauncher {
   pid_t process_;
 };
 
-// Returns the number of cores that a process may use.
+// Returns the number of cores that a process may use that is not bound to some.
 int all_cores() { return use(1, false, {}).threads; }
 
 const Variables bound_by_four{

@@ -1,5 +1,5 @@
-// Padding is zero in every value: whatever a kernel does, also where it adds one, divides or takes an
-// exponential. Looked at in the physical bytes of every value of graphs with 3 and 17 channels, and of the
+// Padding is zero in every value, even after a kernel that adds the number 1, divides or takes an exponential.
+// The tests read the physical bytes of every value in graphs with 1, 3 and 17 channels, and the bytes of the
 // arenas after steps of training.
 
 #include <algorithm>

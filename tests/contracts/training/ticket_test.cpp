@@ -8,7 +8,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-// Metrics are read by the ticket of their step, also while later steps run.
+// The ticket of a step reads the metrics of that step, also while the next step runs, but not after that.
 
 namespace plexaura::testing::ticket_test {
 

@@ -75,8 +75,8 @@ TEST_CASE("choice of buckets: where nothing is hidden large ones stay") {
   for (const Chosen& chosen : choices({"a", "b"}, question, 1e-6)) CHECK(chosen.way.bucket_bytes == 1 << 20);
 }
 
-// 64 kB take a third of a second, and all gradients take three seconds. So no rank sends as many bytes as
-// these to measure.
+// The first measured sum, of 64 kB, takes a third of a second, and a sum of all gradients would take three
+// seconds. So all measurements together send fewer bytes than all gradients have.
 TEST_CASE("choice of buckets: over the slowest links one algorithm is measured, with few calls") {
   const ExchangeQuestion question{{"auto", "tree"}, {1 << 20, 4 * elements}, true};
   const Chosen chosen = choices({"a", "b"}, question, 5e-6)[0];

@@ -13,7 +13,8 @@
 namespace plexaura::testing::collective_test {
 namespace {
 
-// Returns how each of three ranks ends if the ranks in `failing` throw `Kind`.
+// Returns how agree_on_error() ends on each of three ranks if the ranks in `failing` report a `Kind`, and the
+// others no error.
 template <class Kind>
 std::array<std::string, 3> endings(std::array<bool, 3> failing) {
   std::array<std::string, 3> ends;

@@ -36,7 +36,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Returns a JPEG of one colour in any of libjpeg's colour spaces.
+// Returns a JPEG of one colour. `space` is the colour space of `colour`, and `stored` that of the file.
 Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false,
                  bool of_adobe = true) {
   constexpr int side = 16;
