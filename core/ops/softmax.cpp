@@ -15,9 +15,9 @@ namespace plexaura {
 
 namespace {
 
-Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
+Node along_axis(SoftmaxOp::Kind kind, Operand x, std::int64_t axis) {
   axis = counted_from_front(axis, x.node().shape().rank());
-  return apply(std::make_shared<Softmax>(kind, SoftmaxOptions{axis}), {x});
+  return apply(std::make_shared<SoftmaxOp>(kind, SoftmaxOptions{axis}), {x});
 }
 
 }  // namespace
