@@ -2,17 +2,6 @@
 
 namespace plexaura {
 
-std::vector<Value> append_with_origin(Graph& target, std::shared_ptr<const Op> op,
-                                      const std::vector<Value>& inputs, const Origin& origin) {
-  const Graph::WithOrigin guard(target, origin);
-  std::vector<Node> nodes;
-  for (const Value input : inputs) nodes.emplace_back(target, input);
-  std::vector<Value> values;
-  for (const Node& output : target.append(std::move(op), nodes, std::source_location::current()))
-    values.push_back(output.value());
-  return values;
-}
-
 PassGraph rebuild(const Graph& source, std::span<const Value> roots, const std::function<bool(NodeId)>& keep,
                   const Replace& replace, bool updates) {
   PassGraph result{std::make_unique<Graph>(source.mode()), {}};

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/compile/passes.h"
+#include "core/graph/subgraph.h"
 
 namespace plexaura {
 
@@ -16,9 +17,5 @@ using Replace = std::function<std::optional<std::vector<Value>>(Graph& target, N
 // others are replaced or copied, as `replace` decides.
 PassGraph rebuild(const Graph& source, std::span<const Value> roots, const std::function<bool(NodeId)>& keep,
                   const Replace& replace, bool updates = true);
-
-// Appends an op with the given origin, and returns all its outputs.
-std::vector<Value> append_with_origin(Graph& target, std::shared_ptr<const Op> op,
-                                      const std::vector<Value>& inputs, const Origin& origin);
 
 }  // namespace plexaura

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "core/graph/subgraph.h"
+
 namespace plexaura {
 
 namespace {
@@ -25,6 +27,8 @@ bool same(const Description::Value& a, const Description::Value& b) {
         if constexpr (std::is_same_v<T, double>) {
           return std::bit_cast<std::uint64_t>(of_a) == std::bit_cast<std::uint64_t>(of_b);
         } else if constexpr (std::is_same_v<T, std::shared_ptr<const Tensor>>) {
+          return of_a == of_b || *of_a == *of_b;
+        } else if constexpr (std::is_same_v<T, std::shared_ptr<const Subgraph>>) {
           return of_a == of_b || *of_a == *of_b;
         } else {
           return of_a == of_b;
@@ -63,6 +67,7 @@ std::string text_of(const Description::Value& value) {
                                  return tensor->elements() == 1 ? fmt::format("{}", tensor->to_doubles()[0])
                                                                 : to_string(tensor->type());
                                },
+                               [](const std::shared_ptr<const Subgraph>& graph) { return to_string(*graph); },
                                [](auto number) { return fmt::format("{}", number); }},
                     value);
 }

@@ -13,13 +13,16 @@
 
 namespace plexaura {
 
+class Subgraph;
+
 // The options of an op as named values: see fields.h. Printing, hashing and comparing ops all use it, so none
-// of them can miss a field. Equality is exact: floats are compared by their bits, and tensors by their
-// contents. Copies share tensors, which never change. Several threads may read a Description at once.
+// of them can miss a field. Equality is exact: floats are compared by their bits, tensors by their contents,
+// and graphs by their structure. Copies share tensors and graphs, which never change. Several threads may read a Description at once.
 class PLEXAURA_API Description {
  public:
-  using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
-                             std::vector<double>, std::shared_ptr<const Tensor>>;
+  using Value =
+      std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
+                   std::shared_ptr<const Tensor>, std::shared_ptr<const Subgraph>>;
 
   Description& add(std::string key, Value value);
   const std::vector<std::pair<std::string, Value>>& fields() const { return fields_; }

@@ -58,6 +58,10 @@ Node Graph::arena_slice(ArenaSlice slice, DType dtype, Where where) {
   return leaf(Leaf(slice, dtype), where);
 }
 
+Node Graph::operand(std::size_t number, TensorType type, Where where) {
+  return leaf(Leaf(number, std::move(type)), where);
+}
+
 Node Graph::named_leaf(LeafKind kind, std::string name, TensorType type, Where where) {
   if (const auto found = named_.find(name); found != named_.end()) {
     const auto& existing = op_cast<Leaf>(*records_[found->second].op);

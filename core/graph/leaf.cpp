@@ -16,9 +16,12 @@ Leaf::Leaf(StepScalar scalar, DType dtype)
 Leaf::Leaf(ArenaSlice slice, DType dtype)
     : kind_(LeafKind::arena_slice), type_{dtype, Shape{slice.count}}, slice_(slice) {}
 
+Leaf::Leaf(std::size_t operand, TensorType type)
+    : kind_(LeafKind::operand), type_(std::move(type)), operand_(operand) {}
+
 std::string_view Leaf::name() const {
-  static constexpr std::array<std::string_view, 6> names{"input",    "parameter",   "buffer",
-                                                         "constant", "step_scalar", "arena_slice"};
+  static constexpr std::array<std::string_view, 7> names{"input",       "parameter",   "buffer", "constant",
+                                                         "step_scalar", "arena_slice", "operand"};
   return names.at(static_cast<std::size_t>(kind_));
 }
 
@@ -40,6 +43,11 @@ Description Leaf::description() const {
       write("count", slice_.count);
       break;
     }
+    case LeafKind::operand:
+      write("number", static_cast<std::int64_t>(operand_));
+      write("dtype", type_.dtype);
+      write("shape", type_.shape);
+      break;
     default:
       write("name", label_);
       write("dtype", type_.dtype);

@@ -9,7 +9,15 @@
 
 namespace plexaura {
 
-enum class LeafKind : std::uint8_t { input, parameter, buffer, constant, step_scalar, arena_slice };
+enum class LeafKind : std::uint8_t {
+  input,
+  parameter,
+  buffer,
+  constant,
+  step_scalar,
+  arena_slice,
+  operand  // an operand of the op that holds the graph: see Subgraph
+};
 
 // The numbers that change from step to step. They are copied to the device in one block before each run.
 // Kernels read them there, so that a recorded program uses their new values.
@@ -47,6 +55,7 @@ class PLEXAURA_API Leaf final : public Op {
   explicit Leaf(std::shared_ptr<const Tensor> value);
   Leaf(StepScalar scalar, DType dtype);
   Leaf(ArenaSlice slice, DType dtype);
+  Leaf(std::size_t operand, TensorType type);
 
   LeafKind kind() const { return kind_; }
   const std::string& label() const { return label_; }
@@ -54,6 +63,7 @@ class PLEXAURA_API Leaf final : public Op {
   const std::shared_ptr<const Tensor>& value() const { return value_; }  // only of a constant
   StepScalar scalar() const { return scalar_; }
   const ArenaSlice& slice() const { return slice_; }
+  std::size_t operand() const { return operand_; }  // its number
 
   std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
@@ -67,6 +77,7 @@ class PLEXAURA_API Leaf final : public Op {
   std::shared_ptr<const Tensor> value_;
   StepScalar scalar_ = StepScalar::gradient_seed;
   ArenaSlice slice_;
+  std::size_t operand_ = 0;
 };
 
 // Returns the op as a leaf, or null if it is none.

@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "core/graph/subgraph.h"
+
 namespace plexaura {
 
 namespace {
@@ -27,6 +29,21 @@ std::string node_line(const Graph& graph, NodeId id) {
   return fmt::format("%{} = {}({}){} : {}   # {}\n", id, record.op->name(), inputs,
                      options.empty() ? "" : fmt::format(" {{{}}}", options), types_text(record),
                      to_string(record.origin));
+}
+
+// The subgraphs of an op, one line for each node, further to the right than the op.
+std::string subgraph_lines(const Op& op) {
+  std::string text;
+  const Description description = op.description();
+  for (const auto& [key, value] : description.fields()) {
+    const auto* subgraph = std::get_if<std::shared_ptr<const Subgraph>>(&value);
+    if (subgraph == nullptr) continue;
+    text += fmt::format("    {}:\n    ", key);
+    for (const char letter : to_text((*subgraph)->graph()))
+      text += letter == '\n' ? "\n    " : std::string(1, letter);
+    text.resize(text.size() - 4);
+  }
+  return text;
 }
 
 std::string escaped(const std::string& text) {
@@ -76,7 +93,8 @@ std::string dot_cluster(const Graph& graph, const Cluster& cluster, const std::s
 
 std::string to_text(const Graph& graph) {
   std::string text;
-  for (NodeId id = 0; id < graph.size(); ++id) text += node_line(graph, id);
+  for (NodeId id = 0; id < graph.size(); ++id)
+    text += node_line(graph, id) + subgraph_lines(*graph.record(id).op);
   for (const Update& update : graph.updates())
     text += fmt::format("update({}, {})\n", value_text(graph, update.buffer), value_text(graph, update.next));
   return text;
