@@ -51,5 +51,5 @@
 #include "core/ops/vector_losses.h"
 #include "core/ops/vectors.h"
 #include "core/params/module.h"
-#include "core/vm/function.h"
+#include "core/scan/scan.h"
 #include "core/vm/vm.h"

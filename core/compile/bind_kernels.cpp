@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/compile/cheapest.h"
+#include "core/compile/loop.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/select_regions.h"
 #include "core/graph/print.h"
@@ -69,7 +70,8 @@ class Binder {
     }
   }
 
-  static bool depends_on_parameters_alone(const Leaf& leaf) {
+  bool depends_on_parameters_alone(const Leaf& leaf) const {
+    if (leaf.kind() == LeafKind::operand) return request_.same_operands.at(leaf.operand());
     return leaf.kind() == LeafKind::parameter || leaf.kind() == LeafKind::buffer ||
            leaf.kind() == LeafKind::constant;
   }
@@ -120,7 +122,14 @@ class Binder {
 
   void find_wanted(const std::vector<Region>& regions) {
     wanted_ = kept_;
-    for (const Region& region : regions) wanted_.insert(region.inputs.begin(), region.inputs.end());
+    for (const Region& region : regions)
+      for (std::size_t i = 0; i < region.inputs.size(); ++i)
+        if (!is_unread_by_loop(region, i)) wanted_.insert(region.inputs[i]);
+  }
+
+  bool is_unread_by_loop(const Region& region, std::size_t input) const {
+    const Scan* scan = as_scan(op(region.nodes[0]));
+    return scan != nullptr && input >= scan->form().carries && !scan->body().reads(input);
   }
 
   void bind(const Region& region) {
@@ -169,6 +178,7 @@ class Binder {
     RegionQuery query{graph(), region, {}, {}};
     for (const Value input : region.inputs) query.given.push_back(layout_of(input));
     for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
+    if (const Scan* scan = as_scan(op(region.nodes[0]))) return bind_loop(*scan, region, query, targets);
     const std::vector<Candidate> candidates = candidates_for(query);
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty() && needs_ranks(region)) return bind_collective(region, query);
@@ -182,7 +192,14 @@ class Binder {
     add_step(region, query, best, KernelWork{best.make()}, targets);
   }
 
-  // The host gets all operands in row-major layout.
+  void bind_loop(const Scan& scan, const Region& region, const RegionQuery& query,
+                 const std::vector<Target*>& targets) {
+    LoopWork loop = compile_loop(scan, query, backend_, {.optimise = request_.fuse, .tuner = request_.tuner});
+    const Candidate candidate = candidate_of(loop, query);
+    add_step(region, query, candidate, std::move(loop), targets);
+  }
+
+  // The host is given all operands in row-major layout.
   void bind_on_host(const Region& region, const RegionQuery& query, const std::vector<Target*>& targets) {
     require_host_call(query);
     Candidate candidate = propose_host_kernel(query)[0];
@@ -255,6 +272,7 @@ class Binder {
   // does not read the parameter, as for a loss that is linear in it, the placement has the layout.
   std::optional<Layout> home_layout(const Target& target) const {
     if (target.tail) return Layout();
+    if (target.output) return target.layout;
     const auto found = result_.parameter_layouts.find(target.gradient_of);
     if (found != result_.parameter_layouts.end()) return found->second;
     if (request_.placement != nullptr)
@@ -265,7 +283,7 @@ class Binder {
   // Gives a parameter without a layout the layout of its gradient.
   void settle_home(Target& target, const Layout& layout) {
     target.layout = home_layout(target).value_or(layout);
-    if (target.tail) return;
+    if (target.tail || target.output) return;
     const auto leaf = result_.stored.find(target.gradient_of);
     if (leaf != result_.stored.end() && !layout_of(leaf->second))
       fix_layout(leaf->second, target.layout);
@@ -304,8 +322,10 @@ class Binder {
     BoundInstruction step{region, candidate, std::move(work), {}, query.wanted, false};
     step.candidate.make = nullptr;  // it refers to the graph, which may be destroyed
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
+    const bool has_target =
+        std::ranges::any_of(targets, [](const Target* target) { return target != nullptr; });
     bool parameters_alone = request_.prologue && std::holds_alternative<KernelWork>(step.work) && !random &&
-                            !needs_ranks(region) && !region.inputs.empty();
+                            !needs_ranks(region) && !region.inputs.empty() && !has_target;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       Value input = region.inputs[i];
       if (step.reads(i)) input = reordered(input, candidate.inputs[i]);
@@ -344,7 +364,7 @@ class Binder {
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
     const Candidate& best =
         cheapest(backend_, request_.tuner, query, candidates, [](const Candidate&) { return 0.0; });
-    const bool from_parameters = from_parameters_.contains(value);
+    const bool from_parameters = target == nullptr && from_parameters_.contains(value);
     BoundInstruction step{region, best, KernelWork{best.make()}, {value}, {true}, from_parameters};
     step.candidate.make = nullptr;
     result_.steps.push_back(std::move(step));
@@ -371,7 +391,7 @@ class Binder {
   void copy_to_target(Value value, Target target) {
     const auto direct = result_.targets.find(value);
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
-        direct->second.tail == target.tail)
+        direct->second.tail == target.tail && direct->second.output == target.output)
       return;
     settle_home(target, layout_of(value).value_or(row_major(value)));
     if (!layout_of(value)) value = reordered(value, target.layout);

@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "core/compile/compile.h"
+#include "core/compile/loop_memory.h"
 #include "core/compile/passes.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
 
-// The address of a value outside the arena, and the layout that it must have there. Exactly one of the first
-// three members is set.
+// A value's home outside the arena, and the layout it must have there. Exactly one of the first four is set.
 struct Target {
-  std::string gradient_of;                 // in the gradient arena, at the place of this parameter or buffer
-  std::optional<TailSlot> tail;            // in the gradient arena, after all parameters and buffers
-  std::optional<Value> updated_leaf = {};  // in the memory of this buffer or arena slice
+  std::string gradient_of;                 // the gradient arena, at this parameter or buffer
+  std::optional<TailSlot> tail;            // the gradient arena, behind all parameters
+  std::optional<std::size_t> output = {};  // of the body of a loop: where this output lies
+  std::optional<Value> updated_leaf = {};  // where this buffer or arena slice lies
   Layout layout = {};
 };
 
@@ -34,6 +35,7 @@ struct BoundInstruction {
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
   // Returns the bytes of scratch memory on the device. A host call needs none.
   std::size_t workspace() const {
+    if (const auto* loop = std::get_if<LoopWork>(&work)) return LoopMemory(*loop).bytes();
     const auto* kernel_work = std::get_if<KernelWork>(&work);
     return kernel_work == nullptr ? 0 : kernel_work->kernel->workspace();
   }
@@ -61,10 +63,11 @@ struct BindRequest {
   std::vector<std::pair<Value, Target>> gradient_targets;  // bind_kernels() fills in the layouts
   const Placement* placement;
   bool fuse;
-  bool prologue;                     // true: steps that depend only on parameters may become the prologue
-  Tuner* tuner;                      // null: kernels are chosen by estimates
-  bool strict = false;               // true: throws UserError for an op that the host would compute
-  std::optional<DType> shadow = {};  // dtype of the store's copy of the parameters
+  bool prologue;                     // steps that depend on parameters alone may be taken out of the program
+  Tuner* tuner;                      // null: estimates
+  bool strict = false;               // throws UserError for an op that the host would compute
+  std::optional<DType> shadow = {};  // in which the store has a copy of the parameters
+  std::vector<bool> same_operands = {};  // see CompileOptions
 };
 
 // Visits the regions in order, and takes for each the candidate that is cheapest together with the reorders

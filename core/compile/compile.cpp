@@ -77,6 +77,7 @@ class Compiler {
     }
     PassGraph graph = prune(source_, roots, options_.apply_updates);
     log("prune", *graph.graph);
+    if (options_.same_operands.empty()) verify_no_operands(*graph.graph);
     if (optimise()) {
       graph = merge(graph);
       log("merge", *graph.graph);
@@ -87,6 +88,7 @@ class Compiler {
     BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner, options_.strict};
     request.prologue = optimise() && request.graph.graph->updates().empty();
     if (request.graph.graph->updates().empty()) request.shadow = types().shadow;
+    request.same_operands = options_.same_operands;
     split_outputs(request);
     return request;
   }
@@ -150,6 +152,12 @@ class Compiler {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const ProgramOutput& output = outputs_[i];
       const Value value = request.graph.roots[i];
+      if (output.output) {
+        const Layout layout = Layout::row_major(output.node.shape().rank());
+        request.gradient_targets.emplace_back(
+            value, Target{.gradient_of = {}, .tail = {}, .output = output.output, .layout = layout});
+        continue;
+      }
       if (output.gradient_of.empty() && !output.tail) {
         readable.push_back(value);
         continue;
@@ -236,6 +244,8 @@ class Compiler {
         return {.space = Place::Space::constant, .offset = add_constant(*leaf.value())};
       case LeafKind::arena_slice:
         return home_of(leaf.slice(), leaf.type());
+      case LeafKind::operand:
+        return {.space = Place::Space::input, .index = static_cast<std::int64_t>(leaf.operand())};
       default:
         return home_in(ArenaKind::value, entry_of(leaf.label()).offset);
     }
@@ -255,6 +265,8 @@ class Compiler {
 
   Place home_of(const Target& target) const {
     if (target.updated_leaf) return homes_.at(*target.updated_leaf);
+    if (target.output)
+      return {.space = Place::Space::output, .index = static_cast<std::int64_t>(*target.output)};
     if (target.tail)
       return home_in(ArenaKind::gradient,
                      program_->placement.tail_offset() + static_cast<std::int64_t>(*target.tail));
@@ -271,11 +283,13 @@ class Compiler {
     return *found->second;
   }
 
-  std::int64_t add_constant(const Tensor& tensor) {
+  std::int64_t add_constant(const Tensor& tensor) { return add_constants({tensor.data(), tensor.bytes()}); }
+
+  std::int64_t add_constants(std::span<const std::byte> more) {
     auto& bytes = program_->constants;
     const std::size_t offset = whole_granules(bytes.size());
-    bytes.resize(offset + tensor.bytes());
-    std::copy_n(tensor.data(), tensor.bytes(), bytes.data() + offset);
+    bytes.resize(offset);
+    bytes.insert(bytes.end(), more.begin(), more.end());
     return static_cast<std::int64_t>(offset);
   }
 
@@ -294,6 +308,8 @@ class Compiler {
                               {},
                               step.workspace(),
                               assignment_.workspaces[index]};
+      if (auto* loop = std::get_if<LoopWork>(&instruction.work))
+        loop->constants = {.space = Place::Space::constant, .offset = add_constants(loop->body->constants)};
       if (step.region.nodes.size() > 1)
         instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);
       for (std::size_t i = 0; i < step.inputs.size(); ++i)

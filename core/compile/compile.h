@@ -21,6 +21,8 @@ struct ProgramOutput {
   std::string gradient_of = {};
   // The slot of the tail to which the value, a scalar, is written.
   std::optional<TailSlot> tail = {};
+  // ... or, in the body of a loop, into this output of the instruction that runs the body.
+  std::optional<std::size_t> output = {};
 };
 
 struct CompileOptions {
@@ -43,6 +45,8 @@ struct CompileOptions {
   // True: an op for which the backend has no kernel is an error. False: the host computes such an op with the
   // op's reference kernel, and Program::ops_on_host() names it.
   bool strict = false;
+  // Of the body of a loop: for each of its operands, whether it is the same in each step. Empty: the graph is no body.
+  std::vector<bool> same_operands = {};
 };
 
 // Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan

@@ -35,6 +35,7 @@ class Move {
     for (auto* slots : {&instruction.inputs, &instruction.outputs})
       for (std::optional<Slot>& slot : *slots)
         if (slot) move(*slot);
+    if (auto* loop = std::get_if<LoopWork>(&instruction.work)) move(loop->constants);
     return instruction;
   }
 
@@ -43,7 +44,10 @@ class Move {
  private:
   void move(Slot& slot) const {
     slot.value.node = moved(slot.value.node);
-    if (slot.place.space == Place::Space::constant) slot.place.offset += constants_;
+    move(slot.place);
+  }
+  void move(Place& place) const {
+    if (place.space == Place::Space::constant) place.offset += constants_;
   }
 
   std::size_t nodes_;

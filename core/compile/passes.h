@@ -36,9 +36,10 @@ PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 // Throws InternalError if a graph breaks its own rules: an input comes after its reader, a type differs from
 // what the op infers, or an update has another type than its buffer.
 PLEXAURA_API void verify(const Graph& graph);
-// Throws UserError for an output of another graph, for a gradient whose parameter or buffer does not exist in
-// the graph or has another type, for a slot that the tail does not have, for a slot whose value is no scalar
-// of the parameters' dtype, and for two outputs with the same place.
+// Throws UserError for a value of the body of a scan that is used outside of the scan.
+void verify_no_operands(const Graph& graph);
+// Throws UserError for an output of another graph, a gradient of no parameter or buffer of the graph or of another
+// type, a place in the tail that there is not or that does not hold it, and two outputs in one place.
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs);
 
 }  // namespace plexaura

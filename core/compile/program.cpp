@@ -12,11 +12,14 @@ namespace plexaura {
 namespace {
 
 std::string place_text(const Place& place) {
-  static constexpr std::array<const char*, 10> spaces{"arena",    "feed",  "constant", "prologue", "value",
-                                                      "gradient", "state", "shadow",   "addend",   "scaling"};
+  static constexpr std::array<const char*, 12> spaces{"arena",  "feed",     "constant", "prologue",
+                                                      "value",  "gradient", "state",    "shadow",
+                                                      "addend", "scaling",  "input",    "output"};
   const char* space = spaces.at(static_cast<std::size_t>(place.space));
-  return place.space == Place::Space::state ? fmt::format("{}{}+{}", space, place.index, place.offset)
-                                            : fmt::format("{}+{}", space, place.offset);
+  const bool has_index = place.space == Place::Space::state || place.space == Place::Space::input ||
+                         place.space == Place::Space::output;
+  return has_index ? fmt::format("{}{}+{}", space, place.index, place.offset)
+                   : fmt::format("{}+{}", space, place.offset);
 }
 
 std::string slot_text(const std::optional<Slot>& slot) {
@@ -25,12 +28,21 @@ std::string slot_text(const std::optional<Slot>& slot) {
                      to_string(slot->layout), place_text(slot->place), slot->layout.bytes(slot->type));
 }
 
+std::string indented(std::string_view text) {
+  std::string result;
+  for (const char letter : text.substr(0, text.find_last_not_of('\n') + 1))
+    letter == '\n' ? result += "\n      " : result += letter;
+  return result;
+}
+
 std::string instruction_text(const Instruction& instruction) {
   std::string text = fmt::format("{} [{}]", instruction.name, instruction.implementation);
   if (instruction.workspace_bytes > 0)
     text += fmt::format(" workspace {}B @{}", instruction.workspace_bytes, place_text(instruction.workspace));
   for (const auto& output : instruction.outputs) text += "\n    out " + slot_text(output);
   for (const auto& input : instruction.inputs) text += "\n    in  " + slot_text(input);
+  if (const auto* loop = std::get_if<LoopWork>(&instruction.work))
+    text += fmt::format("\n    in each of {} steps, the {}", loop->steps, indented(loop->body->to_text()));
   return text + "\n";
 }
 
@@ -46,6 +58,11 @@ Place::Space space_of(ArenaKind arena) {
                                                       Place::Space::state,  Place::Space::shadow,
                                                       Place::Space::addend, Place::Space::scaling};
   return spaces.at(static_cast<std::size_t>(arena));
+}
+
+bool is_on_host(const Instruction& instruction) {
+  return std::holds_alternative<CollectiveWork>(instruction.work) ||
+         std::holds_alternative<HostWork>(instruction.work);
 }
 
 std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {

@@ -28,17 +28,21 @@ struct Place {
     state,
     shadow,
     addend,
-    scaling
+    scaling,
+    input,  // of the body of a loop: an operand of the instruction that runs the body
+    output
   };
   Space space = Space::arena;
-  std::int64_t index = 0;  // the index of the state arena; 0 in other spaces
+  std::int64_t index = 0;  // which state arena, input or output
   std::int64_t offset = 0;
   bool operator==(const Place&) const = default;
 };
 
 Place::Space space_of(ArenaKind arena);
 
-// An operand of an instruction, and its address.
+struct Program;
+
+// An operand of an instruction: what it is and where it lies.
 struct Slot {
   Value value;
   TensorType type;
@@ -60,8 +64,27 @@ struct HostWork {
   std::shared_ptr<const Kernel> kernel;  // reads and writes addresses of the host
 };
 
+// An operand of a loop.
+struct LoopOperand {
+  bool is_stacked = false;  // each step uses one element along axis 0
+  bool is_used = false;     // false: the body neither reads nor writes it
+  std::size_t bytes = 0;    // that a step uses
+};
+
+// A program that runs in each step of a loop. Its instructions read and write the operands of the instruction, and their
+// memory is its workspace: see LoopMemory. Its prologue runs once, before the first step.
+struct LoopWork {
+  std::shared_ptr<const Program> body;
+  std::int64_t steps = 0;
+  bool reverse = false;
+  std::size_t carries = 0;  // the first inputs and outputs
+  std::vector<LoopOperand> inputs = {};
+  std::vector<LoopOperand> outputs = {};
+  Place constants = {};  // of the body
+};
+
 // How an instruction is carried out.
-using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork>;
+using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork, LoopWork>;
 
 struct Instruction {
   std::string name;            // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
@@ -74,8 +97,11 @@ struct Instruction {
   Place workspace;
 };
 
-// The result of compile(). It is immutable, and any number of VMs in any threads may share it. The backend
-// for which it was compiled must outlive it.
+// Returns true for a sum over ranks and for an op that the host computes.
+bool is_on_host(const Instruction& instruction);
+
+// What compile makes of a graph: immutable, shared by any number of VMs in any threads. The backend that it
+// was compiled for must outlive it.
 struct PLEXAURA_API Program {
   struct Feed {
     std::string name;

@@ -76,6 +76,16 @@ void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& le
 
 }  // namespace
 
+void verify_no_operands(const Graph& graph) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const Leaf* leaf = as_leaf(*graph.record(id).op);
+        leaf != nullptr && leaf->kind() == LeafKind::operand)
+      throw UserError(fmt::format(
+          "compile: the program needs a value of the body of the scan at {} outside of it; return the value "
+          "from the body and use what the scan returns",
+          to_string(graph.record(id).origin)));
+}
+
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs) {
   const std::vector<const Leaf*> leaves = stored_leaves(graph);
   LeavesByName by_name;

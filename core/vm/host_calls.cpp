@@ -23,7 +23,7 @@ HostCalls::HostCalls(const Program& program, Backend& backend, Collective* colle
   std::size_t sums = 0;
   for (std::size_t index = 0; index < program.instructions.size(); ++index) {
     const Instruction& instruction = program.instructions[index];
-    if (std::holds_alternative<KernelWork>(instruction.work)) continue;
+    if (!is_on_host(instruction)) continue;
     Call& call = calls_.emplace_back(index);
     bytes = std::max(bytes, lay_out(call));
     if (!std::holds_alternative<CollectiveWork>(instruction.work)) continue;

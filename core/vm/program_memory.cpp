@@ -78,6 +78,9 @@ Address ProgramMemory::address(const Place& place) const {
       return store_->shadow() + offset;
     case Place::Space::scaling:
       return store_->scaling() + offset;
+    case Place::Space::input:
+    case Place::Space::output:
+      break;  // only in the body of a loop
   }
   throw InternalError("a place outside all spaces");
 }

@@ -14,6 +14,7 @@
 #include "core/graph/print.h"
 #include "core/vm/host_calls.h"
 #include "core/vm/instruction_error.h"
+#include "core/vm/loop_launch.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/watch.h"
 
@@ -122,9 +123,8 @@ struct VM::Implementation {
     now->recordings.resize(segments.size());
   }
 
-  std::unique_ptr<Launch> bind(const Instruction& instruction) const {
-    const auto* const work = std::get_if<KernelWork>(&instruction.work);
-    if (work == nullptr) return nullptr;
+  std::unique_ptr<Launch> bind(const Instruction& instruction) {
+    if (is_on_host(instruction)) return nullptr;
     Binding binding;
     for (const auto& input : instruction.inputs)
       binding.inputs.push_back(input ? memory.address(input->place) : nullptr);
@@ -132,7 +132,10 @@ struct VM::Implementation {
       binding.outputs.push_back(output ? memory.address(output->place) : nullptr);
     if (instruction.workspace_bytes > 0) binding.workspace = memory.address(instruction.workspace);
     binding.name = &instruction.name;
-    return work->kernel->bind(binding);
+    if (const auto* loop = std::get_if<LoopWork>(&instruction.work))
+      return std::make_unique<LoopLaunch>(*loop, binding, memory.address(loop->constants), backend,
+                                          observer_of_loops());
+    return std::get<KernelWork>(instruction.work).kernel->bind(binding);
   }
 
   void run(std::span<const Feed> feeds, const StepBlock& block) {
@@ -180,7 +183,7 @@ struct VM::Implementation {
         if (i == segment.end) return;
         Launch* const launch = launch_of(i);
         if (launch == nullptr) continue;
-        const double start = profile != nullptr ? profile->now() : 0;
+        const double start = time();
         running = &program->instructions[i];
         launch->run();
         running = nullptr;
@@ -200,17 +203,33 @@ struct VM::Implementation {
 
   bool observed() const { return watch || profile != nullptr; }
 
+  double time() const { return profile != nullptr ? profile->now() : 0; }
+
   // Profiles and checks an instruction that began at `start`, in microseconds of the profile.
   void observe(const Instruction& instruction, double start) {
+    observe_of(*program, instruction, start, [this](const Slot& slot) { return memory.address(slot.place); });
+  }
+
+  void observe_of(const Program& its, const Instruction& instruction, double start,
+                  const AddressOf& address) {
     if (!observed()) return;
     wait_for(backend);
     if (profile != nullptr) {
       const double duration = profile->now() - start;
       const bool sums_over_ranks = std::holds_alternative<CollectiveWork>(instruction.work);
       profile->add(instruction.name, sums_over_ranks ? "communication" : "instruction", start, duration,
-                   detail_of(*program, instruction, duration));
+                   detail_of(its, instruction, duration));
     }
-    if (watch) check_finite(instruction, [this](const Slot& slot) { return read(slot); });
+    if (watch)
+      check_finite(instruction, [&](const Slot& slot) {
+        return read_value(backend, address(slot), slot.type, slot.layout);
+      });
+  }
+
+  // Empty if nobody looks at the instructions.
+  LoopObserver observer_of_loops() {
+    if (!observed()) return {};
+    return {std::bind_front(&Implementation::time, this), std::bind_front(&Implementation::observe_of, this)};
   }
 
   void refresh_prologue() {
@@ -219,7 +238,7 @@ struct VM::Implementation {
     if (prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) {
       const Instruction& instruction = program->prologue[i];
-      const double start = profile != nullptr ? profile->now() : 0;
+      const double start = time();
       try {
         prologue[i]->run();
       } catch (...) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/compile/compile.h"
+#include "core/scan/scan_op.h"
+
+namespace plexaura {
+
+// Compiles the body of a scan, by the same passes as any program. `query` is about the scan's node: outputs that nobody
+// reads are not computed. Of the options only `optimise` and `tuner` count. Throws UserError if the backend has no kernel
+// for an op of the body, since the host takes no part in a loop.
+LoopWork compile_loop(const Scan& scan, const RegionQuery& query, Backend& backend,
+                      const CompileOptions& options);
+
+// Returns the layouts of a loop's operands, all row-major, so that the elements along axis 0 lie one after the other, and
+// what it reads. There is no kernel to make.
+Candidate candidate_of(const LoopWork& loop, const RegionQuery& query);
+
+}  // namespace plexaura

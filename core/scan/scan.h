@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/base/export.h"
+#include "core/graph/node.h"
+
+namespace plexaura {
+
+struct ScanOptions {
+  // The number of steps. It may be left out if there are xs, whose axis 0 has this extent.
+  std::optional<std::int64_t> steps = {};
+  bool reverse = false;     // from the last step to the first
+  bool recompute = false;   // the gradient computes the values of a step again, so that they need no memory
+  bool same_draws = false;  // random ops draw the same numbers in each step
+};
+
+// What the body of a scan returns: the carries for the next step, and what the scan collects.
+struct ScanStep {
+  std::vector<Node> carries = {};
+  std::vector<Node> outputs = {};
+};
+
+// Called once, with the carries and with one element of each of the xs along axis 0.
+using ScanBody = std::function<ScanStep(const std::vector<Node>& carries, const std::vector<Node>& xs)>;
+
+// A loop over axis 0 of `xs`. Calls `body` once, and runs what it appends to the graph in each step.
+//   xs: [T, ...] each; the body gets [...].
+//   carries: the values with which the first step begins. Each keeps its type from step to step.
+// Returns the carries after the last step, and [T, ...] for each output [...] of the body; with `reverse`, element t
+// still belongs to element t of the xs. The carries that are passed are returned if T is 0. Any dtype.
+//
+// The body may use any other node of the graph, and parameters. What depends on neither carries nor xs is computed once,
+// before the loop. A random op in the body draws new numbers in each step. The size of the program does not depend on
+// T. The gradient is a scan in the opposite direction; it reads values that the body computed, which are kept for all
+// steps, or computes them again. The gradient of a value that the body uses is summed from the last step to the first.
+//
+// Throws UserError if there are neither xs nor carries, if extents of xs and `steps` differ, if a carry changes its type
+// or its number, if the body updates a buffer or sums over ranks.
+PLEXAURA_API ScanStep scan(const std::vector<Node>& xs, const std::vector<Node>& carries,
+                           const ScanBody& body, ScanOptions options = {},
+                           std::source_location where = std::source_location::current());
+
+}  // namespace plexaura

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/base/export.h"
+#include "core/graph/op.h"
+#include "core/graph/subgraph.h"
+
+namespace plexaura {
+
+// How a scan uses the operands and the outputs of its body.
+struct ScanForm {
+  std::int64_t steps = 0;
+  std::size_t carries = 0;  // the first operands, and the first outputs: what they are in the next step
+  std::size_t stacked = 0;  // the operands after these, of which each step gets one element along axis 0
+  std::size_t saved = 0;    // the last outputs, which only the gradient reads
+  bool reverse = false;
+  bool recompute = false;
+};
+
+// The op of scan(): see there. All operands of the body that are neither carries nor stacked are the same in each step.
+// Inputs: those of the body's operands. Outputs: the carries after the last step; then, stacked, the other outputs of the
+// body. The last of these that are not saved are the carries before each step.
+//
+// The gradient of a scan that saves values holds two bodies. `whole` computes the gradient of the inputs. `body`, which is
+// run, is a part of it: further operands, stacked too, stand for values that the forward scan has saved.
+class PLEXAURA_API Scan final : public Op {
+ public:
+  Scan(ScanForm form, std::shared_ptr<const Subgraph> body, std::shared_ptr<const Subgraph> whole = nullptr);
+
+  const ScanForm& form() const { return form_; }
+  const Subgraph& body() const { return *body_; }
+  const Subgraph& whole() const { return is_cut() ? *whole_ : *body_; }
+  bool is_cut() const { return whole_ != nullptr; }
+  bool is_stacked(std::size_t operand) const;
+  std::size_t outputs() const { return body_->outputs().size(); }
+  // The output that has the values of a carry before each step.
+  std::size_t carry_before(std::size_t carry) const {
+    return outputs() - form_.saved - form_.carries + carry;
+  }
+
+  std::string_view name() const override { return "scan"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  Description description() const override;
+  OpTraits traits() const override { return traits_; }
+
+ private:
+  ScanForm form_;
+  std::shared_ptr<const Subgraph> body_;
+  std::shared_ptr<const Subgraph> whole_;
+  OpTraits traits_;
+};
+
+// Returns a scan that saves all values that ops of the body compute, unless `form` says that its gradient computes them
+// again. `body` has the other outputs.
+PLEXAURA_API std::shared_ptr<const Scan> make_scan(ScanForm form, const Subgraph& body);
+
+// Returns the op as a scan, or null if it is none.
+PLEXAURA_API const Scan* as_scan(const Op& op);
+
+// Returns the type of one element along axis 0, and that of so many elements.
+PLEXAURA_API TensorType element_of(const TensorType& stacked);
+PLEXAURA_API TensorType stacked(const TensorType& element, std::int64_t steps);
+
+}  // namespace plexaura

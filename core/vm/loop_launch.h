@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/compile/loop_memory.h"
+#include "core/compile/program.h"
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+using AddressOf = std::function<Address(const Slot&)>;
+
+// Who looks at the instructions of a loop's body. Both are empty if nobody does.
+struct LoopObserver {
+  std::function<double()> now;  // in microseconds of the profile
+  // Called after each instruction of `body`; it began at `start`.
+  std::function<void(const Program& body, const Instruction& instruction, double start,
+                     const AddressOf& address)>
+      observe;
+};
+
+// A loop with its addresses. Instructions of the body that use only what is the same in each step are bound once, those that
+// use carries twice, and those that use stacked operands once for each step.
+class LoopLaunch final : public Launch {
+ public:
+  // The loop, the binding's name and the backend must outlive this object. `constants` are those of the body.
+  LoopLaunch(const LoopWork& loop, Binding binding, Address constants, Backend& backend,
+             LoopObserver observer);
+
+  // Throws what a launch of the body throws, with the number of the step, from 0.
+  void run() override;
+
+ private:
+  // What an instruction uses decides how often it is bound.
+  enum class Use : std::uint8_t { same, carries, stacked };
+  struct Bound {
+    const Instruction* instruction;
+    Use use;
+    std::vector<std::unique_ptr<Launch>>
+        launches;  // one, one for an even and an odd step, or one for each step
+  };
+
+  std::vector<Bound> bind_all(const std::vector<Instruction>& instructions);
+  Use use_of(const Instruction& instruction) const;
+  Use use_of(const Place& place) const;
+  bool is_bound_to_steps(const Place& place) const;
+  std::unique_ptr<Launch> bind(const Instruction& instruction, std::int64_t step) const;
+  Address address(const Place& place, std::int64_t step) const;
+  Address copy_address(const std::vector<LoopMemory::Copy>& copies, std::size_t operand) const;
+  // `step` counts from the first one that runs; the element is that of the stacked operands.
+  std::int64_t element(std::int64_t step) const { return loop_.reverse ? loop_.steps - 1 - step : step; }
+  Address element_address(const std::vector<Address>& operands, const std::vector<LoopOperand>& sizes,
+                          std::size_t operand, std::int64_t step) const;
+  Address carry_address(std::size_t carry, bool second) const;
+  void run_step(std::int64_t step);
+  void run_all(std::vector<Bound>& instructions, std::int64_t step);
+  void copy(Address to, Address from, std::size_t bytes);
+
+  const LoopWork& loop_;
+  const LoopMemory memory_;
+  const Binding binding_;
+  const Address constants_;
+  Backend& backend_;
+  const LoopObserver observer_;
+  std::vector<Bound> prologue_;
+  std::vector<Bound> body_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,264 @@
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "core/scan/scan_op.h"
+#include "testing/check_gradients.h"
+#include "testing/run.h"
+#include "tests/scan/unrolled.h"
+#include "tests/support/backend.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing::scan_gradient_test {
+
+namespace {
+
+// A function of some inputs whose body captures inputs.
+struct Function {
+  std::string name;
+  std::vector<Tensor> inputs;
+  std::function<ScanStep(bool loop, std::span<const Node> inputs, ScanOptions options)> build;
+};
+
+ScanStep loop_or_not(bool loop, const std::vector<Node>& xs, const std::vector<Node>& carries,
+                     const ScanBody& body, const ScanOptions& options) {
+  return loop ? scan(xs, carries, body, options) : unrolled(xs, carries, body, options);
+}
+
+Function recurrent_net() {
+  return {"recurrent net",
+          {pattern({4, 2, 3}), pattern({2, 5}, 5), pattern({5, 5}, 3), pattern({3, 5}, 9), pattern({5}, 4)},
+          [](bool loop, std::span<const Node> in, const ScanOptions& options) {
+            return loop_or_not(
+                loop, {in[0]}, {in[1]},
+                [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+                  const Node next = tanh(matmul(xs[0], in[3]) + matmul(carries[0], in[2]) * 0.3 + in[4]);
+                  return ScanStep{{next}, {square(next), sum(next * carries[0])}};
+                },
+                options);
+          }};
+}
+
+Function two_carries() {
+  return {"two carries of other shapes",
+          {pattern({3, 4}), pattern({4}, 5), pattern({}, 3), pattern({4}, 9)},
+          [](bool loop, std::span<const Node> in, const ScanOptions& options) {
+            return loop_or_not(
+                loop, {in[0]}, {in[1], in[2]},
+                [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+                  const Node gate = sigmoid(xs[0] + carries[1] * in[3]);
+                  return ScanStep{{carries[0] * gate, sum(carries[0] * xs[0]) * 0.2}, {gate * carries[1]}};
+                },
+                options);
+          }};
+}
+
+Function without_xs() {
+  return {
+      "no xs", {pattern({3}), pattern({3}, 5)}, [](bool loop, std::span<const Node> in, ScanOptions options) {
+        options.steps = 3;
+        return loop_or_not(
+            loop, {}, {in[0]},
+            [&](const std::vector<Node>& carries, const std::vector<Node>&) {
+              return ScanStep{{tanh(carries[0] * in[1])}, {}};
+            },
+            options);
+      }};
+}
+
+// Softmax and moments save outputs for their own gradients.
+Function with_saved_outputs() {
+  return {"moments and cross entropy",
+          {pattern({3, 4, 5}), pattern({4, 5}, 5)},
+          [](bool loop, std::span<const Node> in, const ScanOptions& options) {
+            return loop_or_not(
+                loop, {in[0]}, {in[1]},
+                [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+                  const Node labels = xs[0].graph().constant(Tensor::of<std::int64_t>({4}, {0, 3, 1, 2}));
+                  const Node h = tanh(carries[0] + xs[0]);
+                  return ScanStep{{h - mean(h, {.axes = {0}})}, {softmax_cross_entropy(h, labels)}};
+                },
+                options);
+          }};
+}
+
+Function scan_of_scans() {
+  return {"a scan in a scan",
+          {pattern({2, 3, 4}), pattern({4}, 5), pattern({4}, 3)},
+          [](bool loop, std::span<const Node> in, const ScanOptions& options) {
+            const ScanBody inner = [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+              return ScanStep{{tanh(carries[0] * in[2] + xs[0])}, {sum(carries[0])}};
+            };
+            return loop_or_not(
+                loop, {in[0]}, {in[1]},
+                [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+                  const ScanStep row = loop_or_not(loop, {xs[0]}, {carries[0]}, inner, {});
+                  return ScanStep{{row.carries[0] * in[1]}, {row.outputs[0]}};
+                },
+                options);
+          }};
+}
+
+std::vector<Function> all_functions() {
+  return {recurrent_net(), two_carries(), without_xs(), with_saved_outputs(), scan_of_scans()};
+}
+
+std::vector<ScanOptions> all_options() {
+  return {{}, {.reverse = true}, {.recompute = true}, {.reverse = true, .recompute = true}};
+}
+
+std::vector<Node> all_nodes(const ScanStep& step) {
+  std::vector<Node> nodes = step.carries;
+  nodes.insert(nodes.end(), step.outputs.begin(), step.outputs.end());
+  return nodes;
+}
+
+// A scalar that depends on each element of the nodes in its own way.
+Node mixed(const std::vector<Node>& nodes) {
+  Node total = nodes[0].graph().constant(Tensor::scalar(0.0));
+  for (const Node& node : nodes) {
+    const Node weights = node.graph().constant(pattern(node.shape(), 5, 1, 13));
+    total = total + sum(node * weights + square(node) * 0.5);
+  }
+  return total;
+}
+
+// Derivatives of the orders 1 to `orders` with respect to all inputs.
+std::vector<Tensor> derivatives(const Function& function, bool loop, const ScanOptions& options, int orders) {
+  Graph graph;
+  std::vector<Node> inputs;
+  for (const Tensor& value : function.inputs)
+    inputs.push_back(graph.input(std::to_string(inputs.size()), value.type()));
+  std::vector<Node> results;
+  Node value = mixed(all_nodes(function.build(loop, inputs, options)));
+  for (int order = 1; order <= orders; ++order) {
+    const std::vector<Node> found = gradients(value, inputs);
+    results.insert(results.end(), found.begin(), found.end());
+    value = mixed(found);
+  }
+  return Runner(graph, results, test_backend())(function.inputs, {.step = 3, .seed = 5});
+}
+
+void check_same(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {
+  REQUIRE(actual.size() == expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(actual[i].type() == expected[i].type());
+    check_close(actual[i], expected[i].to_doubles(), tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("derivatives of a scan of three orders are those of its steps one after the other") {
+  for (const Function& function : all_functions())
+    for (const ScanOptions& options : all_options()) {
+      CAPTURE(function.name);
+      CAPTURE(options.reverse);
+      CAPTURE(options.recompute);
+      check_same(derivatives(function, true, options, 3), derivatives(function, false, options, 3), 1e-9);
+    }
+}
+
+TEST_CASE("derivatives of a scan are those of differences") {
+  for (const Function& function : all_functions())
+    for (const bool recompute : {false, true}) {
+      CAPTURE(function.name);
+      CAPTURE(recompute);
+      const GradientReport report = check_gradients(
+          [&](Graph&, std::span<const Node> inputs) {
+            return all_nodes(function.build(true, inputs, {.recompute = recompute}));
+          },
+          function.inputs, test_backend());
+      CHECK_MESSAGE(report.passed, to_string(report));
+    }
+}
+
+TEST_CASE("the gradient of dropout in a scan has the mask of its step, also if it is computed again") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {6, 8}});
+  std::vector<Node> results;
+  for (const bool recompute : {false, true})
+    for (const bool reverse : {false, true}) {
+      const Node y = scan({x}, {},
+                          [](const std::vector<Node>&, const std::vector<Node>& xs) {
+                            return ScanStep{{}, {square(dropout(xs[0], {.p = 0.5}))}};
+                          },
+                          {.reverse = reverse, .recompute = recompute})
+                         .outputs[0];
+      results.insert(results.end(), {y, gradients(sum(y), {x})[0]});
+    }
+  Tensor ones(TensorType{DType::float64, {6, 8}});
+  for (double& value : ones.as<double>()) value = 1;
+  const auto values = Runner(graph, results, test_backend())({ones}, {.step = 3, .seed = 5});
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    std::vector<double> twice =
+        values[i].to_doubles();  // x is 1, so that the derivative of a square is twice the square
+    for (double& value : twice) value *= 2;
+    check_close(values[i + 1], twice);
+  }
+}
+
+TEST_CASE("a value that the body does not use has no gradient, and integers have none") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {3, 2}});
+  const Node ids = graph.input("ids", {DType::int64, {3}});
+  const Node unused = graph.input("unused", {DType::float64, {3, 2}});
+  const Node count = graph.constant(Tensor::scalar<std::int64_t>(0));
+  const ScanStep loop = scan({x, ids, unused}, {count}, [](const auto& carries, const auto& xs) {
+    return ScanStep{{carries[0] + xs[1]}, {xs[0] * cast(xs[1], DType::float64), carries[0]}};
+  });
+  const Node loss = sum(loop.outputs[0]);
+  const std::vector<Node> wrt{x, unused};
+  const std::vector<Node> found = gradients_or_empty(loss, wrt);
+  CHECK(same_value(found[1], Node()));
+  const auto values = Runner(graph, {found[0], loop.carries[0]}, test_backend())(
+      {pattern({3, 2}), Tensor::of<std::int64_t>({3}, {2, 3, 4}), pattern({3, 2})});
+  check_close(values[0], {2, 2, 3, 3, 4, 4});
+  check_close(values[1], {9});
+}
+
+TEST_CASE("the gradient of a scan of no steps is that of its carries") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {0, 2}});
+  const Node h = graph.input("h", {DType::float64, {2}});
+  const Node w = graph.input("w", {DType::float64, {2}});
+  const ScanStep loop = scan({x}, {h}, [&](const auto& carries, const auto& xs) {
+    return ScanStep{{carries[0] * w + xs[0]}, {}};
+  });
+  const auto values = Runner(graph, gradients(sum(square(loop.carries[0])), {h, w, x}), test_backend())(
+      {Tensor(TensorType{DType::float64, {0, 2}}), Tensor::of<double>({2}, {1, 2}),
+       Tensor::of<double>({2}, {3, 4})});
+  check_close(values[0], {2, 4});
+  check_close(values[1], {0, 0});
+  CHECK(values[2].shape() == Shape{0, 2});
+}
+
+TEST_CASE("a gradient reads values that were kept, or computes them again") {
+  const auto gradient_of = [](bool recompute) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float64, {3, 8}});
+    const ScanStep loop = scan({x}, {},
+                               [](const auto&, const auto& xs) {
+                                 return ScanStep{{}, {tanh(exp(xs[0]))}};
+                               },
+                               {.recompute = recompute});
+    const Node grad = gradients(sum(loop.outputs[0]), {x})[0];
+    const Scan* scan = as_scan(*graph.record(grad.id()).op);
+    REQUIRE(scan != nullptr);
+    std::size_t exponentials = 0;
+    const Graph& body = scan->body().graph();
+    for (NodeId id = 0; id < body.size(); ++id) exponentials += body.record(id).op->name() == "exp" ? 1 : 0;
+    return exponentials;
+  };
+  CHECK(gradient_of(false) == 0);
+  CHECK(gradient_of(true) == 1);
+}
+
+}  // namespace plexaura::testing::scan_gradient_test
