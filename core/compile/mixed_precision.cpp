@@ -7,6 +7,7 @@
 
 #include "core/compile/rebuild.h"
 #include "core/ops/unary.h"
+#include "core/scan/scan_op.h"
 
 namespace plexaura {
 
@@ -14,7 +15,12 @@ namespace {
 
 class Narrowing {
  public:
-  Narrowing(const Graph& source, DType narrow) : source_(source), narrow_(narrow) {}
+  // `weights`: nodes of the source that depend on weights alone, besides its own parameters and constants.
+  Narrowing(const Graph& source, DType narrow, std::set<NodeId> weights = {})
+      : source_(source), narrow_(narrow), weights_(std::move(weights)) {
+    for (NodeId id = 0; id < source.size(); ++id)
+      for (const Value input : source.record(id).inputs) read_.insert(input);
+  }
 
   PassGraph run(std::span<const Value> roots) {
     std::vector<Value> wanted(roots.begin(), roots.end());
@@ -39,6 +45,9 @@ class Narrowing {
     const NodeRecord& record = source_.record(id);
     if (depends_on_weights_alone(record)) weights_.insert(id);
     if (record.inputs.empty()) return std::nullopt;
+    if (const Scan* scan = as_scan(*record.op); scan != nullptr && !has_gradient(*scan, id))
+      return append_with_origin(target, with_narrow_body(*scan, record), as_before(target, record, inputs),
+                                record.origin);
     const bool narrows = computes_narrow(target, record, inputs);
     std::vector<Value> operands;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -47,6 +56,34 @@ class Narrowing {
           cast_to(target, inputs[i], is_narrow ? narrow_ : source_.type(record.inputs[i]).dtype));
     }
     return append_with_origin(target, record.op, operands, record.origin);
+  }
+
+  std::vector<Value> as_before(Graph& target, const NodeRecord& record, const std::vector<Value>& inputs) {
+    std::vector<Value> operands;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      operands.push_back(cast_to(target, inputs[i], source_.type(record.inputs[i]).dtype));
+    return operands;
+  }
+
+  // Of a scan whose gradient is in the graph the body must stay as it is.
+  bool has_gradient(const Scan& scan, NodeId id) const {
+    if (scan.is_cut()) return true;
+    for (auto output = static_cast<std::uint32_t>(scan.outputs() - scan.form().saved);
+         output < scan.outputs(); ++output)
+      if (read_.contains({id, output})) return true;
+    return false;
+  }
+
+  // The operands and the outputs of the body keep their types.
+  std::shared_ptr<const Op> with_narrow_body(const Scan& scan, const NodeRecord& record) const {
+    const Subgraph& body = scan.body();
+    std::set<NodeId> weights;
+    for (std::size_t i = 0; i < body.operands(); ++i)
+      if (i >= scan.form().carries && !scan.is_stacked(i) && weights_.contains(record.inputs[i].node))
+        weights.insert(static_cast<NodeId>(i));
+    const std::span<const Value> outputs(body.outputs().data(), scan.outputs() - scan.form().saved);
+    PassGraph narrowed = Narrowing(body.graph(), narrow_, std::move(weights)).run(outputs);
+    return make_scan(scan.form(), Subgraph(std::move(narrowed.graph), std::move(narrowed.roots)));
   }
 
   bool computes_narrow(const Graph& target, const NodeRecord& record,
@@ -104,8 +141,9 @@ class Narrowing {
 
   const Graph& source_;
   const DType narrow_;
-  std::set<NodeId> weights_;      // nodes of the source that depend only on parameters and constants
-  std::map<Value, Value> casts_;  // a value of the target -> its cast to the other dtype
+  std::set<NodeId> weights_;      // of the source: what depends on parameters and constants alone
+  std::set<Value> read_;          // of the source: what nodes read
+  std::map<Value, Value> casts_;  // of the target: to the other one of the two dtypes
 };
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "core/params/parameter_store.h"
+#include "core/scan/scan.h"
+#include "core/scan/scan_op.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 
@@ -198,6 +200,40 @@ TEST_CASE("without a store of that type parameters are cast") {
   const std::vector<ProgramOutput> outputs{{.node = Node(*made.graph, made.roots[0])}};
   const auto program = compile(*made.graph, outputs, test_backend());
   CHECK(program->prologue.size() == 1);
+}
+
+TEST_CASE("the body of a scan narrows, and its carries and outputs keep their types") {
+  Graph graph;
+  const Node x = graph.input("x", {wide, {5, 4, 6}});
+  const Node h = graph.input("h", {wide, {4, 6}});
+  const Node w = graph.parameter("w", {wide, {6, 6}});
+  const Node b = graph.parameter("b", {wide, {6}});
+  const ScanStep loop = scan({x}, {h}, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+    const Node next = matmul(carries[0], w) + b;
+    return ScanStep{{next + xs[0]}, {relu(next)}};
+  });
+  const PassGraph made = narrowed(graph, sum(loop.outputs[0]) + sum(loop.carries[0]));
+  const Scan* narrow_scan = nullptr;
+  NodeId place = 0;
+  for (NodeId id = 0; id < made.graph->size(); ++id)
+    if (const Scan* found = as_scan(*made.graph->record(id).op)) narrow_scan = found, place = id;
+  REQUIRE(narrow_scan != nullptr);
+  CHECK(dtypes_of(narrow_scan->body().graph(), "matmul") == DTypes{narrow});
+  CHECK(dtypes_of(narrow_scan->body().graph(), "relu") == DTypes{narrow});
+  CHECK(made.graph->record(place).types[0].dtype == wide);
+  CHECK(made.graph->record(place).types[1].dtype == wide);
+  Graph& target = *made.graph;
+  const Node loss(target, made.roots[0]);
+  Node of_w;
+  for (NodeId id = 0; id < target.size(); ++id)
+    if (const Leaf* leaf = as_leaf(*target.record(id).op); leaf != nullptr && leaf->label() == "w")
+      of_w = Node(target, {id, 0});
+  const Node gradient = gradients(loss, {of_w})[0];
+  CHECK(gradient.type() == w.type());
+  const Scan* backward = as_scan(*target.record(gradient.id()).op);
+  REQUIRE(backward != nullptr);  // the weight is cast again, and not kept for each step
+  for (std::size_t i = backward->whole().operands(); i < backward->body().operands(); ++i)
+    CHECK(backward->body().operand_type(i).shape != w.shape());
 }
 
 }  // namespace plexaura::testing::mixed_precision_test
