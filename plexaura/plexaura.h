@@ -9,6 +9,7 @@
 #include "models/layers/conv2d.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
+#include "models/layers/recurrent.h"
 #include "models/layers/sequential.h"
 #include "models/layers/functional.h"
 #include "models/predictor.h"

@@ -1,0 +1,126 @@
+#include "models/layers/recurrent.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+#include "core/ops/unary.h"
+#include "core/scan/scan.h"
+
+namespace plexaura::layers {
+
+namespace {
+
+void check_options(std::int64_t in, std::int64_t hidden, const RecurrentOptions& options) {
+  if (in < 1 || hidden < 1 || options.layers < 1)
+    throw UserError(
+        fmt::format("a recurrent layer of {} inputs, {} hidden values and {} layers; each must be at least 1",
+                    in, hidden, options.layers));
+  if (options.dropout != 0 && options.layers == 1)
+    throw UserError(
+        "a recurrent layer of one layer has no place for its dropout, which is between layers; append a "
+        "Dropout "
+        "layer instead");
+}
+
+Node projected(const Node& x, Parameter& weight, const std::unique_ptr<Parameter>& bias) {
+  const Node product = matmul(x, weight.in(x.graph()), {.transpose_b = true});
+  return bias ? product + bias->in(x.graph()) : product;
+}
+
+}  // namespace
+
+Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
+                     RecurrentOptions options)
+    : hidden_(hidden), states_(states), dropout_(options.dropout) {
+  check_options(in, hidden, options);
+  const Initialiser start = Initialiser::uniform(1 / std::sqrt(static_cast<double>(hidden)));
+  const auto parameter = [&](Shape shape) { return std::make_unique<Parameter>(std::move(shape), start); };
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    Weights& weights = layers_.emplace_back();
+    weights.input = parameter({gates * hidden, layer == 0 ? in : hidden});
+    weights.recurrent = parameter({gates * hidden, hidden});
+    if (options.bias) weights.input_bias = parameter({gates * hidden});
+    if (options.bias) weights.recurrent_bias = parameter({gates * hidden});
+  }
+}
+
+void Recurrent::members(MemberVisitor& visit) {
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    visit(fmt::format("weight_ih_l{}", layer), layers_[layer].input);
+    visit(fmt::format("weight_hh_l{}", layer), layers_[layer].recurrent);
+    visit(fmt::format("bias_ih_l{}", layer), layers_[layer].input_bias);
+    visit(fmt::format("bias_hh_l{}", layer), layers_[layer].recurrent_bias);
+  }
+}
+
+Node Recurrent::operator()(Operand x) { return run(x).sequence; }
+
+Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) {
+  const auto call = enter_unseen(x);
+  Recurrence result{x.node(), {}};
+  if (result.sequence.shape().rank() != 3)
+    throw UserError(fmt::format("{}: a recurrent layer is given {}; it takes [N, T, in]",
+                                to_string(result.sequence.graph().origin_of(x.where())),
+                                to_string(result.sequence.type())));
+  const std::vector<Node> begin = first_state(result.sequence, state);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    if (layer > 0 && dropout_ > 0) result.sequence = dropout(result.sequence, {.p = dropout_});
+    const auto of_layer = begin.begin() + static_cast<std::ptrdiff_t>(layer * states_);
+    Recurrence next = run_layer(layers_[layer], result.sequence,
+                                {of_layer, of_layer + static_cast<std::ptrdiff_t>(states_)});
+    result.sequence = next.sequence;
+    result.state.insert(result.state.end(), next.state.begin(), next.state.end());
+  }
+  return result;
+}
+
+std::vector<Node> Recurrent::first_state(const Node& x, const std::vector<Node>& given) const {
+  const std::size_t count = states_ * layers_.size();
+  if (!given.empty() && given.size() != count)
+    throw UserError(fmt::format("a recurrent layer is given {} states; it has {}", given.size(), count));
+  if (!given.empty()) return given;
+  const Node zero = x.graph().constant(Tensor::scalar(0.0).cast(x.dtype()));
+  return std::vector<Node>(count, broadcast_to(zero, {x.shape()[0], hidden_}));
+}
+
+Recurrence Recurrent::run_layer(const Weights& weights, const Node& sequence,
+                                const std::vector<Node>& state) const {
+  const Node inputs = permute(projected(sequence, *weights.input, weights.input_bias), {1, 0, 2});
+  const ScanStep loop =
+      scan({inputs}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+        const Node recurrent = projected(carries[0], *weights.recurrent, weights.recurrent_bias);
+        std::vector<Node> next = cell(xs[0], recurrent, carries);
+        const Node h = next[0];
+        return ScanStep{std::move(next), {h}};
+      });
+  return {permute(loop.outputs[0], {1, 0, 2}), loop.carries};
+}
+
+Node Recurrent::gate(const Node& all, std::int64_t number) const {
+  return slice(all, {.axis = 1, .start = number * hidden_, .stop = (number + 1) * hidden_});
+}
+
+std::vector<Node> Rnn::cell(const Node& input, const Node& recurrent, const std::vector<Node>&) const {
+  return {tanh(input + recurrent)};
+}
+
+std::vector<Node> Lstm::cell(const Node& input, const Node& recurrent, const std::vector<Node>& state) const {
+  const Node all = input + recurrent;
+  const Node c = sigmoid(gate(all, 1)) * state[1] + sigmoid(gate(all, 0)) * tanh(gate(all, 2));
+  return {sigmoid(gate(all, 3)) * tanh(c), c};
+}
+
+std::vector<Node> Gru::cell(const Node& input, const Node& recurrent, const std::vector<Node>& state) const {
+  const Node reset = sigmoid(gate(input, 0) + gate(recurrent, 0));
+  const Node update = sigmoid(gate(input, 1) + gate(recurrent, 1));
+  const Node candidate = tanh(gate(input, 2) + reset * gate(recurrent, 2));
+  return {(1 - update) * candidate + update * state[0]};
+}
+
+}  // namespace plexaura::layers

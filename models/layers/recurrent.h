@@ -1,0 +1,94 @@
+#pragma once
+
+#include <vector>
+
+#include "models/layers/layer.h"
+
+namespace plexaura::layers {
+
+struct RecurrentOptions {
+  bool bias = true;
+  std::int64_t layers = 1;  // each reads the sequence of the one before it
+  double dropout = 0;       // of the sequences between two layers
+};
+
+// What a recurrent layer returns: the hidden state after each step, and all states after the last step.
+struct Recurrence {
+  Node sequence;            // [N, T, hidden]
+  std::vector<Node> state;  // [N, hidden] each: those of layer 0 first; of an LSTM h and c in turn
+};
+
+// The base of Rnn, Lstm and Gru, which go through the axis T of x [N, T, in], from the first element to the last. Parameters of
+// layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in], weight_hh_l<l> [g hidden, hidden], and
+// with `bias` bias_ih_l<l> and bias_hh_l<l> [g hidden]; all start uniformly within 1 / sqrt(hidden). What x is multiplied by is
+// computed for all steps at once, before the loop.
+class Recurrent : public Layer {
+ public:
+  void members(MemberVisitor& visit) override;
+  // Returns the sequence. Begins with states of zeros.
+  Node operator()(Operand x) override;
+  // Begins with `state`, as Recurrence has it; zeros if it is empty. Throws UserError for another number of states.
+  Recurrence run(Operand x, const std::vector<Node>& state = {});
+
+ protected:
+  // Throws UserError for options that make no layer, and for a dropout that has no place.
+  Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
+            RecurrentOptions options);
+
+  // One step: `input` [N, g hidden] is what was made of x, `recurrent` that of the first state. Returns the next states.
+  virtual std::vector<Node> cell(const Node& input, const Node& recurrent,
+                                 const std::vector<Node>& state) const = 0;
+  // Returns the gate with this number of [N, g hidden].
+  Node gate(const Node& all, std::int64_t number) const;
+
+ private:
+  struct Weights {
+    std::unique_ptr<Parameter> input;
+    std::unique_ptr<Parameter> recurrent;
+    std::unique_ptr<Parameter> input_bias;
+    std::unique_ptr<Parameter> recurrent_bias;
+  };
+
+  std::vector<Node> first_state(const Node& x, const std::vector<Node>& given) const;
+  Recurrence run_layer(const Weights& weights, const Node& sequence, const std::vector<Node>& state) const;
+
+  std::int64_t hidden_;
+  std::size_t states_;
+  double dropout_;
+  std::vector<Weights> layers_;
+};
+
+// h' = tanh(W x + b + R h + c), where W, b, R and c are weight_ih, bias_ih, weight_hh and bias_hh.
+class Rnn final : public Recurrent {
+ public:
+  Rnn(std::int64_t in, std::int64_t hidden, RecurrentOptions options = {})
+      : Recurrent(in, hidden, 1, 1, options) {}
+
+ private:
+  std::vector<Node> cell(const Node& input, const Node& recurrent,
+                         const std::vector<Node>& state) const override;
+};
+
+// Gates i, f, g, o. c' = sigmoid(f) c + sigmoid(i) tanh(g), and h' = sigmoid(o) tanh(c').
+class Lstm final : public Recurrent {
+ public:
+  Lstm(std::int64_t in, std::int64_t hidden, RecurrentOptions options = {})
+      : Recurrent(in, hidden, 4, 2, options) {}
+
+ private:
+  std::vector<Node> cell(const Node& input, const Node& recurrent,
+                         const std::vector<Node>& state) const override;
+};
+
+// Gates r, z, n. n = tanh(n of x + sigmoid(r) (n of h)), and h' = (1 - sigmoid(z)) n + sigmoid(z) h.
+class Gru final : public Recurrent {
+ public:
+  Gru(std::int64_t in, std::int64_t hidden, RecurrentOptions options = {})
+      : Recurrent(in, hidden, 3, 1, options) {}
+
+ private:
+  std::vector<Node> cell(const Node& input, const Node& recurrent,
+                         const std::vector<Node>& state) const override;
+};
+
+}  // namespace plexaura::layers

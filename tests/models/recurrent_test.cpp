@@ -1,0 +1,166 @@
+#include "models/layers/recurrent.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/reduce.h"
+#include "tests/support/error_text.h"
+#include "tests/support/pattern.h"
+#include "tests/support/run_graph.h"
+
+namespace plexaura::testing::recurrent_test {
+
+namespace {
+
+constexpr std::int64_t samples = 2, steps = 4, in = 3, hidden = 5;
+
+struct Numbers {
+  std::vector<double> values;
+  std::int64_t width;
+  double at(std::int64_t row, std::int64_t column) const {
+    return values[static_cast<std::size_t>(row * width + column)];
+  }
+};
+
+// What a layer should compute, in plain loops. The names are those of PyTorch.
+struct Expected {
+  Numbers w_ih, w_hh, b_ih, b_hh;
+  std::vector<double> sequence = {};
+  std::vector<double> h = std::vector<double>(samples * hidden, 0);
+  std::vector<double> c = h;
+
+  // Of x and of h, without the sum of the two.
+  double from_x(const Numbers& x, std::int64_t row, std::int64_t gate) const {
+    double sum = b_ih.at(0, gate);
+    for (std::int64_t i = 0; i < in; ++i) sum += w_ih.at(gate, i) * x.at(row, i);
+    return sum;
+  }
+  double from_h(const std::vector<double>& before, std::int64_t sample, std::int64_t gate) const {
+    double sum = b_hh.at(0, gate);
+    for (std::int64_t i = 0; i < hidden; ++i)
+      sum += w_hh.at(gate, i) * before[static_cast<std::size_t>(sample * hidden + i)];
+    return sum;
+  }
+
+  // `next` gets the sums of x and of h for a gate, and h and c of the element, which it changes.
+  template <class Next>
+  void run(const Numbers& x, const Next& next) {
+    sequence.resize(samples * steps * hidden);
+    for (std::int64_t t = 0; t < steps; ++t) {
+      const std::vector<double> before = h;
+      for (std::int64_t n = 0; n < samples; ++n)
+        for (std::int64_t j = 0; j < hidden; ++j) {
+          const auto of_x = [&](std::int64_t gate) { return from_x(x, n * steps + t, gate * hidden + j); };
+          const auto of_h = [&](std::int64_t gate) { return from_h(before, n, gate * hidden + j); };
+          const auto place = static_cast<std::size_t>(n * hidden + j);
+          next(of_x, of_h, h[place], c[place]);
+          sequence[static_cast<std::size_t>((n * steps + t) * hidden + j)] = h[place];
+        }
+    }
+  }
+};
+
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+// Runs a layer whose parameters are patterns; compares the sequence and the last states with `next` in loops.
+template <class Layer, class Next>
+void check(std::int64_t gates, const Next& next) {
+  Layer layer(in, hidden);
+  ParameterStore store = make_store(layer, DType::float64);
+  const auto set = [&](const char* name, Shape shape, std::int64_t a) {
+    const Tensor values = pattern(shape, a, 3, 11, 5, 12);
+    store.write(name, values);
+    return Numbers{values.to_doubles(), shape[shape.rank() - 1]};
+  };
+  Expected expected{set("weight_ih_l0", {gates * hidden, in}, 7),
+                    set("weight_hh_l0", {gates * hidden, hidden}, 5), set("bias_ih_l0", {gates * hidden}, 3),
+                    set("bias_hh_l0", {gates * hidden}, 4)};
+  const Tensor x = pattern({samples, steps, in}, 9);
+  expected.run({x.to_doubles(), in}, next);
+  Graph graph;
+  const layers::Recurrence found = layer.run(graph.input("x", x.type()));
+  const auto results =
+      run_graph(graph, store, {found.sequence, found.state[0], found.state.back()}, {{"x", x}});
+  check_close(results[0], expected.sequence);
+  check_close(results[1], expected.h);
+  check_close(results[2], found.state.size() == 1 ? expected.h : expected.c);
+}
+
+}  // namespace
+
+TEST_CASE("an RNN computes what its formula says") {
+  check<layers::Rnn>(1, [](auto x, auto h, double& state, double&) { state = std::tanh(x(0) + h(0)); });
+}
+
+TEST_CASE("an LSTM computes what its formula says, with the gates in PyTorch's order") {
+  check<layers::Lstm>(4, [](auto x, auto h, double& state, double& cell) {
+    const double input = sigmoid_of(x(0) + h(0));
+    const double forget = sigmoid_of(x(1) + h(1));
+    cell = forget * cell + input * std::tanh(x(2) + h(2));
+    state = sigmoid_of(x(3) + h(3)) * std::tanh(cell);
+  });
+}
+
+TEST_CASE("a GRU computes what its formula says, with the gates in PyTorch's order") {
+  check<layers::Gru>(3, [](auto x, auto h, double& state, double&) {
+    const double reset = sigmoid_of(x(0) + h(0));
+    const double update = sigmoid_of(x(1) + h(1));
+    state = (1 - update) * std::tanh(x(2) + reset * h(2)) + update * state;
+  });
+}
+
+TEST_CASE("each layer of a recurrent net has weights of its own, and every weight has a gradient") {
+  layers::Lstm lstm(in, hidden, {.layers = 2, .dropout = 0.5});
+  const std::vector<ParameterSpec> specs = specs_of(lstm, DType::float64);
+  REQUIRE(specs.size() == 8);
+  CHECK(specs[4].name == "weight_ih_l1");
+  CHECK(specs[4].type.shape == Shape{4 * hidden, hidden});
+  Graph graph;
+  const layers::Recurrence found = lstm.run(graph.input("x", {DType::float64, {samples, steps, in}}));
+  CHECK(found.state.size() == 4);
+  std::vector<Node> weights;
+  for (const ParameterSpec& spec : specs) weights.push_back(graph.parameter(spec.name, spec.type));
+  CHECK(gradients(sum(found.sequence), weights).size() == 8);
+}
+
+TEST_CASE("a state that is passed on continues the sequence") {
+  layers::Gru gru(in, hidden);
+  ParameterStore store = make_store(gru, DType::float64, 1);
+  Graph graph;
+  const TensorType half{DType::float64, {samples, steps, in}};
+  const Node x = graph.input("x", {DType::float64, {samples, 2 * steps, in}});
+  const Node first = graph.input("first", half);
+  const Node second = graph.input("second", half);
+  const Node whole = gru.run(x).state[0];
+  const Node in_halves = gru.run(second, gru.run(first).state).state[0];
+  const Tensor a = pattern(half.shape, 7);
+  const Tensor b = pattern(half.shape, 5);
+  std::vector<double> both;
+  constexpr std::ptrdiff_t of_sample = steps * in;
+  for (std::ptrdiff_t n = 0; n < samples; ++n)
+    for (const Tensor* part : {&a, &b}) {
+      const std::vector<double> values = part->to_doubles();
+      both.insert(both.end(), values.begin() + n * of_sample, values.begin() + (n + 1) * of_sample);
+    }
+  const auto results = run_graph(graph, store, {whole, in_halves},
+                                 {{"x", Tensor::of<double>(x.shape(), both)}, {"first", a}, {"second", b}});
+  check_close(results[0], results[1].to_doubles());
+}
+
+TEST_CASE("recurrent layers refuse what has no meaning") {
+  CHECK(user_error([] { layers::Lstm(3, 4, {.dropout = 0.5}); }).find("no place for its dropout") !=
+        std::string::npos);
+  CHECK(user_error([] { layers::Rnn(3, 0); }).find("each must be at least 1") != std::string::npos);
+  layers::Gru gru(3, 4);
+  specs_of(gru, DType::float32);
+  Graph graph;
+  const Node flat = graph.input("flat", {DType::float32, {2, 3}});
+  CHECK(user_error([&] { gru(flat); }).find("it takes [N, T, in]") != std::string::npos);
+  const Node x = graph.input("x", {DType::float32, {2, 5, 3}});
+  CHECK(user_error([&] {
+          gru.run(x, {flat, flat});
+        }).find("is given 2 states; it has 1") != std::string::npos);
+}
+
+}  // namespace plexaura::testing::recurrent_test
