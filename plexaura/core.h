@@ -52,4 +52,5 @@
 #include "core/ops/vectors.h"
 #include "core/params/module.h"
 #include "core/scan/scan.h"
+#include "core/vm/function.h"
 #include "core/vm/vm.h"

@@ -19,6 +19,20 @@ namespace plexaura {
 
 namespace {
 
+bool is_unread_by_loop(const Op& op, std::size_t input) {
+  const Scan* scan = as_scan(op);
+  return scan != nullptr && input >= scan->form().carries && !scan->body().reads(input);
+}
+
+std::int64_t bytes_across(const RegionQuery& query, const Candidate& candidate) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
+    if (candidate.reads.empty() || candidate.reads[i]) bytes += query.type(query.region.inputs[i]).bytes();
+  for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
+    if (query.wanted[i]) bytes += query.type(query.region.outputs[i]).bytes();
+  return bytes;
+}
+
 class Binder {
  public:
   Binder(BindRequest request, Backend& backend) : request_(std::move(request)), backend_(backend) {
@@ -124,12 +138,7 @@ class Binder {
     wanted_ = kept_;
     for (const Region& region : regions)
       for (std::size_t i = 0; i < region.inputs.size(); ++i)
-        if (!is_unread_by_loop(region, i)) wanted_.insert(region.inputs[i]);
-  }
-
-  bool is_unread_by_loop(const Region& region, std::size_t input) const {
-    const Scan* scan = as_scan(op(region.nodes[0]));
-    return scan != nullptr && input >= scan->form().carries && !scan->body().reads(input);
+        if (!is_unread_by_loop(op(region.nodes[0]), i)) wanted_.insert(region.inputs[i]);
   }
 
   void bind(const Region& region) {
@@ -221,15 +230,6 @@ class Binder {
     throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
                                 name_of(graph(), query.region.nodes[0]), backend_.info().name,
                                 query.op().name(), why));
-  }
-
-  static std::int64_t bytes_across(const RegionQuery& query, const Candidate& candidate) {
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
-      if (candidate.reads.empty() || candidate.reads[i]) bytes += query.type(query.region.inputs[i]).bytes();
-    for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
-      if (query.wanted[i]) bytes += query.type(query.region.outputs[i]).bytes();
-    return bytes;
   }
 
   bool needs_ranks(const Region& region) const {

@@ -46,7 +46,7 @@ std::vector<std::string> names_of(const Graph& graph, const std::vector<Node>& i
   return names;
 }
 
-std::vector<Value> values_of(const Graph& graph, const std::vector<Node>& outputs) {
+std::vector<Value> values_of_outputs(const Graph& graph, const std::vector<Node>& outputs) {
   if (outputs.empty()) throw UserError("Function: there is no output; list the nodes that it computes");
   std::vector<Value> values;
   for (const Node& output : outputs) {
@@ -77,7 +77,7 @@ struct Function::Source {
 Function::Function(const Graph& graph, std::vector<Node> inputs, std::vector<Node> outputs, Backend& backend,
                    ParameterStore* store)
     : backend_(backend), store_(store == nullptr ? std::nullopt : std::optional(store->share())) {
-  const std::vector<Value> roots = values_of(graph, outputs);
+  const std::vector<Value> roots = values_of_outputs(graph, outputs);
   std::vector<std::string> names = names_of(graph, inputs);
   check_all_listed(graph, roots, names);
   source_ = std::make_shared<const Source>(copy(graph, roots), std::move(names));
