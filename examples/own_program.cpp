@@ -32,7 +32,7 @@ class Gated final : public Model {
   }
 
  protected:
-  Node forward(Operand x) override {
+  Node forward(Operand x) const override {
     const Node flat = layers::Flatten()(x);
     return out(value(flat) * opens(gate(flat))) + straight(flat);
   }

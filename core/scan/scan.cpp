@@ -164,7 +164,7 @@ void check_carries(const Graph& graph, const std::vector<Node>& carries, const s
               i, to_string(carries[i].type()), to_string(next[i].type())));
 }
 
-void check_graph(const Graph& graph, const ScanStep& step, Where where) {
+void check_own(const Graph& graph, const ScanStep& step, Where where) {
   for (const std::vector<Node>* nodes : {&step.carries, &step.outputs})
     for (const Node& node : *nodes)
       if (&node.graph() != &graph) refuse(graph, where, "the body returns a node of another graph");
@@ -199,7 +199,7 @@ ScanStep scan(const std::vector<Node>& xs, const std::vector<Node>& carries, con
   const std::vector<Node> elements = trace.add_operands(types);
   ScanStep step;
   trace.call([&] { step = body(given_carries, elements); });
-  check_graph(graph, step, where);
+  check_own(graph, step, where);
   check_carries(graph, carries, step.carries, where);
 
   std::vector<Value> outputs = values_of(step.carries);
