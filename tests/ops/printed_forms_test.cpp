@@ -34,6 +34,7 @@
 #include "core/ops/softmax.h"
 #include "core/ops/special_functions.h"
 #include "core/ops/unary.h"
+#include "core/ops/unfold.h"
 #include "tests/support/cases.h"
 
 namespace plexaura::testing::printed_forms_test {
@@ -140,6 +141,10 @@ std::vector<PrintedForm> moving_forms() {
                {matrix(g), index_matrix(g)});
        }},
       {"scatter", "axis=1", [](Graph& g) { scatter(matrix(g), index_matrix(g), matrix(g), -1); }},
+      {"unfold", "axis=1, size=2, step=3, dilation=1",
+       [](Graph& g) { unfold(matrix(g), {.axis = -1, .size = 2, .step = 3}); }},
+      {"fold", "axis=0, size=3, step=1, dilation=2, extent=6",
+       [](Graph& g) { fold(matrix(g), 6, {.axis = -1, .size = 3, .dilation = 2}); }},
       {"one_hot", "classes=7, dtype=int32", [](Graph& g) { one_hot(indices(g), 7, DType::int32); }},
   };
 }
@@ -372,11 +377,11 @@ TEST_CASE("the options of every op can be read from their values and from the te
     const bool is_listed =
         is_read_as_one_of<AdamOptions, AlongAxisOptions, BatchNormOptions, BroadcastToOptions, CastOptions,
                           ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
-                          CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions,
+                          CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions, FoldOptions,
                           FunctionOptions, GatherOptions, GatherGradOptions, MatMulOptions,
                           NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions, RandomDraws,
                           ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions, SliceGradOptions,
-                          SoftmaxOptions, TakeAlongAxisGradOptions, TopKCorrectOptions>(*op);
+                          SoftmaxOptions, TakeAlongAxisGradOptions, TopKCorrectOptions, UnfoldOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }
