@@ -1,14 +1,17 @@
 #include "core/vm/loop_launch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
 
 #include "core/base/profile.h"
+#include "core/compile/compile.h"
 #include "core/compile/link.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/scan/scan.h"
+#include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
