@@ -23,6 +23,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/dropout.h"
+#include "core/ops/einsum.h"
 #include "core/ops/element_losses.h"
 #include "core/ops/gather.h"
 #include "core/ops/indexing.h"
