@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
+#include "core/ops/class_losses.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/labels.h"
 #include "core/ops/loss_support.h"
@@ -25,21 +27,11 @@ Shape loss_shape(const Shape& logits, Reduction reduction) {
   return reduction == Reduction::none ? Shape{logits[0]} : Shape{};
 }
 
-void require_no_mean_that_ignores(const CrossEntropyOptions& options) {
+void require_op_of_its_own(const CrossEntropyOptions& options) {
   if (options.ignore && options.reduction == Reduction::mean)
     throw RuleError("a mean that ignores a label has no op of its own; call softmax_cross_entropy()");
-}
-
-// The mean of losses [N] over the samples whose label is not `ignored`; 0 if there are none. Losses of 16
-// bits are added up in float32.
-Node mean_of_others(const Operand& losses, const Node& labels, std::int64_t ignored) {
-  const auto where = losses.where();
-  const DType dtype = losses.node().dtype();
-  const DType wide = size_of(dtype) == 2 ? DType::float32 : dtype;
-  const Node others = cast({ne({labels, where}, ignored), where}, wide);
-  const Node count = maximum({sum({others, where}), where}, 1);
-  const Node total = sum({cast(losses, wide), where});
-  return cast({div({total, where}, count), where}, dtype);
+  if (options.label_smoothing != 0)
+    throw RuleError("label smoothing has no op of its own; call softmax_cross_entropy()");
 }
 
 // The gradient of each sample's loss: [N, 1], or a scalar if it is the same for all samples.
@@ -64,7 +56,7 @@ Reduction FieldForm<Reduction>::from(const std::string& name) {
 
 std::vector<TensorType> SoftmaxCrossEntropy::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
-  require_no_mean_that_ignores(options());
+  require_op_of_its_own(options());
   require_logits_and_labels(inputs[0], inputs[1]);
   return {{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)}, inputs[0]};
 }
@@ -80,7 +72,7 @@ std::vector<Node> SoftmaxCrossEntropy::vjp(const VjpRequest& request) const {
 
 std::vector<TensorType> SoftmaxCrossEntropyGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 4);
-  require_no_mean_that_ignores(options());
+  require_op_of_its_own(options());
   require_logits_and_labels(inputs[0], inputs[1]);
   if (inputs[2] != inputs[0]) throw RuleError("the probabilities must have the type and shape of the logits");
   if (inputs[3] != TensorType{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)})
@@ -115,10 +107,13 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
 }
 
 Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {
+  const bool has_targets = is_floating(labels.node().dtype()) && labels.node().type() == logits.node().type();
+  if (has_targets || options.label_smoothing != 0) return composed_cross_entropy(logits, labels, {}, options);
   if (options.ignore && options.reduction == Reduction::mean) {
-    const Node losses =
-        softmax_cross_entropy(logits, labels, {.reduction = Reduction::none, .ignore = options.ignore});
-    return mean_of_others({losses, logits.where()}, labels.node(), *options.ignore);
+    const Graph::WithOrigin guard(logits.node().graph(), logits.node().graph().origin_of(logits.where()));
+    const Node losses = softmax_cross_entropy(logits.node(), labels.node(),
+                                              {.reduction = Reduction::none, .ignore = options.ignore});
+    return reduce_labelled(losses, labels.node(), options);
   }
   return apply(std::make_shared<SoftmaxCrossEntropy>(options), {logits, labels});
 }

@@ -23,10 +23,13 @@ struct CrossEntropyOptions {
   // Samples with this label have the loss 0 and the gradient 0, and do not count in a mean. The label need
   // not be a class.
   std::optional<std::int64_t> ignore = {};
+  // From 0 to 1: the target of a sample becomes (1 - label_smoothing) target + label_smoothing / C.
+  double label_smoothing = 0;
 
   static void fields(auto& self, auto& visitor) {
     visitor("reduction", self.reduction);
     visitor("ignore", self.ignore);
+    visitor("label_smoothing", self.label_smoothing, 0.0);
   }
 };
 
@@ -37,9 +40,26 @@ struct CrossEntropyOptions {
 // 0, as after where(valid, losses, 0), the gradient of its logits is 0, whatever its label and logits are.
 // A mean is over the samples of one rank and micro-batch that are not ignored. A training step weights these
 // means by the numbers of all samples, ignored ones included.
+//
+// Instead of labels there may be targets: a probability for each class, of the type and shape of the logits. The
+// loss of a sample is then -sum(targets * log softmax(logits)), in which a target 0 gives 0. No label can be
+// ignored.
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
-// Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label is composed of other ops instead.
+// The same with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is multiplied by
+// the weight of its class. A mean is divided by the number of samples, not by the sum of their weights.
+PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, Operand class_weights,
+                                        CrossEntropyOptions options = {});
+
+// -log_probabilities[n, labels[n]], for log_probabilities [N, C], floating, as of log_softmax(), and labels as
+// above. A label that is neither a class nor ignored ends the run with a UserError that names it. Refuses label
+// smoothing. With class_weights [C] each loss is multiplied by the weight of its class.
+PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, CrossEntropyOptions options = {});
+PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, Operand class_weights,
+                      CrossEntropyOptions options = {});
+
+// Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label, targets, class weights and label
+// smoothing are composed of other ops instead.
 class PLEXAURA_API SoftmaxCrossEntropy final : public OpOf<SoftmaxCrossEntropy, CrossEntropyOptions> {
  public:
   using OpOf::OpOf;

@@ -23,4 +23,10 @@ struct TripletMarginOptions {
 PLEXAURA_API Node triplet_margin(Operand anchor, Operand positive, Operand negative,
                                  TripletMarginOptions options = {});
 
+// 1 - cosine_similarity(a, b) if the target is 1, and max(0, cosine_similarity(a, b) - margin) if it is -1. A loss
+// with another target is 0. The target has the dtype of the vectors, and their shape without the last axis. The
+// gradient is 0 at the kink.
+PLEXAURA_API Node cosine_embedding(Operand a, Operand b, Operand target, double margin = 0,
+                                   Reduction reduction = Reduction::mean);
+
 }  // namespace plexaura

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/graph/graph.h"
+#include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
@@ -47,7 +48,40 @@ OpCase triplet_case(const std::string& name, const TripletMarginOptions& options
           [=](auto x) { return std::vector{triplets(x, options)}; }};
 }
 
+Tensor embeddings(std::span<const Tensor> x, double margin, Reduction reduction) {
+  Tensor losses = reference::zeros({x[0].shape()[0]});
+  for (std::int64_t row = 0; row < losses.elements(); ++row) {
+    double product = 0;
+    double square_a = 0;
+    double square_b = 0;
+    for (std::int64_t i = 0; i < x[0].shape()[1]; ++i) {
+      product += at(x[0], row, i) * at(x[1], row, i);
+      square_a += at(x[0], row, i) * at(x[0], row, i);
+      square_b += at(x[1], row, i) * at(x[1], row, i);
+    }
+    const double cosine = product / std::sqrt(square_a * square_b);
+    if (at(x[2], row) == 1) at(losses, row) = 1 - cosine;
+    if (at(x[2], row) == -1) at(losses, row) = std::max(0.0, cosine - margin);
+  }
+  if (reduction == Reduction::none) return losses;
+  return reference::reduce(losses, {}, reduction == Reduction::sum ? reference::sum : reference::mean);
+}
+
+// The targets are such that the last loss is 0.
+OpCase embedding_case(double margin, Reduction reduction) {
+  return {"cosine_embedding, " + std::string(name_of(reduction)),
+          "relu",
+          [=](Graph&, auto x) {
+            return std::vector{cosine_embedding(x[0], x[1], stop_gradient(x[2]), margin, reduction)};
+          },
+          {{{4, 3}, between(0.5, 1)}, {{4, 3}, between(0.2, 1)}, {{4}, these({1, -1, -1, 0})}},
+          [=](auto x) { return std::vector{embeddings(x, margin, reduction)}; }};
+}
+
 const Cases cases({
+    embedding_case(0, Reduction::mean),
+    embedding_case(0.25, Reduction::sum),
+    embedding_case(2, Reduction::none),
     triplet_case("mean", {}),
     triplet_case("sum, p = 1", {.margin = 0.3, .p = 1, .reduction = Reduction::sum}),
     triplet_case("none, p = 3", {.p = 3, .reduction = Reduction::none}),
@@ -69,7 +103,21 @@ WrongCase of_options(const std::string& name, const TripletMarginOptions& option
           {words}};
 }
 
+WrongCase of_embedding(const std::string& name, Shape a, Shape target, double margin,
+                       const std::string& words) {
+  return {"cosine_embedding, " + name,
+          "cosine_embedding",
+          [=](Graph& graph) {
+            const Node x = vectors(graph, "x", a);
+            cosine_embedding(x, x, vectors(graph, "y", target), margin);
+          },
+          {words}};
+}
+
 const WrongCases wrong({
+    of_embedding("another target", {2, 3}, {3}, 0, "the target must be float32[2], a number for each vector"),
+    of_embedding("scalars", {}, {}, 0, "the operands need an axis"),
+    of_embedding("no margin", {2, 3}, {2}, std::nan(""), "the margin must be a finite number, not nan"),
     {"triplet_margin, two shapes",
      "triplet_margin",
      [](Graph& graph) {

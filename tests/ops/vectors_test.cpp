@@ -1,12 +1,16 @@
 #include "core/ops/vectors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
+#include <utility>
 
 #include "core/graph/graph.h"
 #include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing::vectors_test {
 
@@ -43,7 +47,50 @@ OpCase outer_case(std::int64_t rows, std::int64_t columns) {
           [](auto x) { return std::vector{outer_of(x[0], x[1])}; }};
 }
 
+// Lengths below epsilon count as epsilon.
+double cosine_of(const std::vector<double>& a, const std::vector<double>& b, double epsilon) {
+  double product = 0;
+  double square_a = 0;
+  double square_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += a[i] * b[i];
+    square_a += a[i] * a[i];
+    square_b += b[i] * b[i];
+  }
+  return product / (std::max(std::sqrt(square_a), epsilon) * std::max(std::sqrt(square_b), epsilon));
+}
+
+// a is [2, 3, 4]; b is that, or one of the rows [4] for all.
+OpCase cosine_case(std::int64_t axis, std::size_t from_front, Shape b, double epsilon, Values values) {
+  return {"cosine_similarity along axis " + std::to_string(axis) + ", " + to_string(b) + ", " +
+              std::to_string(epsilon),
+          "sqrt",
+          [=](Graph&, auto x) { return std::vector{cosine_similarity(x[0], x[1], axis, epsilon)}; },
+          {{{2, 3, 4}, values}, {b, values}},
+          [=](auto x) {
+            const Tensor all = reference::broadcast_to(x[1], x[0].shape());
+            std::vector<std::int64_t> extents{2, 3, 4};
+            const std::int64_t extent = std::exchange(extents[from_front], 1);
+            Tensor y = reference::zeros(Shape(extents));
+            reference::for_each_index(Shape(extents), [&](const reference::Index& index) {
+              std::vector<double> of_a;
+              std::vector<double> of_b;
+              for (reference::Index place = index; place[from_front] < extent; ++place[from_front]) {
+                of_a.push_back(at(x[0], place));
+                of_b.push_back(at(all, place));
+              }
+              at(y, index) = cosine_of(of_a, of_b, epsilon);
+            });
+            extents.erase(extents.begin() + static_cast<std::ptrdiff_t>(from_front));
+            return std::vector{y.reshaped(Shape(extents))};
+          }};
+}
+
 const Cases cases({
+    cosine_case(-1, 2, {2, 3, 4}, 1e-8, away_from_zero(0.3)),
+    cosine_case(1, 1, {2, 3, 4}, 1e-8, away_from_zero(0.3)),
+    cosine_case(-1, 2, {4}, 1e-8, away_from_zero(0.3)),
+    cosine_case(0, 0, {2, 3, 4}, 50, away_from_zero(0.3)),
     dot_case(5),
     dot_case(1),
     dot_case(0),
@@ -73,6 +120,15 @@ const WrongCases wrong({
              {"outer(float32[3], float32[]): both must have one axis"}),
     of_types("outer", "two dtypes", outer, three, {DType::int64, {3}},
              {"both must have one dtype", "cast()"}),
+    of_types("cosine_similarity", "integers", [](Operand a, Operand b) { return cosine_similarity(a, b); },
+             {DType::int64, {3}}, {DType::int64, {3}}, {"floating", "cast()"}),
+    of_types("cosine_similarity", "two dtypes", [](Operand a, Operand b) { return cosine_similarity(a, b); },
+             three, {DType::float64, {3}}, {"both must have one dtype", "cast()"}),
+    of_types("cosine_similarity", "no axis", [](Operand a, Operand b) { return cosine_similarity(a, b, 1); },
+             three, three, {"axis 1 does not exist"}),
+    of_types("cosine_similarity", "no epsilon",
+             [](Operand a, Operand b) { return cosine_similarity(a, b, 0, 0); }, three, three,
+             {"epsilon must be a finite number above 0, not 0"}),
 });
 
 }  // namespace
