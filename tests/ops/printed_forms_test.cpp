@@ -15,6 +15,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/cummax.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
@@ -24,9 +25,11 @@
 #include "core/ops/matmul.h"
 #include "core/ops/normalise_image.h"
 #include "core/ops/optimizer_steps.h"
+#include "core/ops/ordering.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/pool3d.h"
 #include "core/ops/random.h"
+#include "core/ops/recurrence.h"
 #include "core/ops/reduce.h"
 #include "core/ops/reorder.h"
 #include "core/ops/shape.h"
@@ -158,6 +161,12 @@ std::vector<PrintedForm> reducing_forms() {
       {"argmax", "axes=[1], keepdims=true", [](Graph& g) { argmax(matrix(g), -1, true); }},
       {"cumsum", "axis=1, exclusive=true, reverse=false",
        [](Graph& g) { cumsum(matrix(g), {.axis = -1, .exclusive = true}); }},
+      {"linear_recurrence", "axis=1, reverse=true",
+       [](Graph& g) { linear_recurrence(matrix(g), matrix(g), {.axis = -1, .reverse = true}); }},
+      {"argcummax", "axis=1, smallest=true", [](Graph& g) { argcummin(matrix(g), -1); }},
+      {"argsort", "descending=true, count=2", [](Graph& g) { topk(matrix(g), 2); }},
+      {"argsort", "descending=false", [](Graph& g) { argsort(matrix(g)); }},
+      {"searchsorted", "right=true", [](Graph& g) { searchsorted(vector(g), matrix(g), true); }},
       {"matmul", "transpose_a=true, transpose_b=false",
        [](Graph& g) { matmul(matrix(g), matrix(g), {.transpose_a = true}); }},
       {"softmax", "axis=1", [](Graph& g) { softmax(matrix(g)); }},
@@ -375,13 +384,14 @@ TEST_CASE("the options of every op can be read from their values and from the te
     CAPTURE(form.name);
     const auto op = op_of(form);
     const bool is_listed =
-        is_read_as_one_of<AdamOptions, AlongAxisOptions, BatchNormOptions, BroadcastToOptions, CastOptions,
-                          ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
-                          CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions, FoldOptions,
-                          FunctionOptions, GatherOptions, GatherGradOptions, MatMulOptions,
-                          NormaliseImageOptions, OneHotOptions, PermuteOptions, PoolOptions, RandomDraws,
-                          ReduceOptions, ReshapeOptions, SgdOptions, SliceOptions, SliceGradOptions,
-                          SoftmaxOptions, TakeAlongAxisGradOptions, TopKCorrectOptions, UnfoldOptions>(*op);
+        is_read_as_one_of<AdamOptions, AlongAxisOptions, ArgCumMaxOptions, ArgSortOptions, BatchNormOptions,
+                          BroadcastToOptions, CastOptions, ConcatOptions, Conv2dOptions,
+                          Conv2dInputGradOptions, Conv2dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
+                          DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions, GatherOptions,
+                          GatherGradOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions,
+                          PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions,
+                          SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
+                          TakeAlongAxisGradOptions, TopKCorrectOptions, UnfoldOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }

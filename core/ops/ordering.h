@@ -1,0 +1,86 @@
+#pragma once
+
+#include <optional>
+
+#include "core/base/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// Ops that order the elements along one axis. Negative axes count from the end. Any dtype but for median() and
+// quantile(). NaN counts as larger than any number. Equal elements keep their order, in descending order, too.
+// Indices are int64. The gradient of a value goes to the element from which it was taken.
+
+struct ValuesAndIndices {
+  Node values;
+  Node indices;  // places of the values along the axis
+};
+
+// The indices that put the elements in order: x has its smallest element at the first one. No gradient.
+PLEXAURA_API Node argsort(Operand x, std::int64_t axis = -1, bool descending = false);
+// The elements in order.
+PLEXAURA_API ValuesAndIndices sort(Operand x, std::int64_t axis = -1, bool descending = false);
+// The k largest elements, the largest first; or the k smallest, the smallest first. k is from 0 to the extent.
+PLEXAURA_API ValuesAndIndices topk(Operand x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
+// The k-th smallest element. k is from 1 to the extent.
+PLEXAURA_API ValuesAndIndices kthvalue(Operand x, std::int64_t k, std::int64_t axis = -1,
+                                       bool keepdims = false);
+// The element in the middle, the lower one of two. If there is a NaN, it is the first NaN. The axis must not be empty.
+PLEXAURA_API ValuesAndIndices median(Operand x, std::int64_t axis, bool keepdims = false);
+// The median of all elements.
+PLEXAURA_API Node median(Operand x);
+
+// The value between two neighbours in order, lower and higher, for a fraction of the way from one to the other:
+// `nearest` takes the one whose place is nearer, or has the even place if both are as near.
+enum class Interpolation : std::uint8_t { linear, lower, higher, midpoint, nearest };
+
+struct QuantileOptions {
+  std::optional<std::int64_t> axis = {};  // none: all elements
+  bool keepdims = false;                  // the axis remains, with extent 1
+  Interpolation interpolation = Interpolation::linear;
+};
+
+// The value at place q (n - 1) among the n elements in order, 0 <= q <= 1. If there is a NaN, it is NaN. Floating. The
+// axis must not be empty. 16-bit floats are interpolated in float32.
+PLEXAURA_API Node quantile(Operand x, double q, QuantileOptions options = {});
+
+// For each value the number of elements of `sorted` that are smaller or, if `right`, not larger: the place at which
+// the value can be inserted. `sorted` [N] is in ascending order, which is not checked; or [..., N] for values
+// [..., M], with an order for each line of values. Both have one dtype. int64. No gradient.
+PLEXAURA_API Node searchsorted(Operand sorted, Operand values, bool right = false);
+
+struct ArgSortOptions {
+  bool descending = false;
+  std::optional<std::int64_t> count = {};  // only the first of the indices, so many; none: all
+  static void fields(auto& self, auto& visitor) {
+    visitor("descending", self.descending);
+    visitor("count", self.count);
+  }
+};
+
+// Orders the last axis.
+class PLEXAURA_API ArgSort final : public OpOf<ArgSort, ArgSortOptions> {
+ public:
+  using OpOf::OpOf;
+  std::string_view name() const override { return "argsort"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void compute(const HostCall& call) const;
+};
+
+struct SearchSortedOptions {
+  bool right = false;
+  static void fields(auto& self, auto& visitor) { visitor("right", self.right); }
+};
+
+// Inputs: sorted, values.
+class PLEXAURA_API SearchSorted final : public OpOf<SearchSorted, SearchSortedOptions> {
+ public:
+  using OpOf::OpOf;
+  std::string_view name() const override { return "searchsorted"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node(), Node()}; }
+  void compute(const HostCall& call) const;
+};
+
+}  // namespace plexaura
