@@ -31,6 +31,7 @@
 #include "core/ops/interpolate.h"
 #include "core/ops/labels.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/linear_algebra.h"
 #include "core/ops/logic.h"
 #include "core/ops/losses.h"
 #include "core/ops/lp_pool.h"

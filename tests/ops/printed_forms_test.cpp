@@ -22,6 +22,7 @@
 #include "core/ops/gather.h"
 #include "core/ops/indexing.h"
 #include "core/ops/labels.h"
+#include "core/ops/linear_algebra.h"
 #include "core/ops/matmul.h"
 #include "core/ops/normalise_image.h"
 #include "core/ops/optimizer_steps.h"
@@ -167,6 +168,18 @@ std::vector<PrintedForm> reducing_forms() {
       {"argsort", "descending=true, count=2", [](Graph& g) { topk(matrix(g), 2); }},
       {"argsort", "descending=false", [](Graph& g) { argsort(matrix(g)); }},
       {"searchsorted", "right=true", [](Graph& g) { searchsorted(vector(g), matrix(g), true); }},
+      {"triangular_solve", "upper=true, transpose=false, unit_diagonal=true",
+       [](Graph& g) {
+         triangular_solve(value(g, {3, 3}), value(g, {3, 2}), {.upper = true, .unit_diagonal = true});
+       }},
+      {"lu_solve", "transpose=false",
+       [](Graph& g) {
+         solve(value(g, {3, 3}), value(g, {3, 2}));
+       }},
+      {"lu_det", "logarithm=true",
+       [](Graph& g) {
+         logdet(value(g, {3, 3}));
+       }},
       {"matmul", "transpose_a=true, transpose_b=false",
        [](Graph& g) { matmul(matrix(g), matrix(g), {.transpose_a = true}); }},
       {"softmax", "axis=1", [](Graph& g) { softmax(matrix(g)); }},
@@ -383,15 +396,14 @@ TEST_CASE("the options of every op can be read from their values and from the te
   for (const PrintedForm& form : op_forms()) {
     CAPTURE(form.name);
     const auto op = op_of(form);
-    const bool is_listed =
-        is_read_as_one_of<AdamOptions, AlongAxisOptions, ArgCumMaxOptions, ArgSortOptions, BatchNormOptions,
-                          BroadcastToOptions, CastOptions, ConcatOptions, Conv2dOptions,
-                          Conv2dInputGradOptions, Conv2dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
-                          DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions, GatherOptions,
-                          GatherGradOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions,
-                          PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions,
-                          SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
-                          TakeAlongAxisGradOptions, TopKCorrectOptions, UnfoldOptions>(*op);
+    const bool is_listed = is_read_as_one_of<
+        AdamOptions, AlongAxisOptions, ArgCumMaxOptions, ArgSortOptions, BatchNormOptions, BroadcastToOptions,
+        CastOptions, ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
+        CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions,
+        GatherOptions, GatherGradOptions, LuDetOptions, LuSolveOptions, MatMulOptions, NormaliseImageOptions,
+        OneHotOptions, PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions,
+        SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
+        TakeAlongAxisGradOptions, TopKCorrectOptions, TriangularSolveOptions, UnfoldOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
   }
 }
