@@ -39,6 +39,10 @@ void Device::throw_wrong_index() {
   const WrongIndex wrong = told;
   std::atomic_ref(told.found).store(0);
   std::atomic_ref(told.claimed).store(0);
+  if (wrong.extent == 0)
+    throw DeviceError(fmt::format(
+        "{}: element {} of the indices is {}, but the axis is empty; give it elements or no indices",
+        *wrong.launch, wrong.element, wrong.index));
   throw DeviceError(fmt::format(
       "{}: element {} of the indices is {}; an index must be from 0 to {}, one less than the extent "
       "of the axis: check the indices before they are fed",

@@ -21,7 +21,8 @@ struct Rows {
   Global<WrongIndex> wrong;
   const std::string* launch;
 
-  // Returns index i. An index outside of the axis is reported to the host, and replaced by 0.
+  // Returns index i. An index outside of the axis is reported to the host, and replaced by 0; an empty axis has no
+  // element 0 either.
   PLEXAURA_DEVICE std::int64_t index(std::int64_t i) const {
     const std::int64_t index = indices[i];
     if (index >= 0 && index < extent) return index;
@@ -41,7 +42,7 @@ struct GatherKernel {
     block.each_item(dst.count(), [&](std::int64_t i) {
       const std::int64_t row = i / rows.behind;
       const std::int64_t from = row / count * rows.extent + rows.index(row % count);
-      dst[i] = src[from * rows.behind + i % rows.behind];
+      dst[i] = rows.extent > 0 ? src[from * rows.behind + i % rows.behind] : T{};
     });
   }
 };
