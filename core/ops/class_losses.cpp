@@ -30,7 +30,7 @@ void require_classes(std::string_view loss, const Operand& logits, const Operand
     require_that(
         of_labels == TensorType{DType::int64, {type.shape[0]}}, loss, {logits, labels},
         fmt::format("needs int64 labels [{}], one for each sample; cast() or reshape them", type.shape[0]));
-  if (class_weights)
+  if (!class_weights.is_empty())
     require_that(class_weights.type() == TensorType{type.dtype, {type.shape[1]}}, loss,
                  {logits, labels, class_weights},
                  fmt::format("the weights must be {}, one for each class",
@@ -48,7 +48,7 @@ Node zero_if_ignored(const Node& losses, const Node& labels, const CrossEntropyO
 
 // -sum(weights * targets * log_probabilities) of each sample. A product with a target 0 is 0.
 Node losses_of_targets(const Node& log_probabilities, const Node& targets, const Node& class_weights) {
-  const Node factors = class_weights ? targets * class_weights : targets;
+  const Node factors = class_weights.is_empty() ? targets : targets * class_weights;
   return -sum(mul_no_nan(factors, log_probabilities), {.axes = {1}});
 }
 
@@ -57,12 +57,12 @@ Node losses_of_labels(const Node& logits, const Node& labels, const Node& class_
                       const CrossEntropyOptions& options) {
   Node losses =
       softmax_cross_entropy(logits, labels, {.reduction = Reduction::none, .ignore = options.ignore});
-  if (class_weights)
+  if (!class_weights.is_empty())
     losses = losses * sum(one_hot(labels, logits.shape()[1], logits.dtype()) * class_weights, {.axes = {1}});
   if (options.label_smoothing == 0) return losses;
   const double of_class = options.label_smoothing / static_cast<double>(logits.shape()[1]);
   const Node log_probabilities = log_softmax(logits, 1);
-  const Node weighted = class_weights ? log_probabilities * class_weights : log_probabilities;
+  const Node weighted = class_weights.is_empty() ? log_probabilities : log_probabilities * class_weights;
   const Node smooth = sum(weighted, {.axes = {1}}) * -of_class;
   return zero_if_ignored((1 - options.label_smoothing) * losses + smooth, labels, options);
 }
@@ -117,7 +117,7 @@ Node negative_log_likelihood(const Operand& log_probabilities, const Operand& la
   const Node classes = indices_of_labels(labels.node(), options);
   const std::int64_t samples = x.shape()[0];
   Node losses = -reshape(take_along_axis(x, reshape(classes, {samples, 1}), 1), {samples});
-  if (class_weights) losses = losses * gather(class_weights, classes);
+  if (!class_weights.is_empty()) losses = losses * gather(class_weights, classes);
   return reduce_labelled(zero_if_ignored(losses, labels.node(), options), labels.node(), options);
 }
 

@@ -59,9 +59,9 @@ void Recurrent::members(MemberVisitor& visit) {
   }
 }
 
-Node Recurrent::operator()(Operand x) { return run(x).sequence; }
+Node Recurrent::operator()(Operand x) const { return run(x).sequence; }
 
-Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) {
+Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
   const auto call = enter_unseen(x);
   Recurrence result{x.node(), {}};
   if (result.sequence.shape().rank() != 3)

@@ -26,9 +26,9 @@ class Recurrent : public Layer {
  public:
   void members(MemberVisitor& visit) override;
   // Returns the sequence. Begins with states of zeros.
-  Node operator()(Operand x) override;
+  Node operator()(Operand x) const override;
   // Begins with `state`, as Recurrence has it; zeros if it is empty. Throws UserError for another number of states.
-  Recurrence run(Operand x, const std::vector<Node>& state = {});
+  Recurrence run(Operand x, const std::vector<Node>& state = {}) const;
 
  protected:
   // Throws UserError for options that make no layer, and for a dropout that has no place.

@@ -399,9 +399,10 @@ TEST_CASE("the options of every op can be read from their values and from the te
     const bool is_listed = is_read_as_one_of<
         AdamOptions, AlongAxisOptions, ArgCumMaxOptions, ArgSortOptions, BatchNormOptions, BroadcastToOptions,
         CastOptions, ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
-        CrossEntropyOptions, CumsumOptions, DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions,
-        GatherOptions, GatherGradOptions, LuDetOptions, LuSolveOptions, MatMulOptions, NormaliseImageOptions,
-        OneHotOptions, PermuteOptions, PoolOptions, RandomDraws, ReduceOptions, ReshapeOptions,
+        Conv3dOptions, Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
+        DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions, GatherOptions, GatherGradOptions,
+        LuDetOptions, LuSolveOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions,
+        PoolOptions, Pool3dOptions, RandomDraws, RecurrenceOptions, ReduceOptions, ReshapeOptions,
         SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
         TakeAlongAxisGradOptions, TopKCorrectOptions, TriangularSolveOptions, UnfoldOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));

@@ -65,7 +65,7 @@ OpCase product_case(const std::string& name, const Shape& shape, std::int64_t ax
 
 const Cases cases({
     recurrence_case({6}, {}, 0),
-    recurrence_case({3, 5}, {.axis = -1}, 1),
+    recurrence_case({3, 6}, {.axis = -1}, 1),
     recurrence_case({3, 5}, {.axis = 1, .reverse = true}, 1),
     recurrence_case({2, 7, 3}, {.axis = 1}, 1),
     recurrence_case({4, 1}, {.axis = 1}, 1),

@@ -135,7 +135,7 @@ const WrongCases wrong({
     of_shape("im2col of a matrix", {4, 4}, [](const Node& x) { im2col(x, window); },
              {"im2col(float32[4,4]): needs the axes N, C, H and W"}),
     of_shape("im2col by too large a window", {1, 1, 4, 2}, [](const Node& x) { im2col(x, window); },
-             {"im2col(float32[1,1,4,2])", "does not fit"}),
+             {"im2col(float32[1,1,4,2])", "the window reaches over 3 elements and the padded input has 2"}),
     of_shape("col2im of another shape", {2, 11, 8},
              [](const Node& x) {
                col2im(x, {4, 6}, window);

@@ -274,7 +274,7 @@ class Measuring(unittest.TestCase):
                                     (("--ranks", "1", "--strategies", "local"), "--strategies has no effect with one rank"),
                                     (("--ranks", "1", "--trace-steps", "5"), "--trace-steps has no effect with one rank"),
                                     (("--ranks", ""), "--ranks is empty; give it a value, or leave it out"),
-                                    (("--batch", "1.5"), "write a whole number"), (("--ranks", "0"), "no list of numbers"),
+                                    (("--batch", "1.5"), "write a whole number"), (("--ranks", "0"), "is not a list of numbers"),
                                     (("--strategies", "local/rings"), "there is no strategy 'local/rings'")):
             with self.assertRaisesRegex(Mistake, expected):
                 self.measure(*arguments)

@@ -54,6 +54,7 @@ bool Trainer::resume() {
   require_programs(*run_);
   const auto saved = plexaura::resume(*run_);
   if (!saved) return false;
+  continues_run_ = true;
   const RunState now = state_of(*run_);
   const auto differ = [](const std::string& before, const std::string& after) {
     return !before.empty() && before != after;
