@@ -233,7 +233,8 @@ class Stopped(ServerTest):
         self.wait_for_step(100)
         os.kill(self.ranks()[0].process, signal.SIGSTOP)
         self.assertEqual(self.end(run, 0), [])
-        self.assertIn("rank 0 is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 1 has killed it", self.all_output)
+        # The lowest client that came in time kills it, which on a busy machine may not be client 1.
+        self.assertRegex(self.all_output, r"rank 0 is stopped \(SIGSTOP or Ctrl-Z\), and did not come within the deadline: rank [1-3] has killed it")
         self.check_each_part_was_pushed_once([], server=1)
         self.check_learned()
 

@@ -27,8 +27,8 @@ WAITS = "the death of another rank"
 ENDS = "the end of training"
 
 
-def go_on(ranks):
-    return f"{list_ranks(ranks)} {'go' if len(ranks) > 1 else 'goes'} on"
+def continuing(ranks):
+    return f"{list_ranks(ranks)} {'continue' if len(ranks) > 1 else 'continues'}"
 
 
 class SpareTest(SurvivalTest):
@@ -74,7 +74,7 @@ class Sparing(SpareTest):
                 self.let_wait_for(training[-1])
             living.remove(victim)
             new = [number for number in living[:ranks] if number not in training]
-            expected.append(f"rank {victim} has died; " + (f"rank {new[0]} takes over; " if new else "") + go_on(living[:ranks]))
+            expected.append(f"rank {victim} has died; " + (f"rank {new[0]} takes over; " if new else "") + continuing(living[:ranks]))
         self.assertEqual(self.end(run, 0), [])
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], expected, self.all_output)
         self.compare("run", "whole")

@@ -71,6 +71,7 @@ IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool res
     roles.serve(*strategy, store, *backend, setup.options.trainer.bucket_bytes);
     return {};
   }
+  setup.options.trainer.replace = true;
   Trainer trainer({.model = builder_of(*setup.model),
                    .store = store,
                    .backend = *backend,
