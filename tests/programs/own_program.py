@@ -64,7 +64,7 @@ class OwnProgram(ProgramTest):
             self.assertIn(says, self.run_one(PROGRAM, *self.gated(setting), status=2).err)
 
     def test_models_of_other_programs(self):
-        self.assertIn("is 'mlp' and this program trains gated alone; run mlp", self.run_one(PROGRAM, *self.iris(), status=2).err)
+        self.assertIn("is 'mlp', but this program trains only gated; run mlp", self.run_one(PROGRAM, *self.iris(), status=2).err)
         self.assertIn("gated", self.run_one("mlp", *self.gated(), status=2).err)
 
 
