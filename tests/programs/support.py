@@ -180,6 +180,18 @@ class ProgramTest(unittest.TestCase):
                                                   # once
                         file.write(line + "\n")
 
+    def processes(self, *words):
+        """Returns the processes that run in the folder of the test and have these words among their
+        arguments."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_here = os.readlink(process / "cwd") == str(self.folder) and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+                arguments = (process / "cmdline").read_text().split("\0")
+                if is_here and set(words) <= set(arguments):
+                    found.append((int(process.name), arguments))
+        return found
+
     def wait_for(self, done, within=60):
         patience = Patience(within)
         while not done():

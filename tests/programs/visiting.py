@@ -1,7 +1,6 @@
 """Tests clients of a parameter server that are jobs of their own: they join while it runs, are killed, come
 back and leave."""
 
-import contextlib
 import os
 import pathlib
 import re
@@ -36,18 +35,6 @@ class VisitTest(support.ProgramTest):
     def tearDown(self):
         """Checks that no process is left, unless the test has failed."""
         self.wait_for(lambda: not self.processes(), within=20)
-
-    def processes(self, *words):
-        """Returns the processes that run in the folder of the test and have these words among their
-        arguments."""
-        found = []
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                is_here = os.readlink(process / "cwd") == str(self.folder) and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-                arguments = (process / "cmdline").read_text().split("\0")
-                if is_here and set(words) <= set(arguments):
-                    found.append((int(process.name), arguments))
-        return found
 
     def settings_of_run(self, *settings, deadline=30):
         return self.iris("distributed.strategy=async-server", "distributed.push_every=4", "training.optimizer.learning_rate=0.01",
