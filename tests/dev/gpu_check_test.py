@@ -445,7 +445,7 @@ class GpuCheckTest(unittest.TestCase):
         wrong = [
             (["--stage", "tests"], {"path": no_gpu}, "nvidia-smi finds no GPU on this machine; tools/test --preset cuda"),
             (["--stage", "tests", "--build", nowhere], {}, "has no dev/bench; run the stage build, or use --from"),
-            (["--from", nowhere], {}, f"there is no {nowhere}; dev/gpu_check --pack writes it"),
+            (["--from", nowhere], {}, f"there is no {nowhere}; dev/gpu_check --pack FILE writes it"),
             (["--pack", nowhere, "--build", BUILD], {"stand_in": False}, "core/plexaura_cuda.so; build with: cmake --preset cuda"),
             (["--report", self.folder], {}, "has no results of a stage, such as speed.json"),
             (["--from", nowhere, "--build", BUILD], {}, "--from and --build exclude each other; leave one of them out"),
