@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,15 @@ class TemporaryFolder {
   }
   std::filesystem::path write(const std::string& name, std::span<const std::uint8_t> bytes) const {
     return write(name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  // Returns the sorted names of all entries, each followed by a blank.
+  std::string names() const {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      found.insert(entry.path().filename());
+    std::string text;
+    for (const std::string& name : found) text += name + ' ';
+    return text;
   }
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));

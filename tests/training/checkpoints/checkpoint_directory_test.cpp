@@ -3,7 +3,6 @@
 #include <array>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <set>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -17,14 +16,6 @@ namespace plexaura::testing::checkpoint_directory_test {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string names(const fs::path& folder) {
-  std::set<std::string> found;
-  for (const auto& entry : fs::directory_iterator(folder)) found.insert(entry.path().filename());
-  std::string text;
-  for (const std::string& name : found) text += name + ' ';
-  return text;
-}
 
 // Records, in order, the names that appear in a folder by renaming (+), and those that are renamed (~) or removed
 // (-).
@@ -60,7 +51,7 @@ TEST_CASE("the newest is read and older ones are removed") {
   const TemporaryFolder folder;
   for (const std::int64_t step : {9, 10, 1000000})
     save_checkpoint(folder.path(), TinyStore(static_cast<double>(step)).store, {.step = step}, 2);
-  CHECK(names(folder.path()) == "checkpoint-000010 checkpoint-1000000 ");
+  CHECK(folder.names() == "checkpoint-000010 checkpoint-1000000 ");
   TinyStore model(0);
   CHECK(load_checkpoint(folder.path(), model.store)->step == 1000000);
   CHECK(model.weight() == 1000000);
@@ -70,16 +61,16 @@ TEST_CASE("those that are held stay, but for later ones that an earlier run has 
   const TemporaryFolder folder;
   for (const std::int64_t step : {2, 5, 9})
     save_checkpoint(folder.path(), TinyStore(1).store, {.step = step}, 1, {2});
-  CHECK(names(folder.path()) == "checkpoint-000002 checkpoint-000009 ");
+  CHECK(folder.names() == "checkpoint-000002 checkpoint-000009 ");
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 8}, 1, {9});
-  CHECK(names(folder.path()) == "checkpoint-000008 ");
+  CHECK(folder.names() == "checkpoint-000008 ");
 }
 
 TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 900});
   save_checkpoint(folder.path(), TinyStore(2).store, {.step = 100});
-  CHECK(names(folder.path()) == "checkpoint-000100 ");
+  CHECK(folder.names() == "checkpoint-000100 ");
 }
 
 TEST_CASE("the others go when the new one has its name: whenever a run is killed, one is there") {
@@ -111,7 +102,7 @@ TEST_CASE("the next save removes what a run has left that was killed while it re
   CHECK(!newest_checkpoint(folder.path()));
   CHECK(is_reserved_in_checkpoints("checkpoint.removed-000012"));
   save_checkpoint(folder.path(), TinyStore(2).store, {.step = 5});
-  CHECK(names(folder.path()) == "checkpoint-000005 checkpoint.removed-000013 ");
+  CHECK(folder.names() == "checkpoint-000005 checkpoint.removed-000013 ");
 }
 
 TEST_CASE("a checkpoint of the same step is replaced, and leftovers of a killed writer go") {
@@ -121,7 +112,7 @@ TEST_CASE("a checkpoint of the same step is replaced, and leftovers of a killed 
   write_text(folder / "checkpoint.unfinished/weights.safetensors", "half of it");
   CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000005");
   save_checkpoint(folder.path(), TinyStore(2).store, {.step = 5});
-  CHECK(names(folder.path()) == "checkpoint-000005 ");
+  CHECK(folder.names() == "checkpoint-000005 ");
   TinyStore model(0);
   load_checkpoint(folder.path(), model.store);
   CHECK(model.weight() == 2);
@@ -132,7 +123,7 @@ TEST_CASE("other folders are let alone") {
   for (const char* name : {"checkpoint-", "checkpoint-12x", "checkpoints", "mine"})
     fs::create_directory(folder / name);
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 5});
-  CHECK(names(folder.path()) == "checkpoint- checkpoint-000005 checkpoint-12x checkpoints mine ");
+  CHECK(folder.names() == "checkpoint- checkpoint-000005 checkpoint-12x checkpoints mine ");
 }
 
 TEST_CASE("what Plexaura did not write is not removed: a save says so, or goes past it") {
@@ -155,7 +146,7 @@ TEST_CASE("what Plexaura did not write is not removed: a save says so, or goes p
   write_text(folder / "checkpoint-000003/model.safetensors", "mine");
   write_text(folder / "checkpoint-000009", "mine");
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 5});
-  CHECK(names(folder.path()) == "checkpoint-000003 checkpoint-000005 checkpoint-000009 ");
+  CHECK(folder.names() == "checkpoint-000003 checkpoint-000005 checkpoint-000009 ");
 }
 
 TEST_CASE("where nothing can be written is said at once") {

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <limits>
-#include <set>
 
 #include "core/device/forwarding_backend.h"
 #include "tests/support/error_text.h"
@@ -38,14 +37,6 @@ class CountingCopies final : public ForwardingBackend {
 };
 
 namespace fs = std::filesystem;
-
-std::string names(const fs::path& folder) {
-  std::set<std::string> found;
-  for (const auto& entry : fs::directory_iterator(folder)) found.insert(entry.path().filename());
-  std::string text;
-  for (const std::string& name : found) text += name + ' ';
-  return text;
-}
 
 }  // namespace
 
@@ -267,7 +258,7 @@ TEST_CASE("an optimizer's state that is not finite does not take the place of a 
   CHECK(user_error([&] {
           save_checkpoint(folder.path(), model.store, {.step = 4});
         }).starts_with("Inf at element 5 of the optimizer's state of 'fc.weight' after the last step"));
-  CHECK(names(folder.path()) == "checkpoint-000003 ");
+  CHECK(folder.names() == "checkpoint-000003 ");
 }
 
 TEST_CASE("there may be none") {
@@ -288,7 +279,7 @@ TEST_CASE("weights that are not numbers do not take the place of good ones") {
   const std::string text = user_error([&] { save_checkpoint(folder.path(), model.store, {.step = 4}); });
   CHECK(text.starts_with("NaN at element 5 of 'fc.weight' after the last step: training diverged"));
   CHECK(user_error([&] { check_weights(model.store); }) == text);
-  CHECK(names(folder.path()) == "checkpoint-000003 ");
+  CHECK(folder.names() == "checkpoint-000003 ");
 }
 
 TEST_CASE("the weights of a checkpoint carry the notes of the run beside its settings") {
