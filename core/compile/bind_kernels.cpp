@@ -12,7 +12,7 @@
 #include "core/compile/rebuild.h"
 #include "core/compile/select_regions.h"
 #include "core/graph/print.h"
-#include "core/host/host_adapter.h"
+#include "core/host/host_candidate.h"
 #include "core/ops/reorder.h"
 
 namespace plexaura {
@@ -22,15 +22,6 @@ namespace {
 bool is_unread_by_loop(const Op& op, std::size_t input) {
   const Scan* scan = as_scan(op);
   return scan != nullptr && input >= scan->form().carries && !scan->body().reads(input);
-}
-
-std::int64_t bytes_across(const RegionQuery& query, const Candidate& candidate) {
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
-    if (candidate.reads.empty() || candidate.reads[i]) bytes += query.type(query.region.inputs[i]).bytes();
-  for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
-    if (query.wanted[i]) bytes += query.type(query.region.outputs[i]).bytes();
-  return bytes;
 }
 
 class Binder {
@@ -208,28 +199,9 @@ class Binder {
     add_step(region, query, candidate, std::move(loop), targets);
   }
 
-  // The host is given all operands in row-major layout.
   void bind_on_host(const Region& region, const RegionQuery& query, const std::vector<Target*>& targets) {
-    require_host_call(query);
-    Candidate candidate = propose_host_kernel(query)[0];
-    candidate.implementation = fmt::format("on the host, {} bytes cross", bytes_across(query, candidate));
+    const Candidate candidate = host_candidate(query, backend_, request_.strict);
     add_step(region, query, candidate, HostWork{candidate.make()}, targets);
-  }
-
-  void require_host_call(const RegionQuery& query) const {
-    const char* why = "give the op a member compute(), which the host can run, or compose it of other ops";
-    if (query.op().reference() != nullptr) {
-      const bool has_kernels =
-          !backend_.propose(query).empty();  // true: it has some, but none with an estimate
-      if (!has_kernels && !request_.strict) return;
-      why = has_kernels
-                ? "those that it has would have to be measured against another one; compose it of other ops"
-                : "it would run on the host, which 'strict' forbids: set strict to false, compose it "
-                  "of other ops, or use the backend 'cpu'";
-    }
-    throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
-                                name_of(graph(), query.region.nodes[0]), backend_.info().name,
-                                query.op().name(), why));
   }
 
   bool needs_ranks(const Region& region) const {
