@@ -123,8 +123,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   bool version = false;
   std::string described;
   CLI::App app(fmt::format(
-      "Trains the {} of a YAML file, in one process or on several ranks: mpirun -n 4 {} FILE.yaml", program,
-      argc > 0 ? argv[0] : program));
+      "Trains the {} of a YAML file, in one process or on several ranks:\n  mpirun -n 4 {} FILE.yaml",
+      program, argc > 0 ? argv[0] : program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
   repeatable(app.add_option("--set", line.set,
