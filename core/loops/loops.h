@@ -144,4 +144,15 @@ StridedWalk<sizeof...(Shapes)> broadcast_walk(const Shape& result, const Shapes&
   return walk;
 }
 
+// Copies src[i * src_step] to dst[i * dst_step] for i in [0, count). The two do not overlap.
+template <class T>
+void copy_run(T* dst, std::int64_t dst_step, const T* src, std::int64_t src_step, std::int64_t count) {
+  if (dst_step == 1 && src_step == 1)
+    std::copy_n(src, count, dst);
+  else if (dst_step == 1 && src_step == 0)
+    std::fill_n(dst, count, *src);
+  else
+    for (std::int64_t i = 0; i < count; ++i) dst[i * dst_step] = src[i * src_step];
+}
+
 }  // namespace plexaura::portable

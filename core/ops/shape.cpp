@@ -104,7 +104,7 @@ void copy(const HostCall& call, const StridedWalk<1>& walk) {
     T* dst = call.outputs[0].as<T>();
     parallel_pieces(walk.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
       walk.runs(begin, end, [&](std::int64_t first, const auto& offsets, std::int64_t length) {
-        for (std::int64_t i = 0; i < length; ++i) dst[first + i] = src[offsets[0] + i * step];
+        copy_run(dst + first, 1, src + offsets[0], step, length);
       });
     });
   });

@@ -114,7 +114,7 @@ void SliceOp::compute(const HostCall& call) const {
     const T* src = call.inputs[0].as<T>();
     T* dst = call.outputs[0].as<T>();
     for_each_run(part, [=](std::int64_t at, std::int64_t place, std::int64_t step, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) dst[at + i] = src[place + i * step];
+      copy_run(dst + at, 1, src + place, step, length);
     });
   });
 }
@@ -129,7 +129,7 @@ void SliceGrad::compute(const HostCall& call) const {
     const T* src = call.inputs[0].as<T>();
     T* dst = result.as<T>();
     for_each_run(part, [=](std::int64_t at, std::int64_t place, std::int64_t step, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) dst[place + i * step] = src[at + i];
+      copy_run(dst + place, step, src + at, 1, length);
     });
   });
 }

@@ -163,7 +163,7 @@ void Unfold::compute(const HostCall& call) const {
     T* dst = result.as<T>();
     parallel_pieces(result.elements(), 1, [&](std::int64_t begin, std::int64_t end) {
       walk.runs(begin, end, [&](std::int64_t at, const auto& offsets, std::int64_t length) {
-        for (std::int64_t i = 0; i < length; ++i) dst[at + i] = src[offsets[0] + i * step];
+        copy_run(dst + at, 1, src + offsets[0], step, length);
       });
     });
   });
