@@ -53,7 +53,7 @@ void UnreadSamples::read_fields(std::int64_t, const SampleContext&,
   throw InternalError("a sample of a step that is only described was read");
 }
 
-// Makes two steps first, so that both slots from which a program is fed are recorded.
+// Makes two steps before it counts, so that programs are already recorded for both of their input slots.
 WorkAccount account_of_step(DescribedBackend& device, Trainer& trainer) {
   device.begin_account();
   for (int slot = 0; slot < 2; ++slot) trainer.step_on_zeros();

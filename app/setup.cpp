@@ -19,7 +19,7 @@ namespace {
 
 const char* given(bool is_given) { return is_given ? "given" : "not given"; }
 
-// Includes the keys of the section `data` from the rank that has read it.
+// Returns the settings of the configuration, and those of the section `data` from the rank that has read it.
 Settings values_of(const Setup& setup) {
   Settings values = setup.config->values();
   values.insert(setup.data.keys.begin(), setup.data.keys.end());
@@ -121,7 +121,8 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
-  // The ranks of one client draw data together, and the number of parts ahead depends on their workers.
+  // Ranks that form one client draw data together. The number of parts that they read ahead depends on their
+  // workers.
   if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");
   facts["output.dir"] = given(!setup.options.trainer.output.empty());
   facts.erase("training.tuning");  // the value of rank 0 counts

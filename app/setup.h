@@ -24,7 +24,7 @@ struct Setup {
   RunOptions options;
   std::unique_ptr<Model> model;
   std::vector<ChoiceReport> choices;
-  std::unique_ptr<Visit> visit;  // null: this job has its weights to itself, or from its own ranks
+  std::unique_ptr<Visit> visit;  // null: the job was started without --join
 };
 
 // Collective. Reads the configuration, opens the data and makes the model. `kind`: the model.name that the

@@ -7,10 +7,10 @@
 
 namespace plexaura {
 
-// Collective over all ranks. Returns how many ranks, the last ones, begin as spares, which train when another
-// rank dies. It is the variable PLEXAURA_SPARES, which tools/run --spares sets. Throws UserError if that is
-// no valid number, or leaves fewer than two ranks to train: a spare gets its weights from a rank that is
-// left.
+// Collective over all ranks. Returns the number of spares: the last ranks, which train only after another
+// rank has died. The environment variable PLEXAURA_SPARES contains it; tools/run --spares sets the variable.
+// Throws UserError if it is no valid number, or leaves fewer than two ranks to train: a spare gets its
+// weights from a rank that is left.
 int read_spares(Communicator& all);
 
 // Throws UserError for spares that could never be needed: nothing is trained, or all ranks end when one dies.

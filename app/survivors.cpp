@@ -27,7 +27,7 @@ namespace plexaura {
 namespace {
 
 constexpr double as_long_as_it_takes = 1e8;  // seconds
-// What a spare waits for while the others make their programs, or compute what they are at.
+// How long a spare waits for the other ranks while they compile programs or compute.
 constexpr double patience_seconds = 3600;
 
 std::vector<int> first_of(const std::vector<int>& ranks, int count) {
@@ -40,7 +40,7 @@ std::vector<int> without(const std::vector<int>& ranks, const std::vector<int>& 
   return rest;
 }
 
-// Of ranks that serve or train.
+// Returns the number of ranks that train or serve.
 int seats_of(const Roles& roles) { return roles.trainers() + static_cast<int>(roles.serving().size()); }
 
 std::string ending(const std::vector<int>& ranks, const char* of_one, const char* of_many) {
@@ -50,12 +50,12 @@ std::string ending(const std::vector<int>& ranks, const char* of_one, const char
 }  // namespace
 
 struct Survivors::Group {
-  // `left`: those that live. `number`: of this rank, as at the start.
+  // `left`: the ranks that live. `number`: the number of this rank at the start.
   Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number, const RunOptions& options,
         const std::string& processor);
 
   std::unique_ptr<Communicator> living;
-  std::vector<int> numbers;  // of all of them, as at the start
+  std::vector<int> numbers;  // for each living rank, its number at the start
   std::unique_ptr<Communicator> exchange;
   std::unique_ptr<Strategy> own_strategy;
   std::optional<Roles> roles;
@@ -93,7 +93,7 @@ void Survivors::Group::check_served() const {
   agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
 }
 
-// `shards`: of which sums are made; 0: one for each rank.
+// `shards`: number of shards in each sum of gradients; 0: one for each rank.
 void Survivors::Group::choose_strategy(int shards, const RunOptions& options) {
   exchange->choose_algorithm(options.algorithm);
   StrategyOptions chosen = options.strategy;
@@ -127,7 +127,7 @@ Strategy& Survivors::strategy() const {
 bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
 TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* trainer, RunReport* report) {
-  const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
+  const StopSignals signals;  // also while ranks regroup; a spare ignores signals
   await_the_beginning();
   std::vector<std::reference_wrapper<TrainingObserver>> observers;
   if (report != nullptr) observers.emplace_back(*report);
@@ -153,7 +153,7 @@ TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* 
   }
 }
 
-// All have come to the end of their work.
+// Called after all ranks have ended their work, so the death of a rank does not matter any more.
 int Survivors::share_status(int mine) const {
   try {
     return roles().share_status(mine);
@@ -167,8 +167,8 @@ bool Survivors::is_outlived(const RankLost& loss) const {
   return loss.is_outlived() && roles_at_start_.all().outlives_ranks();
 }
 
-// A rank that has come to the end may be needed by one that has not, because other ranks have died before they could
-// tell it.
+// Returns true if all ranks have ended. A rank that has ended may have to continue: other ranks may have died
+// before they could report the end to a third rank.
 bool Survivors::all_have_ended(bool has_ended) {
   Communicator& all = roles_at_start_.all();
   if (!all.outlives_ranks()) return has_ended;
@@ -177,10 +177,12 @@ bool Survivors::all_have_ended(bool has_ended) {
   return all.agree(has_ended, patience());
 }
 
-// Those that train come when they hear of a death, which may be behind a long computation.
+// Returns the seconds to wait for other ranks to regroup. A spare waits longer, because ranks that train
+// detect a death only after their current computation. 0 means the deadline of the communicator.
 double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
 
-// Before training begins nobody goes on: a spare that hears of a death then ends as the others do.
+// A death before the beginning of training is not outlived: a spare ends with the same error as the other
+// ranks.
 void Survivors::await_the_beginning() {
   if (!has_spares()) return;
   if (trains_) return tell_spares(0, "the beginning of training");
@@ -188,13 +190,14 @@ void Survivors::await_the_beginning() {
   hear(patience_seconds, "the beginning of training");
 }
 
-// Returns the signal that ended the run.
+// Waits as a spare. Returns the signal that ended the run. Throws RankLost if a rank dies, so that run()
+// regroups.
 int Survivors::stand_by() {
   tell_event(EventKind::spare, 1);
   return hear(as_long_as_it_takes, "the death of another rank");
 }
 
-// From the lowest rank, which trains.
+// Sends the signal from rank 0, which trains, to all spares.
 void Survivors::tell_spares(int signal, std::string_view what) {
   Communicator& living = roles().all();
   if (living.rank() != 0) return;
@@ -209,7 +212,7 @@ int Survivors::hear(double deadline_seconds, std::string_view what) {
   return message[0];
 }
 
-// Of those that are left.
+// Makes a group of the ranks that are left.
 void Survivors::regroup() {
   const Strategy* former = former_.empty() ? strategy_at_start_ : former_.back()->strategy;
   if (group_) {
@@ -240,15 +243,16 @@ void Survivors::go_on(Trainer* trainer, RunReport* report) {
   report->say(sentence);
 }
 
-// All ranks divide the parts alike.
+// Returns the parts of a step that this rank computes. All ranks compute the same division.
 TakenParts Survivors::taken_parts() const {
   const auto blocks = divide_shards(trainers_, ranks().size());
   const ShardRange own = blocks[static_cast<std::size_t>(ranks().rank())];
   return {trainers_, {own.first, own.last - own.first}};
 }
 
-// "rank 2 has died; rank 4 takes over; ranks 0, 1, 3 and 4 go on", numbered as at the start. The lowest rank has trained all
-// the time, and knows who was there before.
+// Returns a sentence such as "rank 2 has died; rank 4 takes over; ranks 0, 1, 3 and 4 continue", with the
+// numbers at the start. All ranks return the sentence of the lowest rank: it has trained all the time, and so
+// knows which ranks there were before.
 std::string Survivors::note_who_is_left() {
   const int seats = seats_of(roles_at_start_);
   const std::vector<int> at_work = first_of(group_->numbers, seats);

@@ -15,35 +15,37 @@
 
 namespace plexaura {
 
-// Trains, or serves, although ranks die, where the MPI and distributed.on_loss allow it: those that are left make a
-// communicator and a strategy of their own, and go on from the step that was not finished. As many train as at the start, as
-// long as there are spares. Where the one that serves has died, a rank that has trained serves from then on.
+// Runs the work of a rank, which trains or serves, and continues after ranks have died if the MPI and
+// distributed.on_loss allow that. The remaining ranks make a new communicator and a new strategy, and repeat
+// the step that was not finished. Spares replace dead ranks as long as there are any, so that the number of
+// ranks that train stays the same. If the serving rank has died, a rank that trained serves from then on.
 class Survivors {
  public:
-  // `roles` and `strategy` (null on a spare, and where this rank has none) are those at the start, and outlive this.
-  // `processor`: the kind of this rank's. `log`: of the rank that speaks, whichever it is.
+  // `roles` and `strategy` are those at the start, and must outlive this. `strategy` is null on a spare, and
+  // on a rank without a strategy. `processor`: the kind of this rank's processor. `log`: file of JSON lines,
+  // which the rank that speaks opens if the former one has died.
   Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
             std::string log);
-  // All of them must outlive the Trainer.
+  // The Trainer must be destroyed first, because it refers to communicators and strategies of this.
   ~Survivors();
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
 
-  // All ranks call it together. Makes this rank's part of the run, again after each loss that is outlived, and throws
-  // what else ends the run. A rank that trains calls Trainer::run(), and one that serves Roles::serve(). A spare, whose
-  // Trainer is one of TrainerOptions::is_spare, waits first; if it was never needed, its result contains only the signal
-  // that ended the run. `trainer` and `report`: null on a rank that serves from the start. `store` and `backend`: the
-  // Trainer's.
+  // Collective over all ranks. Does this rank's part of the run, and does it again after each loss that is
+  // outlived; throws every other error. A rank that trains calls Trainer::run(), and one that serves
+  // Roles::serve(). A spare waits first, and its Trainer has TrainerOptions::is_spare. If it was never
+  // needed, its result contains only the signal that ended the run. `trainer` and `report`: null on a rank
+  // that serves from the start. `store` and `backend`: the Trainer's.
   TrainingResult run(ParameterStore& store, Backend& backend, Trainer* trainer = nullptr,
                      RunReport* report = nullptr);
-  // Roles::share_status(), of the ranks that are left.
+  // Calls Roles::share_status() on the ranks that are left.
   int share_status(int mine) const;
 
-  // False on a spare, until it has taken the place of another rank, and on a rank that serves.
+  // False on a spare until it has replaced another rank, and on a rank that serves.
   bool trains() const { return trains_; }
-  // Those that are left and train. Only where this rank trains.
+  // The communicator of the ranks that train. Only on ranks that train.
   Communicator& ranks() const { return roles().training(); }
-  // The one that was used last.
+  // The strategy of the current group.
   Strategy& strategy() const;
 
  private:
@@ -65,14 +67,14 @@ class Survivors {
 
   const Roles& roles_at_start_;
   Strategy* strategy_at_start_;
-  int trainers_;  // as long as there are so many
+  int trainers_;  // number of ranks that train, if enough live
   const RunOptions& options_;
   std::string processor_;
   std::string log_;
   bool trains_;
-  std::vector<int> numbers_;                    // of all that were left before, as at the start
-  std::unique_ptr<Group> group_;                // null: all
-  std::vector<std::unique_ptr<Group>> former_;  // which the Trainer has not let go of yet
+  std::vector<int> numbers_;                    // the ranks of the former group, numbered as at the start
+  std::unique_ptr<Group> group_;                // null: no rank has died
+  std::vector<std::unique_ptr<Group>> former_;  // the Trainer still refers to them
 };
 
 }  // namespace plexaura

@@ -251,7 +251,9 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-// Makes the choices that are left: how gradients are compressed, and how they cross. Spares do not learn the size of buckets.
+// Makes the remaining choices: the compression of gradients, and the algorithm and buckets by which they are
+// exchanged. Leaves the exchange as it is if there are spares, because these take no part and would not know
+// the size of buckets.
 void decide_on_hosts(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
   const bool compresses = setup.options.strategy.compression.name == automatic_compression;
   if ((exchange.size() == 1 && !compresses) || setup.options.algorithm == device_algorithm) return;
@@ -271,8 +273,8 @@ void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOp
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  // Not the communicator of collective ops in a graph, so that the order of calls on one does not depend on
-  // the other.
+  // Gradients have a communicator apart from that of collective ops in a graph, so that the order of calls on
+  // one does not depend on the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
@@ -281,7 +283,8 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   if (!is_spare)
     devices = decide_device_exchange(
         *exchange, [&] { return open_device(line, setup.options); }, setup.options);
-  // A spare may write a checkpoint, too, and takes no part in the choices below.
+  // Spares need these options too, because they may write a checkpoint later. They take no part in the
+  // choices below.
   fit_to_ranks(ranks, *exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   setup.choices.push_back(std::move(devices.report));

@@ -55,13 +55,13 @@ VisitFacts facts_of_run(const RunOptions& options) {
   return facts;
 }
 
-// Checkpoints that are kept besides the newest ones, identified by their version, the number of pushes in
-// them. These are one from before all pushes that may still be doubted, the one that replaces it when the
-// pushes before that one are no longer doubted, and those from before the pushes of clients whose training
-// diverged.
+// Chooses the checkpoints that stay besides the newest ones. A checkpoint is identified by its version: the
+// number of pushes in its weights. `trusted_` contains no push that may still be doubted. `next_` replaces it
+// when the pushes in `next_` are no longer doubted either. `kept_` stay for ever: they are from before the
+// pushes of clients whose training diverged.
 class HeldCheckpoints {
  public:
-  // `version`: the checkpoint that was loaded. `earlier`: those that an earlier server said never to remove.
+  // `version`: that of the loaded checkpoint. `earlier`: checkpoints that an earlier server kept for ever.
   void begin_with(std::int64_t version, const std::set<std::int64_t>& earlier) {
     next_ = version;
     kept_ = earlier;
@@ -143,7 +143,8 @@ class Snapshots {
     tell_event(EventKind::saved, state_.step);
   }
 
-  // See VisitedServerHost.
+  // Keeps the newest checkpoint that is not later than `version`, and returns its folder; see
+  // VisitedServerHost.
   std::string keep_before(std::int64_t version) {
     const auto kept = held_.keep_before(version);
     return kept ? checkpoint_folder(options_.output, *kept).string() : "";

@@ -30,8 +30,8 @@ class Visit {
   // Waits until there is a server: see Visitor.
   Visit(const CommandLine& line, double deadline_seconds);
 
-  // Returns how samples of a table must be read to match the server's model; empty
-  // if the server has told nothing about them.
+  // Returns how samples of a table must be read to match the server's model. Empty if the server's weights
+  // contain nothing about samples.
   std::optional<TrainedData> samples() const;
   // Writes the server's weights to the store, and sets a seed that depends on the client's number, so that
   // two clients do not read the same data in the same order. Returns a sentence for the user. Throws

@@ -14,7 +14,7 @@ namespace plexaura {
 namespace {
 
 constexpr const char* what = "the profile of a rank";
-constexpr double patience = 600;  // seconds, because rank 0 may receive from other ranks first
+constexpr double patience = 600;  // seconds; long, because rank 0 may receive from other ranks first
 constexpr const char* clocks = "the clocks of the ranks";
 constexpr int questions = 10;  // the fastest one counts
 
@@ -71,7 +71,8 @@ void align_clocks(Communicator& ranks, Profile& profile) {
   profile.begin_after(hear(ranks, 0));
 }
 
-// Events are sent in messages, besides the calls that show other ranks that this one works.
+// Events are sent over a communicator of their own. On the other one, on_some_ranks() shows the waiting ranks
+// meanwhile that this rank is still working.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
   std::optional<TraceFile> file;
   const std::string events = together(ranks, "creating the profile", [&] {

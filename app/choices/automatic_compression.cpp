@@ -44,7 +44,8 @@ std::string reason_of(const CompressionChoice& choice) {
   return text + fmt::format("with {}/s between hosts", bytes_text(choice.bytes_per_second));
 }
 
-// A checkpoint keeps the choice. A run that continues from it measures, too, to report if it would choose otherwise now.
+// A checkpoint keeps the choice. A run that continues from it measures again, to report if it would choose
+// otherwise now.
 class AutomaticCompression final : public RankChoice<std::string> {
  public:
   AutomaticCompression(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
@@ -68,7 +69,7 @@ class AutomaticCompression final : public RankChoice<std::string> {
 
   void take(const std::string& method) override {
     options_.strategy.compression.name = method;
-    options_.trainer.compression = method;  // the checkpoints of this run keep it
+    options_.trainer.compression = method;  // the checkpoints of this run contain it
   }
 
   ChoiceReport report(const std::string& taken) override {

@@ -24,9 +24,10 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view choosing = "the choice of buckets for gradients";
-constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // fewer cross as fast in any way
+constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // fewer bytes take the same time by each algorithm
 
-// Returns what may be measured. Nothing is left open if other buckets or another algorithm would change the bits of the weights.
+// Returns the algorithms and the sizes of buckets that may be measured. Adds no alternative that would change
+// the bits of the weights.
 ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& options) {
   ExchangeQuestion question{.algorithms = {options.algorithm},
                             .bucket_bytes = {options.trainer.bucket_bytes},
@@ -51,7 +52,7 @@ std::string algorithm_of(Communicator& exchange, const std::string& name) {
   return shares_memory(exchange) && exchange.place().count == 1 ? "window" : "hierarchical";
 }
 
-// The algorithm and the least size of buckets, for the gradients of `allreduce`.
+// Chooses the algorithm and the least size of buckets for the gradients of `allreduce`.
 class AutomaticExchange final : public RankChoice<ExchangeWay> {
  public:
   AutomaticExchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters, RunOptions& options)
@@ -73,7 +74,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     return fmt::format("{} {}", way.bucket_bytes, way.algorithm);
   }
 
-  // Ranks whose caches differ have kept nothing together.
+  // Returns an empty text also if the caches of the ranks differ.
   std::string kept_name() override {
     key_ = key();
     if (tuning_ != Tuning::cached) return {};
@@ -82,7 +83,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     return std::ranges::count(all, all.front()) == exchange_.size() ? all.front() : "";
   }
 
-  // Hashes everything known that a measurement depends on.
+  // Hashes all known facts on which a measurement depends.
   std::uint64_t key() {
     const std::string mine = fmt::format("{} {}", exchange_.place().index, open_backend("cpu")->info().kind);
     const std::vector<std::string> processors = exchange_.gather_all(mine, choosing);
@@ -104,7 +105,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     options_.trainer.bucket_bytes = way.bucket_bytes;
   }
 
-  // One rank of each host writes.
+  // One rank of each host writes the cache.
   void keep(const std::string& name) override {
     const std::filesystem::path file = cache_file("exchanges");
     const std::string failure = exchange_.place().rank == 0 ? keep_choice(file, key_, name) : "";
@@ -128,7 +129,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
   Placement gradients_;
   Tuning tuning_ = Tuning::off;
   std::uint64_t key_ = 0;
-  double seconds_ = 0;  // that judge() took; 0 if it was not called
+  double seconds_ = 0;  // duration of judge(); 0 if it was not called
   std::string how_ = "as measured before";
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 bool is_asked_for(const RunOptions& options) { return options.algorithm == device_algorithm; }
 
-// Sums of the devices, or of the hosts. Ranks agree on it by joining their devices.
+// Chooses between sums by the devices and sums by the hosts. The devices sum if all ranks can join their
+// devices.
 class DeviceSumsChoice final : public RankChoice<std::string> {
  public:
   DeviceSumsChoice(Communicator& exchange, const OpenBackend& open, RunOptions& options, DeviceExchange& made)
@@ -42,7 +43,7 @@ class DeviceSumsChoice final : public RankChoice<std::string> {
     made_.strategy = std::make_unique<DeviceAllReduce>(exchange_, std::move(devices_.sums));
   }
 
-  // Nothing is reported for a backend without a library, which is the usual case.
+  // Reports nothing for a backend without a library for sums, which is the usual case.
   ChoiceReport report(const std::string& taken) override {
     if (devices_.library.empty()) return {};
     if (made_.strategy == nullptr)

@@ -14,20 +14,21 @@ namespace plexaura {
 // Returns the algorithm with which the communicator sums on hosts.
 std::string algorithm_of_hosts(const RunOptions& options);
 
-// True if devices sum the gradients where the backend can: for `allreduce` alone, if the file leaves the overlap open, if it
-// leaves the algorithm open or asks for `device`, and if a rank that dies ends the run. The same on all ranks.
+// True if the options let devices sum the gradients: of several ranks, for `allreduce` without compression,
+// if the file leaves the overlap open, if it leaves the algorithm open or asks for `device`, and if the death
+// of a rank ends the run. The same on all ranks.
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options);
 
 struct DeviceExchange {
-  std::unique_ptr<Backend> backend = {};    // null: it was not opened, because devices may not sum
+  std::unique_ptr<Backend> backend = {};    // null: not opened, because devices may not sum
   std::unique_ptr<Strategy> strategy = {};  // null: gradients cross through the memory of hosts
   ChoiceReport report = {};
 };
 
 using OpenBackend = std::function<std::unique_ptr<Backend>()>;
 
-// Has the devices sum if they can, and then sets `options.algorithm` to `device`. Throws UserError on all ranks if they cannot
-// and the file asks for it. Collective.
+// Lets the devices sum gradients if they can, and then sets `options.algorithm` to `device`. Throws UserError
+// on all ranks if they cannot and the file asks for it. Collective.
 DeviceExchange decide_device_exchange(Communicator& exchange, const OpenBackend& open, RunOptions& options);
 
 }  // namespace plexaura

@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-// A resumed run does not measure again what its checkpoint knows.
+// A resumed run does not measure the kernels again whose times its checkpoint contains.
 Tuning tuning_of(const RunOptions& options, const std::string& resumed_times) {
   return options.tuning == Tuning::measure && !resumed_times.empty() ? Tuning::cached : options.tuning;
 }

@@ -37,18 +37,19 @@ class RankChoice {
   }
 
  private:
-  // Returns what there is to choose from, the same on all ranks. Nothing is chosen if these are fewer than two.
+  // Returns the candidates, the same on all ranks. If there are fewer than two, nothing is chosen.
   virtual std::vector<Candidate> candidates() = 0;
   virtual std::string name_of(const Candidate& candidate) const = 0;
-  // Returns the name that an earlier run has kept, the same on all ranks. Another name than those of the candidates means none.
+  // Returns the name of the candidate that an earlier run has kept, the same on all ranks. If no candidate
+  // has this name, none was kept.
   virtual std::string kept_name() { return {}; }
-  // True if the candidates are judged although the kept one is taken, so that the report can compare the two.
+  // True if the candidates are judged even if one was kept, so that the report can compare the two.
   virtual bool judges_again() const { return false; }
   // Estimates or measures the candidates and returns the best one. All ranks agree on it.
   virtual Candidate judge() = 0;
-  // Writes the candidate into the options of the run, and sets up what uses it.
+  // Writes the candidate into the options of the run, and sets up the objects that use it.
   virtual void take(const Candidate& candidate) = 0;
-  // Keeps the name of what was taken for later runs. Called if this run has judged.
+  // Keeps the name of the candidate for later runs. Called only if judge() was called.
   virtual void keep(const std::string&) {}
   virtual ChoiceReport report(const Candidate& taken) = 0;
 };

@@ -10,8 +10,8 @@ namespace plexaura {
 
 // The cores and threads of a rank.
 struct RankCores {
-  int rank = 0;  // as the user counts, with those that serve
-  int node = 0;  // as NodePlace numbers hosts
+  int rank = 0;  // its number among all ranks, including those that serve
+  int node = 0;  // the host's number, as in NodePlace
   std::string host;
   int threads = 1;
   int cores_of_machine = 1;
@@ -23,8 +23,8 @@ struct RankCores {
 // than cores, and says what to do. Empty if there is no such host. Hosts on which the cores of a rank are not known are left out.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
-// Returns the same sentence for these ranks. Called after use_cores(). Says nothing about ranks whose threads OpenMP binds. `number`: of
-// this rank among all ranks. Collective.
+// Returns the same sentence for these ranks. Called after use_cores(). Leaves out ranks whose threads are
+// bound to cores by OpenMP. `number`: the number of this rank among all ranks. Collective.
 std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu);
 
 }  // namespace plexaura

@@ -106,7 +106,7 @@ std::vector<Key> image_keys(DataOptions& options) {
   };
 }
 
-// Adds keys. Those without another need get the need of this format.
+// Appends keys. A key that needs no other key is given one: `format` must have this value.
 void append(std::vector<Key>& keys, std::vector<Key> more, const std::string& format = {}) {
   for (Key& key : more) {
     if (!format.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = {format}};

@@ -14,7 +14,7 @@
 
 namespace plexaura {
 
-// The options of the section `data`. TrainerOptions says how samples are read in training.
+// The options of the section `data`. Those for reading samples in training are in TrainerOptions.
 struct DataOptions {
   PixelOptions pixels = {};  // includes the format
   std::filesystem::path path = {};

@@ -8,12 +8,11 @@
 
 namespace plexaura {
 
-// Returns "1 sample", "2 samples".
+// Returns a text such as "1 sample" or "2 samples".
 std::string counted(std::int64_t number, const char* one, const char* several);
 
 // Returns the classes of a data set and the number of samples in each: "'setosa' (40), 'versicolor' (40),
-// 'virginica' (40)". Of many classes it shows the first ones, and for the others the least and largest
-// number.
+// 'virginica' (40)". After the first 12 classes, it shows only the least and largest number of the others.
 std::string classes_text(const Dataset& dataset);
 
 // Returns a text about ignored files: " (ignored: 1 file that is not an image)"; empty if there are none.

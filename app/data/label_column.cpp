@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// With fewer different numbers, few rows are a small table of classes.
+// A label column with fewer different numbers contains classes, however few rows the table has.
 constexpr std::int64_t several_classes = 10;
 
 bool is_fraction(const std::string& name) {
@@ -26,7 +26,7 @@ bool are_nearly_all_different(const Dataset& samples) {
   return classes >= several_classes && 2 * classes > samples.size();
 }
 
-// Whole numbers may be classes with few samples each; fractions hardly are.
+// Whole numbers may be the names of classes with few samples each; fractions are unlikely to be.
 bool looks_like_regression(const CsvDataset& table) {
   const std::vector<std::string>& names = table.class_names();
   if (!std::ranges::all_of(names, is_number)) return false;

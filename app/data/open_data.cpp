@@ -152,7 +152,7 @@ Pair split(const Section& data, const DataOptions& options, const DatasetPtr& wh
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
-// Sets the columns and classes of a trained model.
+// Selects the columns and classes of a trained model.
 void ask_for(const TrainedData& trained, CsvOptions& options) {
   if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   options.class_names = trained.classes;

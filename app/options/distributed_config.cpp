@@ -99,7 +99,7 @@ void settle_overlap(const Section& distributed, RunOptions& run) {
 }
 
 // Checks sums on devices: they sum only uncompressed gradients of `allreduce`, always overlap with
-// computation, and end with the first rank that ends.
+// computation, and need on_loss `end`.
 void check_device(const Section& distributed, const RunOptions& run) {
   if (run.algorithm != device_algorithm) return;
   const std::string is = fmt::format("is '{}', and ", device_algorithm);
@@ -154,7 +154,7 @@ OnLoss default_on_loss(const RunOptions& run) {
 }
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
-  // Reads the file again, because some options may have been chosen since.
+  // Reads the file again, because choices may have replaced some options.
   const Section distributed = config.section("distributed");
   const std::string why_not = why_not_exact(read_distributed_alone(config));
   const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";

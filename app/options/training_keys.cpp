@@ -9,7 +9,7 @@ namespace plexaura {
 
 namespace {
 
-// No run needs more, and products of these with ranks or samples fit in 64 bits.
+// No run needs larger numbers, and their products with ranks or samples fit in 64 bits.
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 

@@ -16,7 +16,7 @@ namespace plexaura {
 
 namespace {
 
-// Time between two lines in a file, and between two states of the line on a terminal.
+// Seconds between two progress lines in a file, and between two updates of the line on a terminal.
 constexpr double seconds_in_file = 1;
 constexpr double seconds_on_terminal = 0.1;
 

@@ -24,7 +24,7 @@ class RunReport final : public TrainingObserver {
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
   // From now on this rank is the one that speaks, because the former one was lost. If it cannot open the log,
-  // it prints that and continues without.
+  // it prints an error and continues without a log.
   void speak(const std::string& log);
   void say(const std::string& line);  // a line, shown as printable() does
   void log(std::span<const JsonField> fields);
