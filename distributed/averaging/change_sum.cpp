@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view owed_change_prefix = "owed_change.";
 constexpr std::string_view left_change_prefix = "left_change.";
-// State of other strategies: gradients that ranks owe, or changes multiplied by samples. Neither can be added
-// to a rank's part of a mean change.
+// The prefix of state that other strategies keep: gradients that ranks owe, or changes multiplied by samples.
+// Neither can be added to a rank's part of a mean change.
 constexpr std::string_view owed_otherwise_prefix = "owed.";
 
 std::span<float> part_of(Tensor& memory, const Bucket& slice) {

@@ -63,7 +63,8 @@ class MeanChange {
   // is dtype().
   template <class T>
   std::optional<Mean<T>> next(std::int64_t every);
-  // True while an exchange is under way, judged by this rank's steps alone; so the same on all ranks.
+  // True while an exchange is under way. Depends only on the steps of this rank, so it is the same on all
+  // ranks.
   bool is_exchanging() const { return exchange_.has_value(); }
   // Collective among the ranks that are left after ranks were lost. Makes the counts of steps equal on all of
   // them. Returns the last mean again if other ranks have used it and this rank has not; otherwise nothing.

@@ -16,13 +16,16 @@ std::vector<Ranks> ranks_by_host(const RankPlaces& places) {
   return hosts;
 }
 
-// A host sends to each other host its sums of that host's share, one for each block of ranks, and the whole sums of its own share.
+// Returns the bytes that leave a host in a sum of `bytes`. Each host owns a share of the elements. The host
+// sends to each other host its own sums of that host's share, one for each block of ranks, and the whole sums
+// of its own share.
 double of_hosts_that_add(const Ranks& host, double hosts, int ranks, double bytes) {
   const auto blocks = static_cast<double>(blocks_among(host, ranks).size());
   return (hosts - 1) * (blocks + 1) * bytes / hosts;
 }
 
-// Each rank of a host does the same with each rank of another host. `pairs`: how many such pairs there are.
+// Returns the bytes that leave a host if each of its ranks exchanges shares with each rank of other hosts.
+// `pairs`: the number of such pairs of ranks.
 double of_ranks_that_add(double pairs, double ranks, double bytes) { return pairs * 2 * bytes / ranks; }
 
 bool is_clearly_less(double one, double other, double share, double least_saving) {

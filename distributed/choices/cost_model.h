@@ -61,18 +61,21 @@ struct ExchangeWay {
   double seconds = 0;             // expected for each step; 0 if it was not estimated
 };
 
-// Nobody knows before the first step how much the backward pass hides. So all buckets count, and with overlap the last one counts
-// twice, because the backward pass never hides that one. `buckets`: the bytes of each bucket of gradients, at least one bucket.
+// Returns the seconds of an exchange that the backward pass may not hide. How much it hides is unknown before
+// the first step. So all buckets count, and with overlap the last one counts twice, because the backward pass
+// never hides that one. `buckets`: the bytes of each bucket of gradients, at least one bucket.
 double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& calls, bool overlaps);
 
-// True if the first one takes at most a share of the seconds of the other one, and saves a number of seconds. Methods of compression
-// have to be faster in both of their estimates. The share is smaller for another algorithm than for another size of buckets:
-// algorithms are measured one after the other, and a disturbance may slow down only one of them.
+// True if `one` takes at most a certain share of the seconds of `other`, and saves at least a certain number
+// of seconds. Methods of compression have to be faster in both of their estimates. The share is smaller for
+// another algorithm than for another size of buckets: algorithms are measured one after the other, and a
+// disturbance may slow down only one of them.
 bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other);
 bool is_clearly_faster(const ExchangeWay& one, const ExchangeWay& other);
 
-// Returns the index of the choice. It begins with the first candidate, and moves on to a later one only if that is clearly faster
-// than the one it has. So the first candidates should be the methods that change gradients least, or the defaults.
+// Returns the index of the choice. Begins with the first candidate, and moves on to a later one only if that
+// is clearly faster than the present choice. So the first candidates should be the methods that change
+// gradients least, or the defaults.
 template <class Candidate>
 std::size_t choose(const std::vector<Candidate>& candidates) {
   std::size_t chosen = 0;

@@ -108,8 +108,8 @@ class Communicator : public Collective {
   //   ring          each rank sends only to the next one
   //   tree          up to rank 0 and down again, for many ranks and few elements
   //   mpi           MPI_Allreduce
-  // Throws UserError on all ranks for other names, and if the ranks cannot use the algorithm. The algorithm
-  // of before then stays.
+  // Throws UserError on all ranks for other names, and if the ranks cannot use the algorithm. Then the former
+  // algorithm stays.
   virtual void choose_algorithm(std::string_view name) = 0;
   // Collective. From now on sums are sums of `shards` shards, at least one for each rank. Rank r passes to a
   // call the sum of the shards in block divide_shards(shards, size())[r]. Throws UserError if the algorithm

@@ -47,7 +47,8 @@ class Roles {
   // their programs.
   void serve(Strategy& strategy, ParameterStore& store, Backend& backend, std::int64_t bucket_bytes) const;
 
-  // Called on all ranks at the end of their work. Returns the exit status of the lowest rank that trains.
+  // Called on all ranks at the end of their work. On a rank that serves, returns the exit status of the
+  // lowest rank that trains; on all other ranks, `mine`.
   int share_status(int mine) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace plexaura {
 
 // Another strategy with a broadcast: every `every` steps all ranks take the weights, the buffers and the
-// optimizer's state of rank 0. For ranks on different kinds of processors, whose updates may round
-// differently.
+// optimizer's state of rank 0. It is used if ranks have different kinds of processors, whose updates may
+// round differently.
 class Rebroadcast final : public StrategyDecorator, public WeightExchange {
  public:
   // Both must outlive it. `ranks`: the ranks that train. `every`: number of steps, at least 1.
@@ -32,8 +32,8 @@ class Rebroadcast final : public StrategyDecorator, public WeightExchange {
   WeightsImmigration* border_ = nullptr;
 };
 
-// For ranks on different kinds of processors. Puts a Rebroadcast of the strategy into `made`, unless the
-// strategy realigns weights itself or is null. Returns the strategy to train with.
+// Called if ranks have different kinds of processors. Puts a Rebroadcast of the strategy into `made`, unless
+// the strategy realigns weights itself or is null. Returns the strategy to train with.
 Strategy* realign(Strategy* strategy, Collective& ranks, std::int64_t every,
                   std::optional<Rebroadcast>& made);
 

@@ -24,7 +24,7 @@ namespace plexaura {
 // (docs/lab/performance.md).
 inline constexpr std::int64_t message_bytes = std::int64_t{60} << 10;
 
-// The objects that algorithms use. It must outlive them.
+// The objects that sum algorithms use. They must outlive the algorithms.
 struct SumMeans {
   Transport& transport;
   const Topology& topology;

@@ -12,7 +12,7 @@ namespace plexaura {
 // The names that make_sum_algorithm() knows: the values of distributed.algorithm.
 const std::vector<std::string>& sum_algorithm_names();
 
-// Returns the names of those that can add the shards of lost ranks.
+// Returns the names of the algorithms that can add the shards of lost ranks.
 std::vector<std::string> sum_algorithms_of_shards();
 
 // Returns null if there is one rank, because there is nothing to add. `auto` is `window` if all ranks share

@@ -70,7 +70,7 @@ void TreeSum::bring_down(const CallSignature& call, const Piece& piece) {
   send_down(piece);
 }
 
-// Sends first to the child whose block is largest.
+// Begins with the last child, which usually has the most ranks below it.
 void TreeSum::send_down(const Piece& piece) {
   for (auto child = children_.rbegin(); child != children_.rend(); ++child)
     outbox_.send(std::span(piece.data, piece.bytes), *child, tag::sums);

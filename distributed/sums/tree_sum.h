@@ -30,7 +30,7 @@ class TreeSum final : public WholeSum {
   void send_down(const Piece& piece);
 
   SumMeans means_;
-  // ascending; the block below each child is twice as long as that of the child before
+  // ascending; child i and the ranks below it are 2^i ranks, or fewer at the end of the ranks
   std::vector<int> children_;
   int parent_ = -1;  // -1: this is rank 0
   Inbox from_children_;

@@ -5,7 +5,7 @@
 
 namespace plexaura {
 
-// An algorithm that gives all sums to all ranks at once. reduce_scatter() is a whole sum.
+// An algorithm in which every rank gets all sums. Its reduce_scatter() computes all sums, too.
 class WholeSum : public SumAlgorithm {
  public:
   explicit WholeSum(const SumMeans& means) : parts_(means) {}

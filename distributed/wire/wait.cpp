@@ -10,7 +10,8 @@ constexpr int yields_then = 200;
 constexpr int naps_after_that = 20'000;  // takes at least a second
 constexpr std::chrono::microseconds nap{50};
 constexpr std::chrono::milliseconds long_nap{1};  // for waits that may last hours, such as that of a spare
-// Not more often, because a look yields the core too, which may cost a time slice.
+// The pause between two looks for other events. It is not shorter, because a look yields the core too, which
+// may cost a time slice.
 constexpr std::chrono::milliseconds between_looks{20};
 
 void relax_core() {

@@ -13,7 +13,7 @@ class Wait {
 
   void pause();
   bool expired() const { return now() >= end_; }
-  // Returns true every few milliseconds, when the caller should look for other events. It measures time and
+  // Returns true every 20 milliseconds, when the caller should look for other events. It measures time and
   // does not count pauses, because on a busy machine one pause may last as long.
   bool is_time_to_look();
   // Restarts the deadline and the pauses. Called after progress.

@@ -34,7 +34,7 @@ std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
 
-// A state that is not finite stays so, and its parameter no longer changes: the run learns nothing any more.
+// A state that is not finite stays so, and its parameter would learn nothing any more.
 Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::string& name) {
   Tensor tensor = store.read_state(index, name);
   if (!all_finite(tensor))

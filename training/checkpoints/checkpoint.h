@@ -67,9 +67,9 @@ std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, 
                                         std::string_view optimizer = {}, const Settings& settings = {},
                                         int rank = 0);
 
-// Returns RunState::kernel_times of the newest checkpoint. They are needed before there are programs, and a
-// store to load it into. Returns an empty text if there are none, or if the checkpoint cannot be read, which
-// load_checkpoint() will report.
+// Returns RunState::kernel_times of the newest checkpoint, before programs are compiled and before there is a
+// store into which load_checkpoint() could read. Returns an empty text if there are none, or if the
+// checkpoint cannot be read, which load_checkpoint() will report.
 std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
 // The same for RunState::compression.

@@ -107,7 +107,7 @@ void make_folder(const fs::path& directory) {
   if (error) cannot("create", directory, error);
 }
 
-// Renames the folder of a checkpoint, after which it no longer counts.
+// Renames the folder of a checkpoint, so that it no longer counts as one.
 void set_aside(const fs::path& path, std::int64_t number) {
   const fs::path removed = path.parent_path() / fmt::format("{}{:06}", removed_prefix, number);
   std::error_code error;
@@ -115,7 +115,7 @@ void set_aside(const fs::path& path, std::int64_t number) {
   fs::rename(path, removed, error);
 }
 
-// Removes what set_aside() has renamed, also in a process that was killed.
+// Removes the folders that set_aside() has renamed, including those of a process that was killed.
 void remove_set_aside(const fs::path& directory) {
   std::error_code error;
   for (const auto& [number, path] : checkpoints_in(directory, removed_prefix))

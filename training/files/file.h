@@ -66,7 +66,7 @@ class AtomicFile {
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 
-// The file or its folder does not exist; it may have been removed while the program ran.
+// Thrown if the file or its folder does not exist; it may have been removed while the program ran.
 class RemovedError final : public UserError {
  public:
   using UserError::UserError;

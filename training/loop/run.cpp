@@ -101,7 +101,8 @@ void RunClock::begin_epoch() {
   waited_before = seconds_waited();
 }
 
-// If each rank makes its own steps, a step keeps its number of parts after ranks were lost.
+// Divides the data among the ranks. If each rank makes its own steps, a step keeps its number of parts after
+// ranks were lost.
 void share_out(Run& run, const StrategyInUse& strategy) {
   Division& division = run.division;
   const TrainerOptions& options = run.options;

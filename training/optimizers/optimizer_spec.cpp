@@ -30,7 +30,7 @@ Node ratio_or_one(const Node& numerator, const Node& denominator) {
 }
 
 // Divides the elements by the sum of their magnitudes before it squares them: squares of float32 numbers
-// below 1e-23 are 0, and those above 1e19 infinite.
+// below 1e-23 are 0, and those of numbers above 2e19 infinite.
 Node norm(const Node& vector) {
   const Node size = sum(abs(vector));
   const Node scale = where(gt(size, 0), size, 1);

@@ -24,12 +24,12 @@ class WorkProgress {
   std::atomic<double> last_;
 };
 
-// Collective. Runs `work` on the ranks that pass `works`; the other ranks wait. All leave as together() does.
-// Four times a second, each working rank shows the others that it works, so that work may take longer than
-// the deadline between ranks. The work runs on the calling thread and must not call `ranks`, which another
-// thread uses meanwhile. With `progress`, a rank whose work has stalled shows nothing until it makes progress
-// again: after the deadline of `ranks` it counts as lost. Without `progress`, work that never ends lets the
-// other ranks wait for ever.
+// Collective. Runs `work` on the ranks that pass `works`; the other ranks wait. All return or throw as
+// together() does. Four times a second, each working rank shows the others that it works, so that work may
+// take longer than the deadline between ranks. The work runs on the calling thread and must not call `ranks`,
+// which another thread uses meanwhile. With `progress`, a rank whose work has stalled shows nothing until it
+// makes progress again: after the deadline of `ranks` it counts as lost. Without `progress`, the other ranks
+// wait for ever if work never ends.
 void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work,
                    const WorkProgress* progress = nullptr);
 

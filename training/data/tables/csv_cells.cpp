@@ -37,7 +37,7 @@ bool is_number(const std::string& text) {
   return parse_number(text, ignored) == std::errc{};
 }
 
-// The words of pandas, R, SQL, spreadsheets and Weka.
+// The words for a missing value in pandas, R, SQL, spreadsheets and Weka.
 bool means_missing(const std::string& label) {
   constexpr std::array<std::string_view, 22> words{
       "NA",   "N/A",  "n/a",  "na",   "<NA>", "#NA",  "#N/A", "#N/A N/A", "NaN",     "nan",      "NAN",

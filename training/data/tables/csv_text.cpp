@@ -71,7 +71,7 @@ bool CsvText::next(CsvRow& row) {
       skip_blanks();
       row.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted_cell() : plain_cell());
       if (at_line_end()) break;
-      ++at_;  // the delimiter
+      ++at_;  // skips the delimiter
     }
     if (at_ < text_.size()) ++at_;
     begin_line();
