@@ -7,8 +7,9 @@
 
 namespace plexaura {
 
-// What a process is doing, for tools that observe it from outside. Files store the numbers: see
-// training/files/event_file.h. The comments name the event's number and text where it has them.
+// The activity of a process that an event reports, for tools that observe the process from outside. Files
+// store the numbers: see training/files/event_file.h. The comments name the event's number and text if it has
+// them.
 enum class EventKind : std::uint32_t {
   start = 1,      // the process has started
   ready = 2,      // all ranks are connected; the number of ranks

@@ -17,7 +17,7 @@ namespace plexaura {
 // A value's home outside the arena, and the layout it must have there. Exactly one of the first four is set.
 struct Target {
   std::string gradient_of;                 // the gradient arena, at this parameter or buffer
-  std::optional<TailSlot> tail;            // the gradient arena, behind all parameters
+  std::optional<TailSlot> tail;            // the gradient arena, after all parameters
   std::optional<std::size_t> output = {};  // of the body of a loop: where this output lies
   std::optional<Value> updated_leaf = {};  // where this buffer or arena slice lies
   Layout layout = {};

@@ -16,12 +16,13 @@ namespace plexaura {
 struct ProgramOutput {
   Node node;
   // The name of a parameter or a buffer. The value is written to its place in the gradient arena, as the
-  // gradient of the parameter or as the update of the buffer, and is cast to the dtype of that arena. If
-  // `gradient_of` and `tail` are both empty, VM::output reads the value.
+  // gradient of the parameter or as the update of the buffer, and is cast to the dtype of that arena. If this
+  // and the two members below are empty, VM::output reads the value.
   std::string gradient_of = {};
   // The slot of the tail to which the value, a scalar, is written.
   std::optional<TailSlot> tail = {};
-  // ... or, in the body of a loop, into this output of the instruction that runs the body.
+  // Only in the body of a loop: the output of the instruction that runs the body, to which the value is
+  // written.
   std::optional<std::size_t> output = {};
 };
 
@@ -45,7 +46,7 @@ struct CompileOptions {
   // True: an op for which the backend has no kernel is an error. False: the host computes such an op with the
   // op's reference kernel, and Program::ops_on_host() names it.
   bool strict = false;
-  // Of the body of a loop: for each of its operands, whether it is the same in each step. Empty: the graph is no body.
+  // For the body of a loop: true for each operand that is the same in each step. Empty: the graph is no body.
   std::vector<bool> same_operands = {};
 };
 

@@ -21,7 +21,7 @@ namespace plexaura {
 namespace {
 
 constexpr double shortest_span = 1e-4;              // seconds between two readings of the clock
-constexpr double shortest_span_of_a_device = 1e-3;  // there, starting and waiting take the host longer
+constexpr double shortest_span_of_a_device = 1e-3;  // longer: the host starts and awaits a run more slowly
 constexpr int most_repeats = 1000;
 constexpr int most_rounds = 20;
 constexpr double enough = 0.05;  // seconds of all runs together

@@ -65,7 +65,7 @@ class Narrowing {
     return operands;
   }
 
-  // Of a scan whose gradient is in the graph the body must stay as it is.
+  // Returns true if the graph contains the gradient of the scan. The body of such a scan must stay as it is.
   bool has_gradient(const Scan& scan, NodeId id) const {
     if (scan.is_cut()) return true;
     for (auto output = static_cast<std::uint32_t>(scan.outputs() - scan.form().saved);

@@ -38,8 +38,9 @@ PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 PLEXAURA_API void verify(const Graph& graph);
 // Throws UserError for a value of the body of a scan that is used outside of the scan.
 void verify_no_operands(const Graph& graph);
-// Throws UserError for an output of another graph, a gradient of no parameter or buffer of the graph or of another
-// type, a place in the tail that there is not or that does not hold it, and two outputs in one place.
+// Throws UserError for an output of another graph; for a gradient whose parameter or buffer the graph does
+// not have, or has with another type; for a slot of the tail that does not exist or cannot hold the value;
+// and for two outputs in one place.
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs);
 
 }  // namespace plexaura

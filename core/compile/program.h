@@ -100,8 +100,8 @@ struct Instruction {
 // Returns true for a sum over ranks and for an op that the host computes.
 bool is_on_host(const Instruction& instruction);
 
-// What compile makes of a graph: immutable, shared by any number of VMs in any threads. The backend that it
-// was compiled for must outlive it.
+// The result of compile(): immutable, shared by any number of VMs in any threads. The backend that it was
+// compiled for must outlive it.
 struct PLEXAURA_API Program {
   struct Feed {
     std::string name;

@@ -106,7 +106,7 @@ class PLEXAURA_API Server {
   virtual void serve(WeightsImmigration& border) = 0;
 };
 
-// Which mean the gradients, and changes of buffers, belong to.
+// The mean to which gradients, and changes of buffers, belong.
 enum class GradientScope : std::uint8_t {
   // This rank's share of the mean over the whole batch of the step. The strategy sums all buckets, with the
   // tail.

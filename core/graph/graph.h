@@ -55,7 +55,8 @@ class PLEXAURA_API Graph {
   Node constant(Tensor value, Where where = Where::current());
   Node step_scalar(StepScalar scalar, DType dtype, Where where = Where::current());
   Node arena_slice(ArenaSlice slice, DType dtype, Where where = Where::current());
-  // Adds an operand of the op that will hold what is computed of it: see Subgraph.
+  // Adds a leaf that stands for operand `number` of an op. The op will hold the nodes that are computed from
+  // it: see Subgraph.
   Node operand(std::size_t number, TensorType type, Where where = Where::current());
 
   // Declares the value of a buffer or arena slice after a run. `next` has the buffer's type. There may be one

@@ -31,7 +31,7 @@ std::string node_line(const Graph& graph, NodeId id) {
                      to_string(record.origin));
 }
 
-// The subgraphs of an op, one line for each node, further to the right than the op.
+// Returns the text of an op's subgraphs: one line for each node, indented more than the line of the op.
 std::string subgraph_lines(const Op& op) {
   std::string text;
   const Description description = op.description();

@@ -36,7 +36,7 @@ bool same_record(const NodeRecord& a, const NodeRecord& b) {
   return a.inputs == b.inputs && a.types == b.types && *a.op == *b.op;
 }
 
-// The nodes that compute `outputs`, without those that only compute values in `given`.
+// Marks the nodes that compute `outputs`. Leaves out nodes that are needed only to compute values in `given`.
 std::vector<bool> nodes_between(const Graph& graph, std::span<const Value> outputs,
                                 const std::map<Value, Value>& given) {
   std::vector<bool> needed(graph.size(), false);

@@ -11,8 +11,9 @@
 
 namespace plexaura {
 
-// A graph that an op holds: what the op computes of its operands. Its leaves are operands and constants; node i is
-// operand i for each i below operands(). A value: it never changes, and several threads may read it.
+// A graph that an op holds: the computation of the op's outputs from its operands. Its leaves are operands
+// and constants; node i is operand i for each i below operands(). A value: it never changes, and several
+// threads may read it.
 class PLEXAURA_API Subgraph {
  public:
   // Throws InternalError if the graph has other leaves or updates, or if its operands are not its first nodes.
@@ -31,7 +32,7 @@ class PLEXAURA_API Subgraph {
   // Returns true for an operand that a node or an output reads.
   bool reads(std::size_t operand) const { return reads_[operand]; }
 
-  // The same structure. The places where nodes were written do not count.
+  // True if both have the same structure. The places where nodes were written do not count.
   bool operator==(const Subgraph& other) const;
   std::uint64_t hash() const { return hash_; }  // of the structure; the same on every machine
 
@@ -46,13 +47,13 @@ class PLEXAURA_API Subgraph {
 // Returns the size and the hash: "12 nodes 1f2e3d4c5b6a7988".
 PLEXAURA_API std::string to_string(const Subgraph& graph);
 
-// Returns the part of a graph that computes `outputs` of `operands`, which may be any values. It includes the
-// constants that it needs.
+// Returns the part of a graph that computes `outputs` from `operands`, which may be any values. It includes
+// the constants that it needs.
 PLEXAURA_API std::shared_ptr<const Subgraph> extract(const Graph& source, std::span<const Value> outputs,
                                                      std::span<const Value> operands);
 
-// Appends the nodes of a subgraph to `target`, computed of `operands`. Returns the values of `target` that stand for the
-// outputs of each node of the subgraph.
+// Appends the nodes of a subgraph to `target`, with `operands` in place of its operands. Returns the values
+// of `target` that stand for the outputs of each node of the subgraph.
 PLEXAURA_API std::vector<std::vector<Value>> append_subgraph(Graph& target, const Subgraph& subgraph,
                                                              std::span<const Value> operands);
 

@@ -5,8 +5,9 @@
 
 namespace plexaura {
 
-// Returns how the host computes a region of one op for which the backend has no kernel: from and to row-major values.
-// `strict`: see CompileOptions. Throws UserError that names the op if the host may or can not compute it.
+// Returns how the host computes a region of one op for which the backend has no kernel: from and to row-major
+// values. `strict`: see CompileOptions. Throws UserError that names the op if the host cannot compute it or
+// `strict` forbids it.
 PLEXAURA_API Candidate host_candidate(const RegionQuery& query, const Backend& backend, bool strict);
 
 }  // namespace plexaura

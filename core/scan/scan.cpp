@@ -79,7 +79,8 @@ class Trace {
     find_varying();
   }
 
-  // Lists what the outputs need of values that are the same in each step, and which random numbers.
+  // Finds the values that the outputs need and that are the same in each step, and the random step scalars
+  // that they need.
   void find_captured(const std::vector<Value>& outputs) {
     std::vector<bool> needed(graph_.size(), false);
     std::set<Value> captured;
@@ -116,7 +117,7 @@ class Trace {
                            name_of(graph_, id)));
   }
 
-  // What depends on an operand or draws random numbers.
+  // Marks the nodes that depend on an operand or draw random numbers.
   void find_varying() {
     varying_.assign(graph_.size(), false);
     for (const Value operand : given_) varying_[operand.node] = true;
@@ -139,7 +140,8 @@ class Trace {
   std::vector<Value> captured_;
 };
 
-// The step scalar `random` for each step: its seeds are far apart. The first is that of the scan.
+// Returns the step scalars `random` of all steps, stacked. Their seeds are far apart. The first one is that
+// of the scan.
 Node random_of_steps(const Node& random, std::int64_t steps) {
   constexpr std::uint64_t apart = 0x9E3779B97F4A7C15U;
   std::vector<std::int64_t> offsets;

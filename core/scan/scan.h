@@ -17,7 +17,7 @@ struct ScanOptions {
   bool same_draws = false;  // random ops draw the same numbers in each step
 };
 
-// What the body of a scan returns: the carries for the next step, and what the scan collects.
+// The result of a scan's body: the carries for the next step, and the values that the scan collects.
 struct ScanStep {
   std::vector<Node> carries = {};
   std::vector<Node> outputs = {};
@@ -26,19 +26,21 @@ struct ScanStep {
 // Called once, with the carries and with one element of each of the xs along axis 0.
 using ScanBody = std::function<ScanStep(const std::vector<Node>& carries, const std::vector<Node>& xs)>;
 
-// A loop over axis 0 of `xs`. Calls `body` once, and runs what it appends to the graph in each step.
+// A loop over axis 0 of `xs`. Calls `body` once, and runs the nodes that it appends to the graph in each
+// step.
 //   xs: [T, ...] each; the body gets [...].
 //   carries: the values with which the first step begins. Each keeps its type from step to step.
-// Returns the carries after the last step, and [T, ...] for each output [...] of the body; with `reverse`, element t
-// still belongs to element t of the xs. The carries that are passed are returned if T is 0. Any dtype.
+// Returns the carries after the last step, and [T, ...] for each output [...] of the body; with `reverse`,
+// element t still belongs to element t of the xs. If T is 0, returns the given carries. Any dtype.
 //
-// The body may use any other node of the graph, and parameters. What depends on neither carries nor xs is computed once,
-// before the loop. A random op in the body draws new numbers in each step. The size of the program does not depend on
-// T. The gradient is a scan in the opposite direction; it reads values that the body computed, which are kept for all
-// steps, or computes them again. The gradient of a value that the body uses is summed from the last step to the first.
+// The body may use any other node of the graph, and parameters. Nodes that depend on neither carries nor xs
+// are computed once, before the loop. A random op in the body draws new numbers in each step. The size of the
+// program does not depend on T. The gradient is a scan in the opposite direction. It reads values that the
+// forward scan has kept for all steps, or computes them again. It sums the gradient of a value that the body
+// uses in each step, in the order of its own steps.
 //
-// Throws UserError if there are neither xs nor carries, if extents of xs and `steps` differ, if a carry changes its type
-// or its number, if the body updates a buffer or sums over ranks.
+// Throws UserError if there are neither xs nor carries, if extents of xs and `steps` differ, if a carry
+// changes its type or its number, if the body updates a buffer or sums over ranks.
 PLEXAURA_API ScanStep scan(const std::vector<Node>& xs, const std::vector<Node>& carries,
                            const ScanBody& body, ScanOptions options = {},
                            std::source_location where = std::source_location::current());

@@ -21,7 +21,7 @@ Node zeros(Graph& graph, const TensorType& type) {
   return broadcast_to(graph.constant(Tensor::scalar(0.0).cast(type.dtype)), type.shape);
 }
 
-// The type in which the gradient of a value that is the same in each step is summed.
+// The type in which the gradient of a value is summed over the steps, if the value is the same in each step.
 TensorType sum_type(const TensorType& type) {
   return {is_small_float(type.dtype) ? DType::float32 : type.dtype, type.shape};
 }
@@ -51,7 +51,7 @@ class GradientScan {
     Node inner;
     Node outer;
   };
-  // What the gradient of an input is: an output of the body, and how it leaves the scan.
+  // The gradient of an input of the scan: a node of inner_, which becomes an output of the gradient's body.
   struct Gradient {
     std::size_t input;
     Node inner;
@@ -67,8 +67,9 @@ class GradientScan {
     return to.back().inner;
   }
 
-  // The operands of the forward body are all stacked or the same in each step: of the carries, the scan has kept
-  // what they were before each step.
+  // Appends the operands and the nodes of the forward body. Here each operand of that body is either stacked
+  // or the same in each step: carries are stacked, because the forward scan has kept their values before each
+  // step.
   void append_forward() {
     std::vector<Value> operands;
     for (std::size_t i = 0; i < whole_.operands(); ++i) {
@@ -139,7 +140,8 @@ class GradientScan {
     return node.dtype() == dtype ? node : cast(node, dtype);
   }
 
-  // Carries of the gradient first, then what it collects, then the carries before each step.
+  // Appends the gradient's scan. The outputs of its body are its carries, then the gradients that it
+  // collects, and then the values of the carries before each step.
   void apply() {
     std::ranges::stable_partition(gradients_,
                                   [&](const Gradient& gradient) { return is_carried(gradient.input); });
@@ -198,7 +200,7 @@ class GradientScan {
     return values;
   }
 
-  // For each node of inner_: whether the outputs need it. Does not go on from nodes below `first`.
+  // Marks the nodes of inner_ that the outputs need. Does not look for the inputs of nodes below `first`.
   std::vector<bool> nodes_needed(const std::vector<Value>& outputs, std::size_t first) const {
     std::vector<bool> needed(inner_.size(), false);
     for (const Value output : outputs) needed[output.node] = true;
@@ -212,7 +214,7 @@ class GradientScan {
     return nodes_needed(outputs, 0);
   }
 
-  // For each node of the forward body: whether its value may be another one in each step.
+  // Marks the nodes of the forward body whose values may differ from step to step.
   std::vector<bool> forward_varying() const {
     std::vector<bool> varying(end_of_forward_, false);
     for (const Pair& pair : stacked_) varying[pair.inner.id()] = true;
@@ -222,7 +224,8 @@ class GradientScan {
     return varying;
   }
 
-  // The values of the forward body that its gradient reads. What is the same in each step is computed again, once.
+  // Returns the values of the forward body that its gradient reads. Leaves out values that are the same in
+  // each step: these are computed again, once.
   std::vector<Value> values_to_keep(const std::vector<Value>& outputs) const {
     const std::vector<bool> needed = nodes_needed(outputs, end_of_forward_);
     const std::vector<bool> varying = forward_varying();
@@ -239,7 +242,7 @@ class GradientScan {
     return kept;
   }
 
-  // The stacked output of the forward scan that has this value of its body.
+  // Returns the stacked output in which the forward scan has kept this value of its body.
   Node kept_output(Value value) const {
     for (std::size_t output = scan_.form().carries; output < whole_.outputs().size(); ++output) {
       const Value of_body = whole_.outputs()[output];

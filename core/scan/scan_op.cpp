@@ -9,7 +9,8 @@ namespace plexaura {
 
 namespace {
 
-// What is read of a carry is at least its next value.
+// Returns the operands that the body does not read. Carries are never among them, because the loop itself
+// passes them on.
 std::vector<std::size_t> unread_operands(const Subgraph& body, std::size_t carries) {
   std::vector<std::size_t> unread;
   for (std::size_t operand = carries; operand < body.operands(); ++operand)

@@ -12,19 +12,20 @@ namespace plexaura {
 // How a scan uses the operands and the outputs of its body.
 struct ScanForm {
   std::int64_t steps = 0;
-  std::size_t carries = 0;  // the first operands, and the first outputs: what they are in the next step
-  std::size_t stacked = 0;  // the operands after these, of which each step gets one element along axis 0
+  std::size_t carries = 0;  // the first operands, and the first outputs: the operands of the next step
+  std::size_t stacked = 0;  // operands after the carries; each step gets one element of them, along axis 0
   std::size_t saved = 0;    // the last outputs, which only the gradient reads
   bool reverse = false;
   bool recompute = false;
 };
 
-// The op of scan(): see there. All operands of the body that are neither carries nor stacked are the same in each step.
-// Inputs: those of the body's operands. Outputs: the carries after the last step; then, stacked, the other outputs of the
-// body. The last of these that are not saved are the carries before each step.
+// The op of scan(). The operands of the body are carries, stacked operands, and operands that are the same in
+// each step; the op has an input for each of them. Its outputs are the carries after the last step, followed
+// by all other outputs of the body, stacked. The last of these that are not saved are the carries before each
+// step.
 //
-// The gradient of a scan that saves values holds two bodies. `whole` computes the gradient of the inputs. `body`, which is
-// run, is a part of it: further operands, stacked too, stand for values that the forward scan has saved.
+// The gradient of a scan that saves values holds two bodies. `whole` reads no saved value and computes all of
+// them again. `body`, which is run, is a part of it: further stacked operands stand for the saved values.
 class PLEXAURA_API Scan final : public Op {
  public:
   Scan(ScanForm form, std::shared_ptr<const Subgraph> body, std::shared_ptr<const Subgraph> whole = nullptr);
@@ -35,7 +36,7 @@ class PLEXAURA_API Scan final : public Op {
   bool is_cut() const { return whole_ != nullptr; }
   bool is_stacked(std::size_t operand) const;
   std::size_t outputs() const { return body_->outputs().size(); }
-  // The output that has the values of a carry before each step.
+  // Returns the number of the output with the values of a carry before each step.
   std::size_t carry_before(std::size_t carry) const {
     return outputs() - form_.saved - form_.carries + carry;
   }
@@ -60,7 +61,7 @@ PLEXAURA_API std::shared_ptr<const Scan> make_scan(ScanForm form, const Subgraph
 // Returns the op as a scan, or null if it is none.
 PLEXAURA_API const Scan* as_scan(const Op& op);
 
-// Returns the type of one element along axis 0, and that of so many elements.
+// Return the type of one element along axis 0, and the type of `steps` stacked elements.
 PLEXAURA_API TensorType element_of(const TensorType& stacked);
 PLEXAURA_API TensorType stacked(const TensorType& element, std::int64_t steps);
 

@@ -68,7 +68,7 @@ void check_all_listed(const Graph& graph, const std::vector<Value>& outputs,
 
 }  // namespace
 
-// What is compiled.
+// The graph and the names of the inputs from which the program is compiled.
 struct Function::Source {
   PassGraph graph;
   std::vector<std::string> inputs;

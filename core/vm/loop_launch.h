@@ -12,7 +12,7 @@ namespace plexaura {
 
 using AddressOf = std::function<Address(const Slot&)>;
 
-// Who looks at the instructions of a loop's body. Both are empty if nobody does.
+// Functions that observe the instructions of a loop's body. Both are empty if nothing observes them.
 struct LoopObserver {
   std::function<double()> now;  // in microseconds of the profile
   // Called after each instruction of `body`; it began at `start`.

@@ -226,7 +226,7 @@ struct VM::Implementation {
       });
   }
 
-  // Empty if nobody looks at the instructions.
+  // Returns empty functions if nothing observes the instructions.
   LoopObserver observer_of_loops() {
     if (!observed()) return {};
     return {std::bind_front(&Implementation::time, this), std::bind_front(&Implementation::observe_of, this)};

@@ -12,7 +12,8 @@
 
 namespace plexaura {
 
-// The state of a section: its contents in the file, and the keys that were read. Not for other files.
+// The state of a section: its contents in the file, and the keys that were read. Only for the sources of
+// models/config.
 struct Section::State {
   // A key that was read: its value as YAML on one line, or the sections in it.
   struct Read {

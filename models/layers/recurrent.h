@@ -12,33 +12,36 @@ struct RecurrentOptions {
   double dropout = 0;       // of the sequences between two layers
 };
 
-// What a recurrent layer returns: the hidden state after each step, and all states after the last step.
+// The result of a recurrent layer: the hidden state after each step, and all states after the last step.
 struct Recurrence {
   Node sequence;            // [N, T, hidden]
-  std::vector<Node> state;  // [N, hidden] each: those of layer 0 first; of an LSTM h and c in turn
+  std::vector<Node> state;  // [N, hidden] each, from layer 0 on; for an LSTM h and then c of each layer
 };
 
-// The base of Rnn, Lstm and Gru, which go through the axis T of x [N, T, in], from the first element to the last. Parameters of
-// layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in], weight_hh_l<l> [g hidden, hidden], and
-// with `bias` bias_ih_l<l> and bias_hh_l<l> [g hidden]; all start uniformly within 1 / sqrt(hidden). What x is multiplied by is
-// computed for all steps at once, before the loop.
+// The base of Rnn, Lstm and Gru, which visit the axis T of x [N, T, in] from the first element to the last.
+// Parameters of layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in],
+// weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l> [g hidden]; all start
+// uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps at once,
+// before the loop.
 class Recurrent : public Layer {
  public:
   void members(MemberVisitor& visit) override;
   // Returns the sequence. Begins with states of zeros.
   Node operator()(Operand x) const override;
-  // Begins with `state`, as Recurrence has it; zeros if it is empty. Throws UserError for another number of states.
+  // Begins with `state`, in the order of Recurrence::state; if it is empty, with zeros. Throws UserError for
+  // another number of states.
   Recurrence run(Operand x, const std::vector<Node>& state = {}) const;
 
  protected:
-  // Throws UserError for options that make no layer, and for a dropout that has no place.
+  // Throws UserError for invalid options, and for dropout if there is one layer.
   Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
             RecurrentOptions options);
 
-  // One step: `input` [N, g hidden] is what was made of x, `recurrent` that of the first state. Returns the next states.
+  // Computes one step. `input` and `recurrent`, both [N, g hidden], are the products of x and of the first
+  // state with their weights, with the biases added. Returns the next states.
   virtual std::vector<Node> cell(const Node& input, const Node& recurrent,
                                  const std::vector<Node>& state) const = 0;
-  // Returns the gate with this number of [N, g hidden].
+  // Returns the part of `all` [N, g hidden] that belongs to this gate.
   Node gate(const Node& all, std::int64_t number) const;
 
  private:
@@ -80,7 +83,8 @@ class Lstm final : public Recurrent {
                          const std::vector<Node>& state) const override;
 };
 
-// Gates r, z, n. n = tanh(n of x + sigmoid(r) (n of h)), and h' = (1 - sigmoid(z)) n + sigmoid(z) h.
+// Gates r, z, n, of which W_n x + b_n and R_n h + c_n are the two parts of n. n = tanh(W_n x + b_n +
+// sigmoid(r) (R_n h + c_n)), and h' = (1 - sigmoid(z)) n + sigmoid(z) h.
 class Gru final : public Recurrent {
  public:
   Gru(std::int64_t in, std::int64_t hidden, RecurrentOptions options = {})
