@@ -20,7 +20,7 @@ void require_image(std::string_view builder, const Operand& x, Size2d output) {
                            output.h, output.w));
 }
 
-// Windows of this size follow each other without overlapping. Empty if they have several sizes, or overlap.
+// Returns the size of the windows if all have the same size and do not overlap; otherwise nothing.
 std::optional<Size2d> equal_windows(const Operand& x, Size2d output) {
   const Size2d input = spatial(x.node().shape());
   if (input.h < 1 || input.w < 1 || input.h % output.h != 0 || input.w % output.w != 0) return std::nullopt;

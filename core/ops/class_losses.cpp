@@ -37,7 +37,7 @@ void require_classes(std::string_view loss, const Operand& logits, const Operand
                              to_string(TensorType{type.dtype, {type.shape[1]}})));
 }
 
-// The labels, with class 0 in the place of the one to ignore, so that they are indices.
+// Returns the labels as indices: the ignored label is replaced by class 0.
 Node indices_of_labels(const Node& labels, const CrossEntropyOptions& options) {
   return options.ignore ? where(eq(labels, *options.ignore), 0, labels) : labels;
 }

@@ -13,7 +13,7 @@ struct Conv1dOptions {
   std::int64_t dilation = 1;  // distance between neighbouring elements of the kernel
   // Input and output channels are divided into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
-  // The zeros at the end, where they differ from those at the beginning; `padding` is then of the beginning only.
+  // The number of zeros at the end. If it is set, `padding` is the number at the beginning only.
   std::optional<std::int64_t> padding_end = {};
 };
 

@@ -14,8 +14,7 @@ struct Conv2dOptions {
   Size2d dilation = {};  // distance between neighbouring elements of the kernel
   // Input and output channels are divided into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
-  // The zeros at the end of the axes, where they differ from those at the beginning; `padding` is then of the
-  // beginning only.
+  // The number of zeros at the end of each axis. If it is set, `padding` is the number at the beginning only.
   std::optional<Size2d> padding_end = {};
 
   static void fields(auto& self, auto& visitor) {

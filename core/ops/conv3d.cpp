@@ -9,7 +9,7 @@ namespace {
 
 using Rules = ConvolutionRules<Conv3dOptions>;
 
-// Equal ops have equal options.
+// Returns the options in one form, so that equal ops have equal options.
 Conv3dOptions canonical(Conv3dOptions options) {
   if (options.padding_end == options.padding) options.padding_end.reset();
   return options;

@@ -16,7 +16,7 @@ namespace plexaura {
 
 namespace {
 
-// What a user has called.
+// The user's call of one of the builders.
 struct Call {
   std::string_view builder;
   Operand x;
@@ -111,7 +111,7 @@ Node with_origin(const Call& call, const ConvTransposeOptions<Size>& options) {
   return transposed(call, options);
 }
 
-// As a transposed convolution of images with one row.
+// Computes it as a transposed convolution of images with one row.
 Node with_rows(Call call, const ConvTranspose1dOptions& options) {
   call.axes = "L";
   call.require(call.x.node().shape().rank() == 3 && call.weights.node().shape().rank() == 3,

@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// The options of the convolution whose gradient is computed, and `output_padding`, which is added to the extents of
-// the result at their end. It chooses among the extents that this convolution, with a stride above 1, takes to those
-// of x.
+// The options of the convolution whose gradient is computed, and `output_padding`, which is added to the
+// extents of the result at their end. With a stride above 1, that convolution maps several input extents to
+// the extents of x; `output_padding` chooses among them.
 template <class Size>
 struct ConvTransposeOptions {
   Size stride{1};
@@ -18,7 +18,8 @@ struct ConvTransposeOptions {
   Size dilation{1};
   std::int64_t groups = 1;
   Size output_padding{0};  // less than the stride
-  // The elements that are cut from the end of the axes, where they differ from those at the beginning.
+  // The number of elements that are cut from the end of each axis. If it is set, `padding` is cut from the
+  // beginning only.
   std::optional<Size> padding_end = {};
 };
 

@@ -38,7 +38,7 @@ struct Labelled {
 
 std::int64_t extent_of(const Labelled& x, Label label) { return x.value.shape()[axis_with(x.labels, label)]; }
 
-// The axes in the order of `to`, where x has all labels of `to`.
+// Returns x with its axes in the order of `to`. It has all labels of `to`.
 Labelled in_order(const Labelled& x, const Labels& to) {
   if (x.labels == to) return x;
   std::vector<std::int64_t> order;
@@ -76,7 +76,7 @@ std::int64_t extent_of_all(const Labelled& x, const Labels& labels) {
   return extent;
 }
 
-// The axes of x in the order of `to`, with extent 1 for those that x lacks.
+// Returns x with its axes in the order of `to`, and an axis of extent 1 for each label that x lacks.
 Node broadcastable(const Labelled& x, const Labels& to) {
   const Labelled ordered =
       in_order(x, labels_if(to, [&](Label label) { return has_label(x.labels, label); }));

@@ -13,8 +13,8 @@ namespace plexaura {
 enum class InterpolateMode : std::uint8_t { nearest, nearest_exact, linear, bilinear, bicubic, trilinear };
 
 struct InterpolateOptions {
-  // One of both, with a number for each axis after N and C, or one number for all of them. An extent becomes `size`,
-  // or itself times `scale`, rounded down.
+  // Exactly one of the two is given, with a number for each axis after N and C, or one number for all of
+  // them. An extent becomes `size`, or itself times `scale`, rounded down.
   std::vector<std::int64_t> size = {};
   std::vector<double> scale = {};
   InterpolateMode mode = InterpolateMode::nearest;

@@ -51,7 +51,7 @@ PLEXAURA_API Node searchsorted(Operand sorted, Operand values, bool right = fals
 
 struct ArgSortOptions {
   bool descending = false;
-  std::optional<std::int64_t> count = {};  // only the first of the indices, so many; none: all
+  std::optional<std::int64_t> count = {};  // how many indices are returned, from the first on; none: all
   static void fields(auto& self, auto& visitor) {
     visitor("descending", self.descending);
     visitor("count", self.count);

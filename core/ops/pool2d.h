@@ -33,7 +33,8 @@ struct AvgPool2dOptions {
   Size2d kernel = {};
   std::optional<Size2d> stride = {};  // by default the kernel's size
   Size2d padding{0, 0};               // zeros, at most half the kernel
-  // Whether the sum is divided by the size of the window's part within the padded image, or within the image.
+  // True: the sum is divided by the size of the window's part within the padded image. False: by that within
+  // the image.
   bool count_include_pad = true;
   bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
 };

@@ -24,7 +24,8 @@ struct AvgPool3dOptions {
   Size3d kernel = {};
   std::optional<Size3d> stride = {};  // by default the kernel's size
   Size3d padding{0};                  // zeros, at most half the kernel
-  // Whether the sum is divided by the size of the window's part within the padded image, or within the image.
+  // True: the sum is divided by the size of the window's part within the padded image. False: by that within
+  // the image.
   bool count_include_pad = true;
   bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
 };

@@ -12,14 +12,14 @@ PLEXAURA_API Node sin(Operand x);
 PLEXAURA_API Node cos(Operand x);
 PLEXAURA_API Node tan(Operand x);
 PLEXAURA_API Node
-asin(Operand x);  // from -pi / 2 to pi / 2, for -1 <= x <= 1; at the ends its gradient is infinite
-PLEXAURA_API Node acos(Operand x);  // from 0 to pi, for -1 <= x <= 1; at the ends its gradient is infinite
+asin(Operand x);  // from -pi / 2 to pi / 2, for -1 <= x <= 1; the gradient at -1 and 1 is infinite
+PLEXAURA_API Node acos(Operand x);  // from 0 to pi, for -1 <= x <= 1; the gradient at -1 and 1 is infinite
 PLEXAURA_API Node atan(Operand x);  // from -pi / 2 to pi / 2
 PLEXAURA_API Node sinh(Operand x);
 PLEXAURA_API Node cosh(Operand x);
 PLEXAURA_API Node asinh(Operand x);
 PLEXAURA_API Node acosh(Operand x);  // for x >= 1; at 1 its gradient is infinite
-PLEXAURA_API Node atanh(Operand x);  // for -1 <= x <= 1; at the ends it is infinite
+PLEXAURA_API Node atanh(Operand x);  // for -1 <= x <= 1; infinite at -1 and 1
 
 // hypot is the length of the vector (a, b); its squares do not overflow. atan2 is the angle of the point with abscissa b
 // and ordinate a, from -pi to pi. The operands broadcast and have the same dtype. At (0, 0) the gradients are 0.

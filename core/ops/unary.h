@@ -9,7 +9,7 @@ namespace plexaura {
 // result has the operand's type.
 
 PLEXAURA_API Node neg(Operand x);       // -x
-PLEXAURA_API Node abs(Operand x);       // x|; the gradient at 0 is 0
+PLEXAURA_API Node abs(Operand x);       // |x|; the gradient at 0 is 0
 PLEXAURA_API Node exp(Operand x);       // e^x
 PLEXAURA_API Node log(Operand x);       // natural logarithm
 PLEXAURA_API Node sqrt(Operand x);      // square root

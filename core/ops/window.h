@@ -67,7 +67,8 @@ struct SlidingWindow {
   void check() const;
   // Returns the number of places of the window along each axis. Throws RuleError if it does not fit even once.
   Size outputs(Size input) const;
-  // As outputs(), with the places at which the window reaches beyond the padding but begins before it.
+  // Returns the same, but also counts the places at which the window begins before the end of the padding and
+  // reaches beyond it.
   Size outputs_rounded_up(Size input) const;
 };
 
