@@ -11,9 +11,8 @@ namespace plexaura {
 PLEXAURA_API Node sin(Operand x);
 PLEXAURA_API Node cos(Operand x);
 PLEXAURA_API Node tan(Operand x);
-PLEXAURA_API Node
-asin(Operand x);  // from -pi / 2 to pi / 2, for -1 <= x <= 1; the gradient at -1 and 1 is infinite
-PLEXAURA_API Node acos(Operand x);  // from 0 to pi, for -1 <= x <= 1; the gradient at -1 and 1 is infinite
+PLEXAURA_API Node asin(Operand x);  // from -pi / 2 to pi / 2; the gradient at -1 and 1 is infinite
+PLEXAURA_API Node acos(Operand x);  // from 0 to pi; the gradient at -1 and 1 is infinite
 PLEXAURA_API Node atan(Operand x);  // from -pi / 2 to pi / 2
 PLEXAURA_API Node sinh(Operand x);
 PLEXAURA_API Node cosh(Operand x);
