@@ -41,7 +41,7 @@ static_assert(HaveProduct<Node, double>);
 static_assert(HaveProduct<Node, std::int64_t>);
 static_assert(!HaveProduct<Node, bool>);
 static_assert(!std::is_constructible_v<Operand, bool>);
-// An order of nodes is a node, so that `if (loss > best)` must not compile.
+// Comparing two nodes makes a node, so that `if (loss > best)` must not compile.
 static_assert(!std::is_constructible_v<bool, Node>);
 static_assert(std::is_same_v<decltype(Node() > 0), Node>);
 

@@ -22,7 +22,7 @@ struct Doubled final : OpOf<Doubled> {
   }
 };
 
-// An op that gives another op's type as its own.
+// An op that passes another op's type to OpOf as its own.
 struct Impostor final : OpOf<Doubled> {
   std::string_view name() const override { return "impostor_of_this_test"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }

@@ -19,7 +19,8 @@ std::vector<Value> values_of(std::initializer_list<Node> nodes) {
   return values;
 }
 
-// a * b + `addend`, of a and b; other nodes stand around it.
+// Returns a subgraph that computes a * b + `addend` from a and b. It is extracted from a graph with further
+// nodes.
 std::shared_ptr<const Subgraph> product(double addend, int nodes_before = 0) {
   Graph graph;
   const Node x = graph.input("x", row);

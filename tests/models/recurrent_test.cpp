@@ -23,14 +23,14 @@ struct Numbers {
   }
 };
 
-// What a layer should compute, in plain loops. The names are those of PyTorch.
+// Computes a recurrent layer in plain loops. The names are those of PyTorch.
 struct Expected {
   Numbers w_ih, w_hh, b_ih, b_hh;
   std::vector<double> sequence = {};
   std::vector<double> h = std::vector<double>(samples * hidden, 0);
   std::vector<double> c = h;
 
-  // Of x and of h, without the sum of the two.
+  // Return the parts of a gate's sum that come from x and from h, each with its bias.
   double from_x(const Numbers& x, std::int64_t row, std::int64_t gate) const {
     double sum = b_ih.at(0, gate);
     for (std::int64_t i = 0; i < in; ++i) sum += w_ih.at(gate, i) * x.at(row, i);
@@ -43,7 +43,8 @@ struct Expected {
     return sum;
   }
 
-  // `next` gets the sums of x and of h for a gate, and h and c of the element, which it changes.
+  // For each element and step, `next` gets functions that return the parts from x and from h of a gate, and h
+  // and c, which it changes.
   template <class Next>
   void run(const Numbers& x, const Next& next) {
     sequence.resize(samples * steps * hidden);

@@ -19,7 +19,8 @@ namespace {
 using reference::at;
 using reference::Index;
 
-// What is added to the product of a query and a key; -infinity if the query may not attend to the key.
+// The number that is added to the product of a query and a key; -infinity if the query may not attend to the
+// key.
 using Added = std::function<double(const Index& batch, std::int64_t query, std::int64_t key)>;
 // The factor of an attention weight.
 using Kept = std::function<double(const Index& batch, std::int64_t query, std::int64_t key)>;

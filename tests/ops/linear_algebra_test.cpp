@@ -29,7 +29,7 @@ namespace {
 using reference::at;
 using reference::Index;
 
-// The minor of a matrix of any size, by the definition: the sum over the elements of the first row.
+// Returns the determinant of a matrix of any size, expanded along the first row.
 double determinant(const std::vector<std::vector<double>>& a) {
   if (a.empty()) return 1;
   double total = 0;
@@ -63,7 +63,8 @@ Shape before_matrices(const Shape& shape) {
   return Shape(std::vector<std::int64_t>(shape.begin(), shape.end() - 2));
 }
 
-// By Cramer's rule: the determinant with a column of a replaced by one of b, divided by that of a.
+// Solves a x = b by Cramer's rule: divides the determinant of a with one column replaced by a column of b by
+// the determinant of a.
 Tensor solution(const Tensor& a, const Tensor& b) {
   const std::int64_t rank = b.shape().rank();
   std::vector<std::int64_t> extents =
@@ -92,7 +93,8 @@ Tensor identities(const Shape& shape) {
   return result;
 }
 
-// a with every element that substitution must not read replaced, and the others as they count.
+// Returns the triangular matrix that the options make of a: elements that they exclude are 0, and the
+// diagonal is 1 if `unit_diagonal` is set.
 Tensor triangle_of(const Tensor& a, const TriangularSolveOptions& options) {
   Tensor result = reference::zeros(a.shape());
   reference::for_each_index(a.shape(), [&](const Index& index) {

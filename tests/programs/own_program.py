@@ -1,4 +1,4 @@
-"""Tests that the program of a user, with a model of his own, can do what the programs of the library can:
+"""Tests that a user's program with its own model can do everything that the programs of the library can:
 examples/own_program.cpp."""
 
 import re

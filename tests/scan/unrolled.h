@@ -24,7 +24,7 @@ inline Node stack(const std::vector<Node>& elements) {
   return concat(parts, 0);
 }
 
-// What a scan of at least one step computes, as one graph without a loop.
+// Returns the result of a scan of at least one step, computed by a graph without a loop.
 inline ScanStep unrolled(const std::vector<Node>& xs, std::vector<Node> carries, const ScanBody& body,
                          const ScanOptions& options = {}) {
   const std::int64_t steps = xs.empty() ? *options.steps : xs[0].shape()[0];

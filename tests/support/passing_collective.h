@@ -8,9 +8,9 @@
 
 namespace plexaura::testing {
 
-// One rank's side of a collective, like that of a rank which completes calls with this name although the
-// others have lost a rank there. It waits in the call until the others know of the loss, and gets no data
-// from them. Without a name it behaves normally.
+// One rank's side of a collective. It completes calls with this name although the other ranks have lost a
+// rank there: it waits in the call until the others know of the loss, and gets no data from them. Without a
+// name it behaves normally.
 class PassingCollective final : public ForwardingCollective {
  public:
   // All arguments must outlive this object.

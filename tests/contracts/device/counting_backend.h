@@ -7,7 +7,7 @@
 
 namespace plexaura::testing {
 
-// Another backend, and how often it was asked for what.
+// Forwards calls to another backend, and counts some of them.
 class CountingBackend final : public ForwardingBackend {
  public:
   struct Counts {
@@ -15,7 +15,7 @@ class CountingBackend final : public ForwardingBackend {
     std::int64_t recordings = 0;  // segments captured
     std::int64_t replays = 0;
     std::int64_t allocations = 0;
-    std::int64_t events = 0;  // made
+    std::int64_t events = 0;  // made by make_event()
   };
 
   using ForwardingBackend::ForwardingBackend;

@@ -16,8 +16,8 @@
 
 namespace plexaura::testing {
 
-// Rows of features, all of them a hundredth of the row's index, with labels 0, 1 and 2 in turn. For probes
-// that want a trainer to have some data.
+// Rows of features, all of them a hundredth of the row's index, with labels 0, 1 and 2 in turn. For tests
+// whose trainer needs some data.
 class CountingRows final : public DatasetOf<float> {
  public:
   explicit CountingRows(std::int64_t rows, std::int64_t features = 4) : rows_(rows), features_(features) {}
@@ -38,7 +38,8 @@ class CountingRows final : public DatasetOf<float> {
   std::vector<std::string> names_{"a", "b", "c"};
 };
 
-// What a rank needs to train the smallest model of CountingRows with four features: one parameter, "weight".
+// The objects that a rank needs to train the smallest model of CountingRows with four features: one
+// parameter, "weight".
 struct RowsRun {
   static inline const TensorType weight{DType::float32, {4, 3}};
 

@@ -181,7 +181,7 @@ TEST_CASE("local: what a rank learns while an average is made stays in its weigh
         std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 8, 8}, {8, 8, 8}, {8 + 0 + 4, 8, 8}});
 }
 
-// So the rank subtracts rank 0's part from the average that it adds, and its weights do not count that part
+// The rank subtracts rank 0's part from the average that it adds, so that its weights do not count that part
 // twice.
 TEST_CASE(
     "local: a rank that begins with the weights of rank 0 while an average is made has brought what rank 0 "

@@ -179,7 +179,8 @@ TEST_CASE("a loss that is no number ends the run before anything is saved") {
   TrainerOptions options = momentum();
   options.output = folder.path();
   options.replace = true;
-  // Where weights are lost within an epoch the next step tells, and at its end the validation.
+  // If weights become NaN within an epoch, the loss of the next step shows it. After the last step of an
+  // epoch, the validation loss does.
   for (const auto& [lost, first] :
        {std::pair(6, "the loss of step 7 is nan"), std::pair(8, "the validation loss after step 8 is nan")}) {
     SmallRun run;

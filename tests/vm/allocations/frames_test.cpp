@@ -16,7 +16,7 @@ namespace plexaura::testing {
 
 namespace {
 
-// How many frames lie around each call of the library, since this was cleared; null where nobody asks.
+// For each call of oneDNN, the number of stack frames below it. Null: calls are not recorded.
 std::vector<std::ptrdiff_t>* depths = nullptr;
 
 }  // namespace

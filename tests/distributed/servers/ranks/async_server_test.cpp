@@ -51,7 +51,8 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   return account;
 }
 
-// Two clients push one after the other. The values of both after that, and when all have rested.
+// The results of two clients that push one after the other: their values after both pushes, and after both
+// have rested.
 struct Pushed {
   std::array<Numbers, 2> behind;
   std::array<Numbers, 2> rested;
