@@ -381,9 +381,8 @@ TEST_CASE("a run that fails tells its failure, even where its end cannot be mark
                            }};
   VM vm(compile(sum.graph, sum.outputs, backend), backend, {.host_points = {breaking}});
   for (int round = 0; round < 3; ++round) {
-    backend.broken =
-        backend.info()
-            .host_memory;  // on other devices, the feeds need events, too, so the fault would hit them
+    // On other devices the feeds need events, too, and the fault would hit those.
+    backend.broken = backend.info().host_memory;
     if (backend.broken)
       CHECK_THROWS_WITH_AS(vm.run({{"left", filled(1)}, {"right", filled(2)}}), "the host",
                            std::runtime_error);
