@@ -27,7 +27,7 @@ namespace plexaura {
 namespace {
 
 constexpr double as_long_as_it_takes = 1e8;  // seconds
-// How long a spare waits for the other ranks while they compile programs or compute.
+// The longest time that a spare waits for the other ranks while they compile programs or compute.
 constexpr double patience_seconds = 3600;
 
 std::vector<int> first_of(const std::vector<int>& ranks, int count) {

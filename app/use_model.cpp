@@ -52,9 +52,9 @@ auto read_weights(const CommandLine& line, const fs::path& output, const Read& r
   }
 }
 
-// How a row of a table is scaled, and which rows are validation samples, depends on the other rows and on the
-// split. Throws UserError if they differ from those of the training. Returns a remark if the file does not
-// contain them.
+// Checks that the table and its split are those of the training. The scale of each row depends on all rows
+// that were trained on, and so does the choice of rows for validation. Throws UserError if the table or the
+// split differs. Returns a remark if the file does not say with which table and split it was made.
 std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
                          const RunData& data) {
   if (line.evaluate ? !data.is_cut : !data.is_measured) return "";

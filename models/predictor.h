@@ -20,8 +20,8 @@
 namespace plexaura {
 
 struct PredictorOptions {
-  // How many compiled programs are kept with their memory, one for each shape and type of samples: those used
-  // last. At least 1.
+  // The number of compiled programs that are kept with their memory, one for each shape and type of samples:
+  // those used last. At least 1.
   std::int64_t kept_programs = 16;
   bool strict = false;  // see CompileOptions
 };

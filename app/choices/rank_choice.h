@@ -8,7 +8,8 @@
 
 namespace plexaura {
 
-// What a run reports about a choice: a sentence, and the fields of a line in the log. Both are empty if there is nothing to report.
+// The report of a choice: a sentence, and the fields of a line in the log. Both are empty if there is nothing
+// to report.
 struct ChoiceReport {
   std::string sentence = {};
   std::vector<JsonField> fields = {};

@@ -38,8 +38,8 @@ struct DataOptions {
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 
-// Why the data is read: to train; to evaluate a trained model, for which all rows may be used; or to predict,
-// for which the samples are in other files.
+// The purpose for which data is read: to train; to evaluate a trained model, for which all rows may be used;
+// or to predict, for which the samples are in other files.
 enum class DataUse : std::uint8_t { train, evaluate, predict };
 
 // Returns the keys of the section `data`, which set the options.

@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// How the workspace of a loop is divided: the arena and the prologue of its body, two places for each carry, and one place
-// for each stacked operand of which every step uses a copy.
+// The division of a loop's workspace: the arena and the prologue of its body, two places for each carry, and
+// one place for each stacked operand of which every step uses a copy.
 class PLEXAURA_API LoopMemory {
  public:
   // A copy of the part of a stacked operand that one step uses.

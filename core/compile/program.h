@@ -83,7 +83,7 @@ struct LoopWork {
   Place constants = {};  // of the body
 };
 
-// How an instruction is carried out.
+// The work of an instruction: a kernel, a call of all ranks, an op that the host computes, or a loop.
 using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork, LoopWork>;
 
 struct Instruction {

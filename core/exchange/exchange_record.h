@@ -6,13 +6,14 @@
 
 namespace plexaura {
 
-// What a rank has exchanged with others over some steps. All figures are this rank's own.
+// The amounts that a rank has exchanged with others over some steps, and the times. All figures are this
+// rank's own.
 struct ExchangeRecord {
   std::int64_t bytes = 0;                       // bytes of the gradients or weights that it contributed
   std::optional<std::int64_t> sent_bytes = {};  // in messages to other ranks; empty if not counted
   double seconds = 0;                           // time during which an exchange was running
   bool overlaps = false;                        // whether exchanges run while the rank computes
-  // Of these seconds, those in which the training thread only waited. Empty if a device computes meanwhile.
+  // The part of `seconds` in which the training thread only waited. Empty if a device computes meanwhile.
   std::optional<double> waited_seconds = {};
 
   // Returns the share of the exchange's time that was hidden behind computation.

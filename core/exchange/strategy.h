@@ -163,9 +163,9 @@ struct StrategyParts {
 // Throws UserError for a declaration about a part that is null, and for a dealer without local scope.
 PLEXAURA_API void check_strategy_parts(const StrategyParts& parts);
 
-// How ranks work together. Each rank has one object, which may itself be several of its parts. The thread
-// that trains calls it and its parts, never concurrently; only Overlapped calls before_update of the sum
-// within it from a thread of its own.
+// Defines how ranks work together. Each rank has one object, which may itself be several of its parts. The
+// thread that trains calls it and its parts, never concurrently; only Overlapped calls before_update of the
+// sum within it from a thread of its own.
 class PLEXAURA_API Strategy {
  public:
   virtual ~Strategy();

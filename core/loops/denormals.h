@@ -6,8 +6,9 @@
 
 namespace plexaura {
 
-// How the arithmetic of a thread treats denormal numbers: it keeps them, or replaces them by zero, since they
-// may take a hundred times as long. A new thread starts with the setting of the thread that started it.
+// The treatment of denormal numbers by the arithmetic of a thread: it keeps them, or replaces them by zero,
+// since they may take a hundred times as long. A new thread starts with the setting of the thread that
+// started it.
 enum class Denormals { kept, flushed };
 
 #if defined(__SSE__)

@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// How the losses of samples are reduced to one number. `none` keeps them all, one for each sample. The mean
+// The reduction of the losses of samples to one number. `none` keeps them all, one for each sample. The mean
 // of zero samples is 0, so that a rank without samples adds nothing.
 enum class Reduction : std::uint8_t { mean, sum, none };
 PLEXAURA_API std::string_view name_of(Reduction reduction);

@@ -22,7 +22,7 @@ struct Tap {
   std::vector<double> weights;
 };
 
-// How one axis is sampled.
+// The sampling of one axis: its sizes, and the distance between samples.
 struct Sampling {
   std::int64_t input;
   std::int64_t output;

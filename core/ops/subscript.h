@@ -34,7 +34,8 @@ inline IndexRange slice(std::optional<std::int64_t> start, std::optional<std::in
   return {start, stop, step};
 }
 
-// What a subscript selects of one axis: a single index, of which negative ones count from the end, or some indices.
+// The part of one axis that a subscript selects: a single index, of which negative ones count from the end,
+// or a range of indices.
 struct AxisIndex {
   AxisIndex(WrittenInteger auto index) : selected(static_cast<std::int64_t>(index)) {}
   AxisIndex(IndexRange range) : selected(range) {}

@@ -53,8 +53,8 @@ inline std::array<std::int64_t, 3> list_of(Size3d size) { return {size.d, size.h
 // Adds an axis D, along which the number is `d`.
 inline Size3d with_depth(Size2d size, std::int64_t d) { return {d, size.h, size.w}; }
 
-// How a window moves over the last axes of a value, in convolution and in pooling: over H and W of [N, C, H,
-// W], or over D, H and W of [N, C, D, H, W].
+// The movement of a window over the last axes of a value, in convolution and in pooling: over H and W of [N,
+// C, H, W], or over D, H and W of [N, C, D, H, W].
 template <class Size>
 struct SlidingWindow {
   Size kernel = {};

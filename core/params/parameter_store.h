@@ -127,7 +127,7 @@ class PLEXAURA_API ParameterStore {
   // address.
   void update_shadow();
 
-  // How often place() was called. Addresses are valid until the next placement.
+  // Returns the number of calls of place(). Addresses are valid until the next placement.
   std::uint64_t placed_times() const { return state_->placed_times; }
 
   // Increases whenever values change: by an update, a write, or a load. Values that are derived only from

@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// How a scan uses the operands and the outputs of its body.
+// The roles of the operands and the outputs of a scan's body.
 struct ScanForm {
   std::int64_t steps = 0;
   std::size_t carries = 0;  // the first operands, and the first outputs: the operands of the next step

@@ -33,7 +33,8 @@ class LoopLaunch final : public Launch {
   void run() override;
 
  private:
-  // What an instruction uses decides how often it is bound.
+  // The operands that an instruction uses decide how often it is bound: once, for even and odd steps if it
+  // uses carries, or for each step if it uses stacked operands.
   enum class Use : std::uint8_t { same, carries, stacked };
   struct Bound {
     const Instruction* instruction;

@@ -14,7 +14,7 @@
 namespace plexaura {
 
 struct CommunicatorOptions {
-  // How long a rank waits for another one before it throws a DeviceError.
+  // The time that a rank waits for another one before it throws a DeviceError.
   double deadline_seconds = 60;
   // The ranks of a node share memory if they can. If one rank sets false, all ranks use private memory.
   bool shared_memory = true;

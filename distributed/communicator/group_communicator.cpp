@@ -21,8 +21,8 @@ constexpr std::size_t pieces_under_way = 8;  // pieces of a broadcast that a ran
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
-// How long a rank that leaves with an error waits for the other ranks. Ranks that fail together with it
-// arrive soon, and ranks that wait for it in other calls have to learn of the error soon.
+// The longest time that a rank which leaves with an error waits for the other ranks. Ranks that fail together
+// with it arrive soon, and ranks that wait for it in other calls have to learn of the error soon.
 constexpr double seconds_to_leave_in_error = 1.0;
 
 // Returns places without hosts. In a part, the ranks do not know their numbers in the whole run yet.

@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view placement_message = "the placement of the parameters, for the ranks that serve";
 constexpr std::string_view weights_message = "the weights to begin with, for the ranks that serve";
 constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
-// How long a serving rank waits: compiling, or the last checkpoint, may take longer than the deadline between
-// ranks.
+// The longest time that a serving rank waits: compiling, or the last checkpoint, may take longer than the
+// deadline between ranks.
 constexpr double patience_seconds = 3600;
 
 }  // namespace

@@ -72,7 +72,7 @@ int RankSession::fail(const std::exception& error) {
   return closed;
 }
 
-// When this returns, MPI is closed or must not be closed: see Communicator::leave().
+// On return, MPI is closed or must not be closed: see Communicator::leave().
 int RankSession::close(int status, bool together) {
   ranks_.reset();
   tell_event(EventKind::end, status);

@@ -22,7 +22,7 @@ struct CallSpeed {
   double bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
-// How many calls of which sizes are timed. Sizes are multiples of `least_call_bytes`.
+// The sizes of the calls that are timed, and the time for them. Sizes are multiples of `least_call_bytes`.
 struct CallEffort {
   std::int64_t first_bytes = 0;
   std::int64_t most_bytes = 0;

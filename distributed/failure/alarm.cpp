@@ -19,14 +19,14 @@
 namespace plexaura {
 namespace {
 
-// How long ranks that wait may need to answer. After a death the time is shorter: ranks of one machine notice
-// it at about the same time, and the launcher soon ends those that are left.
+// The longest time that waiting ranks may need to answer. After a death the time is shorter: ranks of one
+// machine notice it at about the same time, and the launcher soon ends those that are left.
 constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
-// How long the library may need to notice ranks that were killed or cannot be reached.
+// The longest time that the library may need to notice ranks that were killed or cannot be reached.
 constexpr double seconds_to_die = 3.0;
-// How long a rank waits until its verdict has left. Shorter than the time that a rank which receives it stays
-// silent.
+// The time that a rank waits until its verdict has left. It is shorter than the time that a rank which
+// receives the verdict stays silent.
 constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {

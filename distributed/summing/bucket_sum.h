@@ -22,10 +22,10 @@ namespace plexaura {
 // deadline, and names bucket and step.
 class BucketSum : public Strategy, public GradientSum {
  public:
-  // When a bucket may be updated. by_bucket: as soon as it is summed. by_step: after all ranks have confirmed
-  // that all buckets are summed; then a rank whose call fails because another rank is lost has the complete
-  // weights of one step. If a rank dies during the confirmation, some of the ranks that are left may have
-  // made the step and others not.
+  // The time at which a bucket may be updated. by_bucket: as soon as it is summed. by_step: after all ranks
+  // have confirmed that all buckets are summed; then a rank whose call fails because another rank is lost has
+  // the complete weights of one step. If a rank dies during the confirmation, some of the ranks that are left
+  // may have made the step and others not.
   enum class Update { by_bucket, by_step };
 
   // The communicator must outlive it.

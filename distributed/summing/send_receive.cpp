@@ -8,8 +8,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t no_step = 0;
-// How long the server waits for the next step: validation and checkpoints may take place before it. A rank
-// that is lost meanwhile is found before this time.
+// The longest time that the server waits for the next step: validation and checkpoints may take place before
+// it. A rank that is lost meanwhile is found before this time.
 constexpr double patience_seconds = 86'400;
 
 int lowest_but(int server) { return server == 0 ? 1 : 0; }

@@ -46,10 +46,10 @@ struct SumMeans {
   void wait_for(Outbox& outbox, const CallSignature& call) const;
 };
 
-// How the ranks of a communicator add arrays of `call.count` elements, and exchange parts of them. Part r is
-// that of part_of(call.count, call.dtype, r, ranks). The caller has checked that all ranks make the same
-// call. Each function throws a DeviceError if another rank is lost during it. Then this rank writes nothing
-// more, but other ranks of its node may write to its window until they learn of the loss.
+// An algorithm by which the ranks of a communicator add arrays of `call.count` elements, and exchange parts
+// of them. Part r is that of part_of(call.count, call.dtype, r, ranks). The caller has checked that all ranks
+// make the same call. Each function throws a DeviceError if another rank is lost during it. Then this rank
+// writes nothing more, but other ranks of its node may write to its window until they learn of the loss.
 class SumAlgorithm {
  public:
   virtual ~SumAlgorithm();

@@ -37,7 +37,7 @@ class Topology {
   bool is_stopped(int rank) const;
   // If the process of this rank is on this host and stopped (SIGSTOP), kills it and returns true.
   bool kill_if_stopped(int rank) const;
-  // Returns the rank's number at the start of the run, which sentences use.
+  // Returns the rank's number at the start of the run, which messages use.
   int number(int rank) const { return of(rank).started_as < 0 ? of(rank).number : of(rank).started_as; }
   std::vector<int> numbers_of(const std::vector<int>& ranks) const;
   // Returns ProcessPlace::number of all ranks; empty if unknown.

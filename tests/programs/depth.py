@@ -11,7 +11,7 @@ import support
 from support import BUILD, HAS_MPI, SOURCE, ProgramTest
 
 BUILD_TYPE = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w*)", (BUILD / "CMakeCache.txt").read_text(), re.M).group(1)
-# How many functions may lead to a message, with main and MPI_Isend.
+# The most functions that may lead to a message, with main and MPI_Isend.
 MOST = 24
 MOST_OF_GRADIENTS = 37  # which are sent within a run of the VM
 CALL = re.compile(r"([^\t\n]+)\+(0x[0-9a-f]+)\t")

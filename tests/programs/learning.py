@@ -56,7 +56,8 @@ class Ranks(ProgramTest):
         self.check("mlp", self.iris(), "float32", 1e-5, counts=(2, 3))
 
     def test_a_net_with_dropout_in_double(self):
-        # Of 47 samples in batches of 10 the last batch has 7, and of 22 in batches of 7 it has one.
+        # The last of the batches of 10 has 7 of the 47 samples, and the last of the batches of 7 has one of
+        # the 22.
         self.check("convnet", self.cnn("training.epochs=10"), "float64", 1e-10)
 
     def test_a_rank_without_samples(self):

@@ -22,7 +22,7 @@
 
 namespace plexaura {
 
-// Which parts of a step's batch next() returns.
+// The parts of a step's batch that next() returns.
 enum class Parts : std::uint8_t {
   own,   // the part of the loader's rank in each step
   all,   // the parts of all ranks, one after the other, in each step

@@ -27,8 +27,9 @@ struct Field {
 // Returns the shape of a batch: [samples, sample shape...].
 Shape batched(std::int64_t samples, const Shape& sample);
 
-// What happens if a sample cannot be read: the run ends with the error, or continues without the sample. Only
-// a UserError counts as an error of the sample; other errors, of a disk or the system, always end the run.
+// The reaction to a sample that cannot be read: the run ends with the error, or continues without the sample.
+// Only a UserError counts as an error of the sample; other errors, of a disk or the system, always end the
+// run.
 enum class OnError { fail, skip };
 
 // Samples with random access, each with the same fields. All functions are const and may be called from

@@ -22,7 +22,7 @@ Slice split_evenly(Slice whole, std::int64_t parts, std::int64_t part);
 std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint64_t seed,
                                       std::int64_t epoch);
 
-// How an epoch's order is divided. The global batch of a step is a contiguous range of it; the last batch is
+// The division of an epoch's order. The global batch of a step is a contiguous range of it; the last batch is
 // shorter if the division leaves a remainder. Ranks, and then micro-batches, take contiguous slices of the
 // batch, as even as possible and possibly empty. So no sample is repeated or lost in an epoch. All functions
 // are pure.

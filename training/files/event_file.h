@@ -38,7 +38,7 @@ class EventFile final : public EventSink {
     // "BOOT_ID pid:[NUMBER]"; a process with the same text sees this process under its id
     char place[128] = {};
     char job[64] = {};  // the launcher's name of the job; empty without a launcher
-    // When this rank last continued after the death of ranks; 0: never.
+    // The time when this rank last continued after the death of ranks; 0: never.
     std::atomic<std::int64_t> survived = 0;
     std::atomic<std::int64_t> left = 0;  // how many ranks were left then, including spares
     // 1: this rank stores weights or sums for the other ranks, and makes no steps

@@ -6,7 +6,7 @@
 
 namespace plexaura {
 
-// What a run does between its steps. All ranks call these functions together.
+// The work of a run between its steps. All ranks call these functions together.
 
 // Before the first step: begins the strategy.
 void begin_run(Run& run);

@@ -20,7 +20,7 @@
 
 namespace plexaura {
 
-// How the data is divided among the ranks. regroup() makes a new division.
+// The division of the data among the ranks. regroup() makes a new division.
 struct Division {
   const Protocol* protocol = nullptr;
   std::optional<TakenParts> taken = {};
@@ -28,7 +28,8 @@ struct Division {
   BatchPlan validation = {};
 };
 
-// How far a run has come. A loop reads this before each step. If a rank is lost, the others continue from here.
+// The progress of a run. A loop reads this before each step. If a rank is lost, the others continue from
+// here.
 struct Progress {
   // After the last launched step; its loss sums cover only steps whose metrics were read.
   RunPlace place = {};
@@ -60,7 +61,7 @@ struct RunClock {
   void begin_epoch();
 };
 
-// What a strategy takes over from a checkpoint, or from the former strategy after ranks were lost.
+// The state that a strategy takes over from a checkpoint, or from the former strategy after ranks were lost.
 struct StrategyHistory {
   SavedStrategy saved = {};  // state of a checkpoint, until the strategy takes it
   int saved_ranks = 0;       // number of ranks that saved it, or that have saved a checkpoint since

@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// What the loops of all protocols do with a step.
+// The parts of a step that the loops of all protocols share.
 
 // Waits for the data of the next step and returns it.
 Step next_step(const Run& run, StepSource& steps);

@@ -11,8 +11,8 @@
 
 namespace plexaura {
 
-// How gradients change weights. The formulas are those of core/ops/optimizer_steps.h. A value; the functions
-// below have no state.
+// The rule by which gradients change weights. The formulas are those of core/ops/optimizer_steps.h. A value;
+// the functions below have no state.
 struct OptimizerSpec {
   // For large batches, lars and lamb scale the step of each parameter to its length (Euclidean norm) ‖w‖:
   // You, Gitman and Ginsburg, arXiv:1708.03888, and You et al., arXiv:1904.00962.

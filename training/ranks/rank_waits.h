@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// How long each rank has waited during the steps of an epoch: in calls of all ranks, including their
+// The time that each rank has waited during the steps of an epoch: in calls of all ranks, including their
 // additions and copies, and for a server.
 struct RankWaits {
   struct Rank {

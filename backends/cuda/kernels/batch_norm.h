@@ -115,8 +115,9 @@ struct ChannelGrads {
   Global<Statistic<T>> inverse;
 };
 
-// The terms for the sums of ChannelGrads. `grad` computes the gradient of the result. Its form is that of the
-// terms of ByChannelKernel, but its call also takes x: grad.of_channel(channel)(place, read, x).
+// The two terms that each element adds to the sums of its channel, from which finish() computes the
+// ChannelGrads. `grad` computes the gradient of the result. It has the members of the terms of
+// ByChannelKernel, but its call also takes x: grad.of_channel(channel)(place, read, x).
 template <class T, class Grad>
 struct NormaliseGradTerms {
   Global<const T> src;

@@ -34,7 +34,8 @@ std::string text_of(const Convolution& of) {
                      options.padding.w, options.dilation.h, options.dilation.w);
 }
 
-// How the matrices of an operand follow each other from product to product.
+// The distance of an operand's matrices from product to product. one: all products read the same matrix.
+// consecutive: the matrices lie one after another.
 enum class Sequence : std::uint8_t { one, consecutive, other };
 
 Sequence sequence_of(const Shape& operand, const Shape& result) {

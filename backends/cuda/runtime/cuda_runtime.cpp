@@ -227,7 +227,8 @@ bool passed(const Event* event) {
   return true;
 }
 
-// How long a thread polls before it sleeps. The wake-up by an interrupt takes about as long as a small step.
+// The time that a thread polls before it sleeps. The wake-up by an interrupt takes about as long as a small
+// step.
 static constexpr double seconds_before_sleep = 50e-6;
 
 void synchronize(Event* event) {

@@ -7,7 +7,8 @@
 
 namespace plexaura {
 
-// Where a server listens: an address or the name of a host, and a port. Port 0 lets the system choose.
+// The place where a server listens: an address or the name of a host, and a port. Port 0 lets the system
+// choose.
 struct ListenAt {
   std::string address = "127.0.0.1";
   int port = 0;

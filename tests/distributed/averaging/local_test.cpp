@@ -114,8 +114,8 @@ TEST_CASE("local: what does not cross of a change comes with the next one, buffe
         std::vector<Numbers>{{6, 12, 8}, {6 + (6.0 + 18) / 4, 12, 8}});
 }
 
-// What is owed after the first average, of four steps, is fully added to the second one, of a single step:
-// again 2 + 4 and 10 + 8, divided by 2.
+// After the first average, of four steps, the ranks owe 4 and 8. They move by 2 and 10 in the next period, of
+// a single step, and what they owe is fully added: 2 + 4 and 10 + 8.
 TEST_CASE("local: what does not cross counts as much in a shorter period") {
   const MakeStrategy make = [](Collective& ranks) {
     return std::make_unique<Local>(ranks, LocalOptions{.every = 4}, false, std::make_unique<Half>(ranks));

@@ -20,7 +20,7 @@ Settings with(Settings settings, const Settings& more);
 // 20, in the second epoch.
 inline constexpr const char* few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
 
-// How a rank that trains has ended.
+// The result of a rank that trains.
 struct IrisEnd {
   std::string weights;  // the bytes of all weights
   std::vector<double> values;

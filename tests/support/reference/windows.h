@@ -17,7 +17,7 @@ struct WindowAlongAxis {
 // The windows at all places along an axis.
 using WindowsAlongAxis = std::vector<WindowAlongAxis>;
 
-// How a pool moves over any number of axes: one number for each.
+// The sizes of a pool over any number of axes: one number for each axis.
 struct Pool {
   Index kernel;
   Index stride;

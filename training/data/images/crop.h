@@ -19,8 +19,8 @@ struct Box {
   std::int64_t height = 0;
 };
 
-// How an image becomes a sample: the part `source` is scaled to the size `scaled`; the sample is the part
-// `window` of the result, optionally flipped horizontally.
+// The steps from an image to a sample: the part `source` is scaled to the size `scaled`; the sample is the
+// part `window` of the result, optionally flipped horizontally.
 struct Crop {
   Box source;
   ImageSize scaled;
