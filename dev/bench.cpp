@@ -178,8 +178,8 @@ class Training {
   std::vector<Field> fields_;
   BatchPlan plan_;
   TrainingPrograms programs_;
-  std::array<std::vector<Tensor>, 2> batches_;  // used in turns, in the memory where a loader would write
-                                                // them
+  // Two batches that are used in turns, in the memory where a loader would write them.
+  std::array<std::vector<Tensor>, 2> batches_;
   std::optional<StepTicket> unread_;
   std::int64_t steps_ = 0;
 };

@@ -46,8 +46,8 @@ double median_of(std::vector<double> values) {
 
 struct Times {
   double seconds;
-  double of_processor;  // processor time of both ends together, which other programs on this host hardly
-                        // change
+  // Processor time of both ends together, which other programs on this host hardly change.
+  double of_processor;
 };
 
 Times time_rounds(const Arguments& arguments, const std::function<void()>& work) {

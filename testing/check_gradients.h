@@ -30,8 +30,8 @@ inline constexpr StepBlock telling_step_block{.gradient_seed = 1.7,
                                               .first_sample = 17};
 
 struct GradientOptions {
-  double step = 1e-3;              // step of the differences; the inputs must be more than two steps away
-                                   // from a kink
+  // The step of the differences. The inputs must be more than two steps away from a kink.
+  double step = 1e-3;
   double tolerance = 1e-8;         // limit of the relative error of first derivatives
   double second_tolerance = 1e-7;  // limit of the relative error of second derivatives
   bool second_order = true;
@@ -59,13 +59,13 @@ struct GradientEntry {
 
 struct GradientReport {
   bool passed = true;
-  std::int64_t compared = 0;       // number of derivatives that were compared
-  double worst = 0;                // largest relative error of first derivatives; infinite if a derivative is
-                                   // not a number
+  std::int64_t compared = 0;  // number of derivatives that were compared
+  // The largest relative error of first derivatives; infinite if a derivative is not a number.
+  double worst = 0;
   double worst_second = 0;         // largest relative error of second derivatives
   std::int64_t not_checkable = 0;  // number of derivatives whose error is explained by rounding alone
-  double excused = 0;  // largest error that rounding explains among these, as a fraction of the largest
-                       // gradient
+  // The largest error that rounding explains among these, as a fraction of the largest gradient.
+  double excused = 0;
   std::vector<GradientEntry> failures;  // at most twenty
   // Likely sources of the failures: an op whose own gradient is wrong, and its source line.
   std::vector<std::string> places;

@@ -28,8 +28,8 @@ class Runner {
   Backend& backend_;
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Workspace> workspace_;
-  std::vector<std::string> names_;  // names of the inputs that the program reads; `places_` has their
-                                    // positions in the graph
+  // The names of the inputs that the program reads; `places_` has their positions in the graph.
+  std::vector<std::string> names_;
   std::vector<std::size_t> places_;
   std::size_t inputs_ = 0;
   std::size_t outputs_ = 0;

@@ -45,8 +45,8 @@ class Pace {
   }
 
   static constexpr Seconds least_sleep{1e-3};
-  static constexpr Seconds most_credit{10e-3};  // largest credit from kernels that took longer than they
-                                                // should
+  // The largest credit from kernels that took longer than they should.
+  static constexpr Seconds most_credit{10e-3};
   Seconds owed_{0};
 };
 

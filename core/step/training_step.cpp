@@ -233,8 +233,9 @@ void TrainingStep::begin_whole_update() {
   exchanging_ = false;
 }
 
-// Leaves the updates open, except for the last bucket, which holds the loss. At the end of an epoch makes all updates, so
-// that validation sees final weights.
+// Begins the updates of a step, which run late: an update stays open until its weights are needed. Only the
+// last bucket, which holds the loss, is updated at once. At the end of an epoch all updates are made, so that
+// validation sees the final weights.
 void TrainingStep::leave_open(const StepInputs& inputs) {
   late_->open(block_, failure_ != nullptr);
   update_open(border_.buckets().size() - 1);

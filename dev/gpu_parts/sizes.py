@@ -15,8 +15,8 @@ class Case:
     batch: int
     precision: str
     inference: bool = False
-    branches: bool = True  # False: the kernels of a recorded step run one after another, to show how much two
-                           # branches gain
+    # False: the kernels of a recorded step run one after another, to show how much two branches gain.
+    branches: bool = True
 
     def name(self):
         remarks = [*(["inference"] if self.inference else []), *([] if self.branches else ["without branches"])]

@@ -29,8 +29,8 @@ class Copy:
 
     def fill(self, root):
         names = project_files(root)
-        for path in self.folder.rglob("*.cpp"):  # CMake compiles every source in a folder, so removed sources
-                                                 # must go
+        # CMake compiles every source in a folder, so removed sources must be deleted.
+        for path in self.folder.rglob("*.cpp"):
             if not path.is_relative_to(self.build) and path.relative_to(self.folder).as_posix() not in names:
                 path.unlink()
         sown = {fault.file for fault in self.faults}

@@ -86,8 +86,9 @@ def is_accepted(fault, entries):
 
 def sow(text, faults, name):
     """Returns the source with these faults, each with its switch. Lines keep their numbers."""
-    places = []  # At one position, ends come before begins; of the begins, the longest comes first, and
-                 # statements before values
+    # At one position, ends come before begins; of the begins, the longest comes first, and statements before
+    # values.
+    places = []
     for fault in faults:
         opening, closing = fault.form
         order = (1, -fault.end, fault.form is not STATEMENT)

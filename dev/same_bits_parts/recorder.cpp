@@ -64,8 +64,8 @@ class Recorder final : public plexaura::EventSink {
 };
 
 Recorder& recorder() {
-  static auto* const made = new Recorder;  // never destroyed, because threads may send events until the
-                                           // process ends
+  // Never destroyed, because threads may send events until the process ends.
+  static auto* const made = new Recorder;
   return *made;
 }
 

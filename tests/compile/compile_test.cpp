@@ -70,8 +70,8 @@ TEST_CASE("a chain of elementwise ops works in place, and never in an input or o
   const Node a = exp(x);
   const auto program = compiled(graph, {tanh(sqrt(a)) + 1, a});
   CHECK(check_arena(*program) == "");
-  CHECK(program->arena_bytes == 128);  // memory of `a`, which is read at the end, and one place that all
-                                       // others share
+  // Memory of `a`, which is read at the end, and one place that all others share.
+  CHECK(program->arena_bytes == 128);
   for (const auto& instruction : program->instructions)
     for (const auto& output : instruction.outputs) CHECK(output->place.space == Place::Space::arena);
   CHECK(compiled(graph, {a}, {.optimise = false})->arena_bytes >= 64);

@@ -66,8 +66,8 @@ TEST_CASE(
     "them") {
   constexpr std::size_t instructions = 20'000;
   const auto spread = random_lifetimes(3, 9000, 60);
-  std::vector<Lifetime> lifetimes;  // short lifetimes, and nested ones like those of values that the backward
-                                    // pass reads
+  // Short lifetimes, and nested ones like those of values that the backward pass reads.
+  std::vector<Lifetime> lifetimes;
   for (std::size_t i = 0; i < 6000; ++i)
     lifetimes.push_back({spread[i].bytes, 3 * i, std::min(3 * i + spread[i].last, instructions)});
   for (std::size_t i = 6000; i < 9000; ++i)

@@ -51,8 +51,8 @@ TEST_CASE("ResNets have the published numbers of parameters") {
 TEST_CASE("ResNet50's names and shapes are torchvision's") {
   ResNet net(photos(), ResNetOptions::of_depth(50));
   const auto specs = specs_of(net, DType::float32);
-  CHECK(specs.size() == 161 + 2 * 53);  // torchvision has 320 entries, of which 53 are counters
-                                        // num_batches_tracked
+  // torchvision has 320 entries, of which 53 are counters num_batches_tracked.
+  CHECK(specs.size() == 161 + 2 * 53);
   struct Entry {
     const char* name;
     Shape shape;
@@ -140,8 +140,8 @@ TEST_CASE("every block adds its input and has ReLU between its convolutions") {
   CHECK(count_ops(graph, "conv2d") == 53);
   CHECK(count_ops(graph, "normalise") == 53);
   CHECK(count_ops(graph, "relu") == 1 + 3 * 16);
-  CHECK(count_ops(graph, "add") == 16 + 1 + 53);  // residual additions, the bias of fc, and the additions of
-                                                  // epsilon
+  // Residual additions, the bias of fc, and the additions of epsilon.
+  CHECK(count_ops(graph, "add") == 16 + 1 + 53);
   CHECK(count_ops(graph, "max_pool2d") == 1);
 }
 

@@ -151,7 +151,7 @@ OpCase determinant_case(const Shape& a, bool logarithm, const Values& values) {
                       }});
 }
 
-// The factor of m m^T + 2: row by row from the definition of the product.
+// Returns the Cholesky factor of m m^T + 2 I, row by row from the definition of the product.
 Tensor cholesky_of(const Tensor& m) {
   Tensor lower = reference::zeros(m.shape());
   const std::int64_t size = m.shape()[m.shape().rank() - 1];

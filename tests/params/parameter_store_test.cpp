@@ -55,8 +55,8 @@ TEST_CASE("values are read and written by name or alias, placed or not") {
   CHECK(store.placed());
   CHECK(store.read("head.weight") == value);
   CHECK(store.read("still").to_doubles() == std::vector<double>(5, 3));
-  CHECK(store.placement().entries.back().name == "still");  // not mentioned in the list of trainables, so it
-                                                            // is last and frozen
+  // It is not in the list of trainables, so it is last and frozen.
+  CHECK(store.placement().entries.back().name == "still");
   store.write("conv.weight", counting(filter, 7));
   CHECK(store.read("conv.weight") == counting(filter, 7));
 }

@@ -16,8 +16,8 @@ from visiting import ENDLESS, MLP, VisitTest
 
 NOBODY = 65534
 PYTHON = shutil.which("python3", path=os.defpath) or sys.executable  # a Python that other users may run, too
-GREETING_BYTES = 36  # bytes that a client sends; it sends more only after the other end has proven to know
-                     # the key
+# The bytes that a client sends first. It sends more only after the other end has proven to know the key.
+GREETING_BYTES = 36
 # A letter in plain text, as clients of the first version sent it: sign, word, bytes of content, version,
 # number, steps, two times.
 HEAD = struct.Struct("<IIQqqqdd")

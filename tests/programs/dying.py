@@ -139,8 +139,8 @@ class DyingApart(ApartTest):
     """Tests strategies in which each rank keeps its own weights."""
 
     EPOCHS = EPOCHS
-    SETTINGS = ("distributed.report_seconds=0",)  # otherwise some steps have no sum of losses, which is a
-                                                  # point at which ranks die
+    # The losses of each step are summed. The sum is a point at which ranks die.
+    SETTINGS = ("distributed.report_seconds=0",)
 
     def train(self, strategy, folder):
         return [*super().train(strategy, folder), *self.settings(*self.SETTINGS)]

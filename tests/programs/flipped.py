@@ -14,8 +14,8 @@ from support import BUILD, FAULT_SEEDS, ProgramTest
 INTERVAL = 10  # steps between two comparisons
 STEPS_OF_EPOCH = 15  # there is also a comparison after each epoch
 ELEMENTS = {"fc1.weight": 120, "fc1.bias": 30, "fc2.weight": 600, "fc2.bias": 20, "fc3.weight": 60, "fc3.bias": 3}
-TOP_OF_EXPONENT = 30  # of float32; this bit makes a weight so large that the next loss is no number, which
-                      # ends the run
+# A bit of float32 that makes a weight so large that the next loss is no number, which ends the run.
+TOP_OF_EXPONENT = 30
 
 
 class Flip:

@@ -130,8 +130,8 @@ class Killed(ServerTest):
             self.kill(victim)
         self.wait_for_new_start(first)
         said = self.end(run, 0)
-        self.all_output = ALSO_DIED.sub("", self.all_output)  # the server may learn of one or two deaths
-                                                              # first
+        # The server may learn of one or two deaths first.
+        self.all_output = ALSO_DIED.sub("", self.all_output)
         self.check_said_once("all ranks but 0 have died, and a parameter server needs a client")
         self.assertRegex(said[0], "; starting again from the last checkpoint with 4 ranks ")
         self.check_learned()

@@ -312,8 +312,8 @@ class Replaced(dying.DyingTest):
         cases = [(f"rank {rank} is stopped at '{FIRST}'", [death(rank, FIRST, fault="stop")], short) for rank in range(RANKS)]
         cases += [("the spare is stopped", [death(SPARE, WAITS, fault="stop")], short)]
         cases += [(f"rank 2, and the spare is stopped {more} points behind the shrinking", [death(2, FIRST), death(SPARE, "MPIX_Comm_shrink", more, fault="stop")], short)
-                  for more in (0, 4, *range(24, RECOVERY, 12))]  # without the points at which they exchange
-                                                                 # their places
+                  # Leaves out the points at which the ranks exchange their places.
+                  for more in (0, 4, *range(24, RECOVERY, 12))]
         self.check_all("stopped spare", chosen(cases))
 
 

@@ -176,8 +176,8 @@ class ProgramTest(unittest.TestCase):
                 line = f"{kind:<14} {name:<90} {time.monotonic() - begin:6.1f} s  {result}"
                 print(f"fault: {line}", flush=True)
                 if log := os.environ.get("PLEXAURA_FAULT_LOG"):
-                    with open(log, "a") as file:  # other tests write to it at the same time, each a line at
-                                                  # once
+                    # Other tests write to the file at the same time, each a line at once.
+                    with open(log, "a") as file:
                         file.write(line + "\n")
 
     def processes(self, *words):

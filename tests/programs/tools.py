@@ -119,8 +119,9 @@ class Tools(ProgramTest):
             return json.loads(done.stdout)["min_s"] if status == 0 else done.stderr
 
         expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
-        times = 0.2 / expected  # makes steps of 0.1 s or more on any machine, because bench compiles more
-                                # programs than one step has
+        # This factor makes steps of 0.1 s or more on any machine, because bench compiles more programs than
+        # one step has.
+        times = 0.2 / expected
         slow = seconds(f"times={times},slow=4,slow_rank=3")
         self.assertGreater(slow, 0.2)
         self.assertGreater(slow, 2 * seconds(f"times={times}"))

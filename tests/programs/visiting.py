@@ -299,8 +299,9 @@ class Refused(VisitTest):
             self.end(server, 143)
             left = [path.name for path in sorted((self.folder / "run").glob("checkpoint-*"))]
             self.assertIn(pathlib.Path(kept).name, left)
-            self.assertLessEqual(len(left), 5)  # besides it, only checkpoints that may be needed for later
-                                                # pushes, and the newest
+            # Besides the saved one, only checkpoints that may be needed for later pushes are left, and the
+            # newest.
+            self.assertLessEqual(len(left), 5)
 
     def test_a_second_server(self):
         server = self.serve()

@@ -19,8 +19,8 @@ class NullDevice final : public Backend {
     std::function<Layout(const TensorType&)> layout = {};  // of every operand; default: row-major
     std::function<std::vector<Region>(const Graph&, NodeId, const Uses&)> regions = {};  // default: none
     std::set<std::string, std::less<>> without = {};  // ops that have no kernel here
-    bool in_place = true;                             // any output may use the memory of any input of its
-                                                      // type
+    // Any output may use the memory of any input of its type.
+    bool in_place = true;
     bool records = true;
     std::size_t workspace = 0;  // of every kernel
   };

@@ -60,8 +60,8 @@ TEST_CASE("an op that is what it says of itself passes") {
       "a sum", "add", [](Graph&, auto x) { return std::vector{x[0] + x[1]}; }, {{{3, 4}}, {{4}}}, {}};
   const CaseReport report = check_traits(sum, DType::float32);
   CHECK(report.passed());
-  CHECK(report.comparisons == 4);  // computed in the memory of input 0, and its first, middle and last
-                                   // element changed
+  // The op computes in the memory of input 0, and with its first, its middle and its last element changed.
+  CHECK(report.comparisons == 4);
 }
 
 }  // namespace plexaura::testing::traits_test

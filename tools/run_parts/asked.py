@@ -2,10 +2,10 @@
 
 import signal
 
-INTERRUPTS = (signal.SIGINT, signal.SIGUSR2)  # after these the exit status is that of Ctrl-C, after all
-                                              # others that of SIGTERM
-SENT_AGAIN = (signal.SIGHUP, signal.SIGXCPU)  # the system itself may send these twice, for example when a
-                                              # terminal is closed
+# After these the exit status is that of Ctrl-C, after all others that of SIGTERM.
+INTERRUPTS = (signal.SIGINT, signal.SIGUSR2)
+# The system itself may send these twice, for example when a terminal is closed.
+SENT_AGAIN = (signal.SIGHUP, signal.SIGXCPU)
 NUMBERS = (*INTERRUPTS, *SENT_AGAIN, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGALRM)
 
 

@@ -204,8 +204,8 @@ def read_removed_ranks(folder):
                 if name.fullmatch(os.readlink(link)):
                     with contextlib.suppress(ValueError), open_events(link) as file:
                         rank = Rank(file)
-                        found[rank.job, rank.rank] = rank  # The launcher has the file open, too, so a rank
-                                                           # may be found twice
+                        # The launcher has the file open, too, so a rank may be found twice.
+                        found[rank.job, rank.rank] = rank
     return of_newest_run([found[key] for key in sorted(found)])
 
 

@@ -48,13 +48,13 @@ class Job:
 
     def __init__(self, options, starts, folder, signals, rejoining):
         self.options, self.folder, self.signals, self.started = options, folder, signals, starts.ranks
-        self.are_seen = starts.are_seen  # whether an earlier start has shown that the ranks' event files can
-                                         # be read here
+        # True if an earlier start has shown that the ranks' event files can be read here.
+        self.are_seen = starts.are_seen
         self.rejoining = rejoining
         if rejoining:
             rejoining.begin(starts.ranks, starts.spares)
-        self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a restart of
-                                                      # all, and whether they have ended for it
+        # True if the ranks were asked to end for a restart of all ranks; true if they have ended for it.
+        self.makes_room = self.has_made_room = False
         self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
         self.lost_at = None  # time at which a rank was found dead before all ranks had started
         self.program, self.begun, self.has_hosts = starts.program, time.time_ns(), bool(starts.hosts)
@@ -155,8 +155,8 @@ class Job:
         if not self.signals or self.is_asked:
             return
         self.is_asked = True
-        if not self.makes_room:  # ranks that make room have the signal already, and a second one would end
-                                 # them before they save
+        # Ranks that make room have the signal already, and a second one would end them before they save.
+        if not self.makes_room:
             self.forward(self.signals[0])
         say(self.signals.promise())
 
@@ -250,11 +250,11 @@ class Job:
         for path in self.folder.glob("rank-*"):
             with contextlib.suppress(OSError, ValueError):
                 if path.name not in self.files:
-                    self.files[path.name] = open_events(path)  # stays open, because somebody may remove the
-                                                               # folder of output
+                    # The file stays open, because somebody may remove the folder of output.
+                    self.files[path.name] = open_events(path)
         for name, file in self.files.items():
-            with contextlib.suppress(OSError, ValueError):  # a file that cannot be read now keeps its last
-                                                            # contents
+            # A file that cannot be read now keeps its last contents.
+            with contextlib.suppress(OSError, ValueError):
                 self.seen[name] = Rank(file)
         self.ranks = [self.seen[name] for name in sorted(self.seen)]
         self.has_seen_ranks = bool(self.ranks)
@@ -284,8 +284,8 @@ class Job:
             return self.mpirun.send_signal(PASSED_ON[self.asked])
         here = [rank for rank in self.ranks if rank.is_here and rank.process_state()]
         for rank in here:
-            if not rank.last(Kind.SIGNAL):  # a batch system may have sent it already, and a second one would
-                                            # end the ranks at once
+            # A batch system may have sent it already, and a second one would end the ranks at once.
+            if not rank.last(Kind.SIGNAL):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rank.process, self.asked)
         have_ended = self.ranks and all(rank.last(Kind.END) for rank in self.ranks)

@@ -96,7 +96,7 @@ class Leftovers:
 
 if __name__ == "__main__":
     for number in NUMBERS:
-        signal.signal(number, signal.SIG_IGN)  # the launcher handles these signals, and closes standard input
-                                               # when it ends
+        # The launcher handles these signals, and closes standard input when it ends.
+        signal.signal(number, signal.SIG_IGN)
     if not sys.stdin.read():
         Leftovers(pathlib.Path(sys.argv[1])).clean_up_after_launcher()

@@ -24,8 +24,8 @@ def printable(text):
 
 
 def shown(character):
-    if unicodedata.category(character) not in ("Cc", "Cs"):  # control characters, and the surrogates by which
-                                                             # os.fsdecode() represents invalid bytes
+    # Control characters are escaped, and the surrogates by which os.fsdecode() represents invalid bytes.
+    if unicodedata.category(character) not in ("Cc", "Cs"):
         return character
     return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))
 

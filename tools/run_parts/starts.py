@@ -5,8 +5,8 @@ import signal
 from hosts import ranks_without
 
 MISTAKE = 2  # exit status for errors that the user has to fix
-FINAL = (0, MISTAKE, 128 + signal.SIGINT, 128 + signal.SIGTERM)  # exit statuses after which another start
-                                                                 # would not help
+# The exit statuses after which another start would not help.
+FINAL = (0, MISTAKE, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 def resuming(program):

@@ -79,8 +79,8 @@ def of_exit(rank, event):
 
 
 def of_death(rank):
-    if rank.is_here and oom_kills() > rank.oom_kills:  # only for this machine: each machine counts its own
-                                                       # out-of-memory kills
+    # Each machine counts its own out-of-memory kills, so this is known only for this machine.
+    if rank.is_here and oom_kills() > rank.oom_kills:
         return of("out of memory", rank, f"{name(rank)} was killed {place(rank)}, and the system has killed for want of memory since it started")
     asked = rank.last(Kind.SIGNAL)
     if asked:

@@ -11,8 +11,8 @@ from dataclasses import replace
 MIB = 1 << 20
 SMALL = 8192  # bytes below which the ranks of a host read each other's whole arrays: WindowSum::small_bytes
 MESSAGE = 60 << 10  # bytes, as in sum_algorithm.h: message_bytes
-PACES = ((16 << 10, 2), (MESSAGE, 9), (16 << 10, 5))  # bytes of a message and number of messages under way,
-                                                      # as in pace_choice.cpp
+# The bytes of a message and the number of messages under way, as in pace_choice.cpp.
+PACES = ((16 << 10, 2), (MESSAGE, 9), (16 << 10, 5))
 RING_TOGETHER = 16  # as in ring_sum.cpp
 ROOT_PIECE = MIB  # as in root_sum.cpp
 MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below this many bytes, and uses a ring above

@@ -100,8 +100,8 @@ class Links:
     inside: Link  # bandwidth of one rank to others of its host while all ranks exchange
     between: Link  # bandwidth of a host in each direction
     message: float = 0.0  # compute seconds of a rank to send or receive a message
-    reached: dict = field(default_factory=dict)  # by name of an exchange, the share of the bandwidth between
-                                                 # hosts that it reaches
+    # The share of the bandwidth between hosts that an exchange reaches, by the name of the exchange.
+    reached: dict = field(default_factory=dict)
 
 
 def numbers(text, option):

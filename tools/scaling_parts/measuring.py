@@ -52,8 +52,8 @@ class Row:
     straggler: int | None  # the rank for which others waited in most epochs
     exchanged: float | None  # bytes that one rank contributed to exchanges in an epoch
     sent: float | None  # bytes of the messages that it sent for that
-    of_ideal: float | None  # speed divided by the sum of the ranks' own speeds, if --pace says how fast each
-                            # is
+    # The speed divided by the sum of the ranks' own speeds, if --pace says how fast each is.
+    of_ideal: float | None
     accuracy: float | None  # of the validation after the last epoch
     validation_loss: float | None
     seconds_to_target: float | None  # training time until the first epoch whose validation reaches the target

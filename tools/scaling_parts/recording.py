@@ -134,8 +134,8 @@ def profile_of(events):
     count as weights."""
     steps = [RecordedStep(step, inside) for step, inside in steps_with_events(events)]
     batch = max(step.samples for step in steps)
-    steps = [step for step in steps if step.samples == batch]  # without the smaller batches at the end of an
-                                                               # epoch
+    # The batch at the end of an epoch may be smaller; such steps are left out.
+    steps = [step for step in steps if step.samples == batch]
 
     def median(value):
         return round(statistics.median(map(value, steps)) * 1e-6, 9)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from exchange import ALGORITHMS, Group, broadcast, root_seconds, sum_seconds
 from inputs import Bucket, Mistake
 
-TAIL_BYTES = 128  # bytes of the loss and counts of a step, which also the strategies sum that do not sum
-                  # gradients
-REPORT_SECONDS, MOST_STEPS = 1, 1000  # those strategies sum the loss and counts after this many seconds or
-                                      # steps
+# The bytes of the loss and counts of a step. Strategies that do not sum gradients sum these, too.
+TAIL_BYTES = 128
+# Those strategies sum the loss and counts after this many seconds or steps.
+REPORT_SECONDS, MOST_STEPS = 1, 1000
 SUMMING = ("allreduce", "local", "elastic")
 SERVING = ("async-server", "downpour")
 STRATEGIES = (*SUMMING, "reduce-broadcast", "send-recv", "scatter-gather", *SERVING)

@@ -31,7 +31,7 @@ struct Division {
 // The progress of a run. A loop reads this before each step. If a rank is lost, the others continue from
 // here.
 struct Progress {
-  // After the last launched step; its loss sums cover only steps whose metrics were read.
+  // The place after the last launched step. Its loss sums cover only steps whose metrics were read.
   RunPlace place = {};
   // The first step of this rank's deal, counted in the epoch; empty outside a deal.
   std::optional<std::int64_t> deal_begin = {};

@@ -46,8 +46,8 @@ std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view wh
   return sums_;
 }
 
-// `seconds`: the time of the steps, as a mean over the ranks. It includes a validation between them, after
-// which the next sum comes sooner.
+// Sets the number of steps between two sums. `seconds`: the time of the steps that were summed, as a mean
+// over the ranks. If they have validated meanwhile, that time counts too, and the next sum comes sooner.
 void TailSums::adapt(double seconds) {
   const double between = std::min(seconds_, most_of_deadline * ranks_.deadline_seconds());
   const double of_step = std::max(seconds / static_cast<double>(kept_.size()), 1e-9);

@@ -67,8 +67,9 @@ TEST_CASE("the ops of batch norm agree with the portable kernels in double and l
             const MomentsResult found = moments(of.x);
             return {found.mean, found.variance, found.inverse};
           },
-          {.low = -0.5, .high = 1});  // a range with mean away from 0, so that the error is relative to a
-                                      // mean of the size of the terms
+          // The mean of this range is not 0, so that the error is relative to a mean of the size of the
+          // terms.
+          {.low = -0.5, .high = 1});
       const auto vector = [](Graph& graph, const Operands& of, const char* name) {
         return graph.input(name, of.scale.type());
       };

@@ -371,8 +371,8 @@ TEST_CASE("communicator: ranks that are left bear the numbers that they had at t
     for (const int lost : {0, 2}) {
       Communicator& all = *ranks.back();
       try {
-        all.barrier("all have come");  // before a rank dies, as the others may learn of that before they
-                                       // enter
+        // No rank dies before this, because the others might learn of it before they enter the call.
+        all.barrier("all have come");
         if (rank == lost) return network.bury(rank);
         all.barrier("bucket 3");
       } catch (const RankLost& loss) {

@@ -28,8 +28,8 @@ TEST_CASE("exchange order: of the buckets that are final the last one is first")
   CHECK(order_of({1, 2, 3, 4}) == Order{0, 1, 2, 3});
   CHECK(order_of({4, 4, 4, 4}) == Order{3, 2, 1, 0});
   CHECK(order_of({1, 3, 5, 5, 5}) == Order{0, 2, 4, 3, 1});
-  CHECK(order_of({1, 1, 4, 4}) == Order{0, 1, 3, 2});  // if no bucket is final, takes the next one that will
-                                                       // be
+  // If no bucket is final, the next one that becomes final is taken.
+  CHECK(order_of({1, 1, 4, 4}) == Order{0, 1, 3, 2});
   CHECK(order_of({}).empty());
 }
 

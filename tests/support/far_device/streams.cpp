@@ -129,8 +129,8 @@ void Streams::await(const EventState& event, const Ticket& ticket, Lock& lock) {
   changed_.wait(lock, [&] {
     if (stopping_ || event.passed_use >= ticket.use) return true;
     if (!ticket.lane)
-      release_up_to(event.last);  // the event was not recorded before, and may have been
-                                  // recorded meanwhile
+      // The event was not recorded before, and may have been recorded meanwhile.
+      release_up_to(event.last);
     return false;
   });
 }

@@ -63,14 +63,14 @@ struct Faults {
 
   // PLEXAURA_SIMULATED_CUDA_MEMORY: bytes of memory of the device
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch, counted from 1, fails at
-                                     // once
-  std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in this work,
-                                     // counted from 1
+  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch, counted from 1, fails at once.
+  std::uint64_t refused_launch = 0;
+  // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in this work, counted from 1.
+  std::uint64_t deadly_work = 0;
   // PLEXAURA_SIMULATED_CUDA_FORGETS: this event wait in captures, counted from 1, has no effect.
   std::uint64_t forgotten_hold = 0;
-  std::uint64_t patience = 20000;  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds after which a wait counts
-                                   // as endless
+  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds after which a wait counts as endless.
+  std::uint64_t patience = 20000;
 };
 
 // The only device of the process. One lock protects all of it; work runs under the lock.

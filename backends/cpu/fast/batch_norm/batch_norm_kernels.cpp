@@ -218,7 +218,7 @@ void BatchNormBackward::run(const Operands& of, double* workspace) const {
     }
     return by;
   };
-  // Once the masked gradient is written it is read instead.
+  // If the first pass has written the masked gradient, reads this instead of applying the mask again.
   const auto distribute = [&](std::int64_t block, std::int64_t sample, const BackwardBy& by) {
     if (of.diff_src == nullptr) return;
     BackwardArrays arrays = arrays_at(block, sample);

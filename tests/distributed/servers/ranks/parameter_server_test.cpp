@@ -151,8 +151,8 @@ void answer_and_die(Communicator& all, ThreadNetwork& network) {
   std::ranges::copy(content, answer.content().begin());
   mailbox->post(pushed->from, weights_tag,
                 answer.seal_all({.word = Word::weights, .version = 1, .number = 1}, account_of(deal, table)));
-  for (int drawing = 0; drawing != pushed->from;) {  // when the client that has pushed draws again, it has
-                                                     // the answer
+  // The client that has pushed has the answer when it draws again.
+  for (int drawing = 0; drawing != pushed->from;) {
     const auto drawn = mailbox->take(deal_tag, 60);
     REQUIRE(drawn);
     drawing = drawn->from;
