@@ -11,7 +11,7 @@ namespace plexaura {
 // tools/run has started the process, its folder gets a link to that file. The events are kept in the folder
 // of tools/run instead if there is no output, if the file cannot be created, or if another run has locked
 // OUTPUT: this run will be refused then, and must not overwrite the events of the other run. Returns null if
-// neither folder can be used.
+// they cannot be kept in OUTPUT and tools/run has not started the process.
 std::unique_ptr<EventFile> begin_events(const std::filesystem::path& output);
 
 }  // namespace plexaura

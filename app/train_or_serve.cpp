@@ -132,8 +132,8 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
-// Waits for the other ranks. Returns the exit status. The summary of a rank that serves is printed last, so that an
-// error of printing cannot lose a checkpoint.
+// Waits for the other ranks. Returns the exit status. The summary of a rank that serves is printed last, so
+// that an error of printing cannot lose a checkpoint.
 int end_with_others(const Survivors& survivors, const TrainingResult& result) {
   const int status = survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
   print_output(survivors.strategy().account());

@@ -52,9 +52,9 @@ auto read_weights(const CommandLine& line, const fs::path& output, const Read& r
   }
 }
 
-// Checks that the table and its split are those of the training. The scale of each row depends on all rows
-// that were trained on, and so does the choice of rows for validation. Throws UserError if the table or the
-// split differs. Returns a remark if the file does not say with which table and split it was made.
+// Checks that the table and its split are those of the training. The split decides which rows were trained
+// on, and these decide the scale of all rows. Throws UserError if the table or the split differs. Returns a
+// remark if the file does not say with which table and split it was made.
 std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
                          const RunData& data) {
   if (line.evaluate ? !data.is_cut : !data.is_measured) return "";

@@ -12,8 +12,8 @@ namespace plexaura {
 void align_clocks(Communicator& ranks, Profile& profile);
 
 // Collective. Writes the events of all ranks to one trace, on rank 0, which keeps in memory only its own
-// events and a piece of another rank's. No deadline ends the run, however long it takes. Throws UserError on
-// all ranks if the file cannot be written.
+// events and a piece of another rank's. Ranks wait for each other up to ten minutes, even if the deadline
+// between ranks is shorter. Throws UserError on all ranks if the file cannot be written.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path);
 
 }  // namespace plexaura

@@ -12,8 +12,8 @@
 namespace plexaura {
 namespace {
 
-// Returns the compression of the checkpoint that rank 0 resumes from, or an empty text. Throws UserError on all ranks if this build
-// does not know it. Collective.
+// Returns the compression of the checkpoint that rank 0 resumes from, or an empty text. Throws UserError on
+// all ranks if this build does not know it. Collective.
 std::string stored_compression(Communicator& ranks, const CommandLine& line, const RunOptions& options) {
   const bool looks = line.resume && ranks.rank() == 0;
   const std::string mine = looks ? compression_of_newest(options.trainer.output) : "";

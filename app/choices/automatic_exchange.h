@@ -12,9 +12,9 @@ namespace plexaura {
 // True if sums of gradients have the bits that Communicator::keeps_order() promises.
 bool keeps_order(const Communicator& exchange, const RunOptions& options);
 
-// True if a run with gradients in other buckets may round differently. The norm of the gradients and the
-// count of infinite ones are added up bucket by bucket. The results of some methods of compression, and of
-// sums in another order, depend on which gradients are in one bucket.
+// True if a run with gradients in other buckets may round differently. The norm of the gradients, by which
+// they are clipped or a step is skipped, is added up bucket by bucket. The results of some methods of
+// compression, and of sums in another order, depend on which gradients are in one bucket.
 bool buckets_change_bits(const Communicator& exchange, const RunOptions& options);
 
 // Chooses the algorithm and the size of buckets of `allreduce` by measurements, as far as the file leaves

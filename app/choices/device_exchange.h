@@ -21,7 +21,7 @@ bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options)
 
 struct DeviceExchange {
   std::unique_ptr<Backend> backend = {};    // null: not opened, because devices may not sum
-  std::unique_ptr<Strategy> strategy = {};  // null: gradients cross through the memory of hosts
+  std::unique_ptr<Strategy> strategy = {};  // null: the hosts sum the gradients
   ChoiceReport report = {};
 };
 

@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// Returns a placement of the gradients that ranks exchange, for use before a program has placed them. The last layers come first, as
-// the backward pass finishes them.
+// Returns a placement of the gradients that ranks exchange, for use before a program has placed them. The
+// last layers come first, as the backward pass finishes them.
 Placement exchanged_gradients(const std::vector<ParameterSpec>& parameters, const ArenaTypes& types);
 
 }  // namespace plexaura

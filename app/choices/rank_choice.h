@@ -15,8 +15,8 @@ struct ChoiceReport {
   std::vector<JsonField> fields = {};
 };
 
-// A choice that all ranks make together before the first step, for example of a compression. make() is the protocol, and a choice
-// overrides its steps. Each step may be collective, so all ranks call make() together.
+// A choice that all ranks make together before the first step, for example of a compression. make() is the
+// protocol, and a choice overrides its steps. Each step may be collective, so all ranks call make() together.
 template <class Candidate>
 class RankChoice {
  public:

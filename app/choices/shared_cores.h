@@ -19,8 +19,9 @@ struct RankCores {
   std::vector<int> cores;
 };
 
-// Returns a sentence about the first host on which ranks slow each other down because they share cores and have more threads
-// than cores, and says what to do. Empty if there is no such host. Hosts on which the cores of a rank are not known are left out.
+// Returns a sentence about the first host on which ranks slow each other down because they share cores and
+// have more threads than cores, and says what to do. Empty if there is no such host. Hosts on which the cores
+// of a rank are not known are left out.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
 // Returns the same sentence for these ranks. Called after use_cores(). Leaves out ranks whose threads are

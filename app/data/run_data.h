@@ -40,7 +40,7 @@ struct RunData {
   std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
   // True for a table whose training and validation samples come from the same file.
   bool is_cut = false;
-  // True if samples are scaled by statistics of the training samples.
+  // True if samples are scaled by statistics that were measured on `train` when it was opened.
   bool is_measured = false;
   TrainedData trained = {};
   Settings keys = {};  // of the section `data`

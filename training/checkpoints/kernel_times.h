@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // Returns the file that keeps the times of kernels between runs: $XDG_CACHE_HOME/plexaura/kernel_times, or
-// the same file in ~/.cache. Empty if neither environment variable is set.
+// the same file in ~/.cache. Empty if neither XDG_CACHE_HOME nor HOME is an absolute path.
 std::filesystem::path kernel_times_file();
 
 // Adds the times that earlier runs have measured to the tuner. If the file cannot be read, ignores it and

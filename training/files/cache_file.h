@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // Returns the path of a file that is kept between runs: $XDG_CACHE_HOME/plexaura/NAME, or the same file in
-// ~/.cache. Empty if neither environment variable is set.
+// ~/.cache. Empty if neither XDG_CACHE_HOME nor HOME is an absolute path.
 std::filesystem::path cache_file(std::string_view name);
 
 // Locks a cache file, so that runs write it one after another, and creates its folder. The lock ends with the

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// Begin and end of a strategy in a run, and the state that it passes on to the next strategy. All ranks call these
-// functions together.
+// The beginning of a strategy in a run, the state that it gets, and the state that it passes on to a
+// checkpoint or to the next strategy. All ranks call these functions together.
 
 void begin_strategy(Run& run);
 // Gives the strategy its state, from a checkpoint or from the former strategy.

@@ -92,9 +92,9 @@ class UpdateBuilder {
     update_buffers(alike, are_replaced);
   }
 
-  // Checks that the loss and all gradients are finite. Their sum times 0 is 0, or NaN if one of them is not
-  // finite; a maximum might ignore a NaN. With a LossScale, gradients that are not finite are no failure: the
-  // step is skipped.
+  // Checks that the loss and all gradients are finite. A number times 0 is 0 if the number is finite, and NaN
+  // otherwise, so the sum of these products is 0 if all numbers are finite; a maximum might ignore a NaN.
+  // With a LossScale, gradients that are not finite are no failure: the step is skipped.
   void guard(std::span<const Bucket> buckets) {
     Node zero = reshape(tail(TailSlot::loss) * 0, {});
     for (const Bucket& bucket : buckets)

@@ -21,7 +21,7 @@ namespace plexaura {
 struct OptimizerOptions {
   OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
-  std::int64_t seed = 0;          // of dropout
+  std::int64_t seed = 0;          // of random ops such as dropout
   bool watch = false;             // throws an error that names the op with the first NaN or infinite number
 };
 

@@ -43,7 +43,7 @@ std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   return shared;
 }
 
-// Rank 0 has samples in every step, and none has more than it has.
+// Rank 0 has samples in every step, and no rank has more samples than rank 0.
 std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
 
 // A text that names the step with a micro-batch of this size, for errors about micro-batches that are too small.

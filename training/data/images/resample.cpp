@@ -20,8 +20,8 @@ struct Taps {
   std::int64_t end() const { return first + static_cast<std::int64_t>(weights.size()); }
 };
 
-// Rounds as torchvision does. A negative first pixel becomes 0 in either way of rounding.
-// NOLINTBEGIN(bugprone-incorrect-roundings)
+// Adds 0.5 and truncates, as Pillow does. For a negative first pixel this is not rounding, but it becomes 0
+// in any case.
 Taps taps_around(double centre, double radius, std::int64_t pixels) {
   Taps taps;
   taps.first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - radius + 0.5), 0);

@@ -20,8 +20,8 @@ struct CsvOptions {
   // may be a sample.
   bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
-  // True: the user has not named the label. Then it is an error if another column is named "label", "class"
-  // or "target".
+  // True: the user has not named the label. Then it is an error if the last column is the label and another
+  // column is named "label", "labels", "class" or "target", in small or capital letters.
   bool label_is_assumed = false;
   bool labelled = true;  // false: there is no label column, and every label is 0
   // In the order of a sample; empty: all columns except the label's, in the file's order.

@@ -24,7 +24,7 @@ void check_no_header(const CsvText& text, const CsvRow& first, std::span<const s
 void check_named(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used);
 
 // Called if the user names no label, so that the last column, `label`, is used. Throws if another column is
-// named "label", "class" or "target".
+// named "label", "labels", "class" or "target", in small or capital letters.
 void check_assumed_label(const CsvText& text, const CsvRow& header, std::size_t label);
 
 // Throws if one of the used columns has the same name as another column.

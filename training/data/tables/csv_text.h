@@ -20,8 +20,8 @@ using CsvRow = std::vector<CsvCell>;
 // whole text.
 class CsvText {
  public:
-  // `name`: the file's name, for errors. `text` must outlive this. Throws UserError, with the line, for text
-  // that is not UTF-8, and for lines that end in CR alone.
+  // `name`: the file's name, for errors. `text` must outlive this. Throws UserError for text that is not
+  // UTF-8, with the line, for files of other formats, and for lines that end in CR alone.
   CsvText(std::string name, std::string_view text, char delimiter);
 
   // Reads the next row that is not empty; returns false after the last one. Throws UserError for a quote that
