@@ -60,12 +60,12 @@ bool has_parameter_server(std::string_view strategy);
 //   reduce-broadcast  rank 0 sums the gradients, and sends the sums back
 //   send-recv         rank 0 serves: it sums the gradients of the other ranks, and does not train
 //   scatter-gather    rank 0 distributes the data, trains too, gathers the gradients, updates, and sends the
-//   weights
+//                     weights
 //   local             each rank trains by itself; from time to time their weights are averaged
 //   elastic           each rank trains by itself, tied to a centre that from time to time moves towards the
-//   ranks
+//                     ranks
 //   async-server      each rank except the servers trains at its own pace; rank 0, or the first ranks, serve
-//   and mix the others' weights into their own
+//                     and mix the others' weights into their own
 //   downpour          the same, but the servers add the changes of the others' weights
 // If Communicator::keeps_order(), all except async-server and downpour give the same bits in every run, and
 // allreduce, reduce-broadcast, send-recv and scatter-gather give the same bits as one another, for every

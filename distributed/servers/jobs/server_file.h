@@ -19,8 +19,8 @@ struct ServerPlace {
 // holds a lock on it as long as it lives.
 class ServerFile {
  public:
-  // Throws UserError if the file cannot be written, is a link or open to other users, if no server has written it, or if another
-  // server holds it.
+  // Throws UserError if the file cannot be written, is a link or open to other users, has contents that no
+  // server has written, or is held by another server.
   explicit ServerFile(std::filesystem::path path);
   ServerFile(const ServerFile&) = delete;
   ServerFile& operator=(const ServerFile&) = delete;

@@ -21,7 +21,7 @@ class PartDeal {
   // Opens a deal. If a server that has died had begun this deal, it continues where that server was.
   void open(const DealtSteps& steps);
   bool is_open() const { return next_.has_value(); }
-  // Draws a part for a client. This function and those below, without stop(), need an open deal.
+  // Draws a part for a client. Needs an open deal.
   Draw draw(int client);
   // Marks the first `parts` of the client's unfinished parts as finished; or all of them.
   void finish(int client, std::int64_t parts);
