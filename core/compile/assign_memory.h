@@ -20,8 +20,8 @@ struct Assignment {
 
 // Plans the arena. The order of the steps gives the lifetimes of values. An output takes the memory of an
 // input if the kernel allows it and no later step reads the input. `homes` gives the addresses of values that
-// live outside the arena: leaves and targets. If `reuse` is false, every value keeps memory of its own for
-// the whole program. `apart` is the number of instructions of plan_memory_apart().
+// live outside the arena: leaves and targets. If `reuse` is false, every value keeps its memory to the end
+// of the program. `apart` is the argument `instructions` of plan_memory_apart().
 PLEXAURA_API Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse,
                                       std::size_t apart = 0);
 

@@ -48,8 +48,8 @@ struct Lowered {
   std::vector<BoundInstruction> steps;  // in order; those of the prologue have their flag set
   std::map<Value, Layout> layouts;
   std::map<Value, Value> alias_of;  // a view -> the value whose memory it reads
-  std::map<Value, Value>
-      shadows;  // a cast of a parameter -> the parameter, if the store's shadow has the cast value
+  // A cast of a parameter -> the parameter, if the store's shadow has the cast value.
+  std::map<Value, Value> shadows;
   std::map<Value, Target> targets;                  // values that a kernel writes directly to their home
   std::map<std::string, Value> stored;              // parameters and buffers that the graph uses, by name
   std::map<std::string, Layout> parameter_layouts;  // layouts of parameters and buffers, by name
@@ -63,10 +63,10 @@ struct BindRequest {
   std::vector<std::pair<Value, Target>> gradient_targets;  // bind_kernels() fills in the layouts
   const Placement* placement;
   bool fuse;
-  bool prologue;                     // steps that depend on parameters alone may be taken out of the program
-  Tuner* tuner;                      // null: estimates
-  bool strict = false;               // throws UserError for an op that the host would compute
-  std::optional<DType> shadow = {};  // in which the store has a copy of the parameters
+  bool prologue;                         // true: the prologue may compute what depends on the store alone
+  Tuner* tuner;                          // null: estimates
+  bool strict = false;                   // throws UserError for an op that the host would compute
+  std::optional<DType> shadow = {};      // in which the store has a copy of the parameters
   std::vector<bool> same_operands = {};  // see CompileOptions
 };
 

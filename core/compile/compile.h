@@ -19,7 +19,7 @@ struct ProgramOutput {
   // gradient of the parameter or as the update of the buffer, and is cast to the dtype of that arena. If this
   // and the two members below are empty, VM::output reads the value.
   std::string gradient_of = {};
-  // The slot of the tail to which the value, a scalar, is written.
+  // The slot at the end of the gradient arena to which the value, a scalar, is written.
   std::optional<TailSlot> tail = {};
   // Only in the body of a loop: the output of the instruction that runs the body, to which the value is
   // written.

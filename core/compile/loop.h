@@ -5,9 +5,9 @@
 
 namespace plexaura {
 
-// Compiles the body of a scan, by the same passes as any program. `query` is about the scan's node: outputs that nobody
-// reads are not computed. Of the options only `optimise` and `tuner` count. Throws UserError if the backend has no kernel
-// for an op of the body, since the host takes no part in a loop.
+// Compiles the body of a scan, by the same passes as any program. `query` is about the scan's node: outputs
+// that nobody reads are not computed. The options may set only `optimise` and `tuner`. Throws UserError if
+// the backend has no kernel for an op of the body, since the host takes no part in a loop.
 LoopWork compile_loop(const Scan& scan, const RegionQuery& query, Backend& backend,
                       const CompileOptions& options);
 

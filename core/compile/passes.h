@@ -19,7 +19,8 @@ struct PassGraph {
   std::vector<Value> roots;
 };
 
-// Each pass returns a new graph. The nodes that remain keep their order, names, origins and streams.
+// Each pass returns a new graph. The nodes that remain keep their order, names and origins, and draw the same
+// random numbers.
 
 // Copies all nodes. Copies the updates too if `updates` is true.
 PLEXAURA_API PassGraph copy(const Graph& graph, std::span<const Value> roots, bool updates = true);

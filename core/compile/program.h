@@ -22,8 +22,8 @@ struct Place {
     arena,     // intermediate values, at planned offsets
     feed,      // step block and inputs, in the slot that the run reads
     constant,  // copied to the device once
-    prologue,  // depends only on parameters; computed again only after they change
-    value,     // this and the rest: arenas of the parameter store
+    prologue,  // computed from parameters, buffers and constants alone, and again after the store has changed
+    value,     // this and the next five: arenas of the parameter store
     gradient,
     state,
     shadow,
@@ -83,7 +83,7 @@ struct LoopWork {
   Place constants = {};  // of the body
 };
 
-// The work of an instruction: a kernel, a call of all ranks, an op that the host computes, or a loop.
+// The work of an instruction: a kernel, a sum over ranks, an op that the host computes, or a loop.
 using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork, LoopWork>;
 
 struct Instruction {

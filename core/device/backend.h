@@ -125,8 +125,8 @@ struct Candidate {
   // One for each input: true if the kernel reads it. An input that it does not read may be freed earlier, and
   // its address is null. Empty: the kernel reads all inputs.
   std::vector<bool> reads;
-  std::vector<std::pair<std::size_t, std::size_t>>
-      in_place;        // (i, j): output i may use the memory of input j
+  // Pairs (i, j): output i may use the memory of input j.
+  std::vector<std::pair<std::size_t, std::size_t>> in_place;
   double seconds = 0;  // an estimate; infinite: taken only if measured as the fastest of several
   bool has_estimate() const { return std::isfinite(seconds); }
   // Generates the code. Must be called while the graph and the region of the query exist. Two calls may

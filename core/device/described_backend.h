@@ -28,8 +28,8 @@ struct EnqueuedCall {
 struct WorkAccount {
   std::vector<EnqueuedCall> calls;
   std::size_t replays = 0;  // number of replays of recordings
-  double seconds_of_chains =
-      0;  // the minimum, if work that may run at the same time does not slow other work down
+  // The minimum, if work that may run at the same time does not slow other work down.
+  double seconds_of_chains = 0;
 };
 
 // A backend for a device that is not present. It offers the kernels that the device would have, and allocates

@@ -24,15 +24,15 @@ class PLEXAURA_API StagedCopy {
 // Blocking copies for the time between runs. Each call allocates its staging memory.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
-// Writes zeros. Only a small piece of them is copied from the host.
+// Writes zeros. Copies up to 64 KiB of them from the host, and the rest within the device.
 PLEXAURA_API void write_zeros(Backend& backend, Address dst, std::size_t bytes);
 
 // Copies whole values, which are row-major on the host and have `layout` on the device.
 PLEXAURA_API Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout);
 PLEXAURA_API void write_value(Backend& backend, Address dst, const Layout& layout, const Tensor& value);
 
-PLEXAURA_API void wait_for(
-    Backend& backend);  // until all work of the compute stream is done; throws its failure
+// Waits until all work of the compute stream is done. Throws its failure.
+PLEXAURA_API void wait_for(Backend& backend);
 
 // Waits until both streams are empty, and ignores failures. Call it before memory is freed that copies may
 // still use.

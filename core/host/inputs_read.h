@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// Returns Candidate::reads for host kernels that compute a region one node after another. An input that no
-// node of the region reads is not read.
+// Returns Candidate::reads for host kernels that compute a region one node after another: false for an input
+// whose elements no node reads; see OpTraits::unread_inputs.
 PLEXAURA_API std::vector<bool> inputs_read(const RegionQuery& query);
 
 }  // namespace plexaura

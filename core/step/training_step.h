@@ -177,8 +177,8 @@ class PLEXAURA_API TrainingStep {
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
   std::optional<LateUpdates> late_;  // open updates of the step before
-  WeightsImmigration
-      border_;  // destroyed first: the device may wait for exchanges that its destructor cancels
+  // Destroyed before the members above: the device may wait for exchanges that its destructor cancels.
+  WeightsImmigration border_;
   bool divides_loss_scale_ = false;  // the update divides by StepInputs::loss_scale
   bool sums_in_programs_ = false;    // an op of a program sums over all ranks
   // The state of the present step.

@@ -39,8 +39,8 @@ class LoopLaunch final : public Launch {
   struct Bound {
     const Instruction* instruction;
     Use use;
-    std::vector<std::unique_ptr<Launch>>
-        launches;  // one, one for an even and an odd step, or one for each step
+    // One for all steps; or one for even and one for odd steps; or one for each step.
+    std::vector<std::unique_ptr<Launch>> launches;
   };
 
   std::vector<Bound> bind_all(const std::vector<Instruction>& instructions);
