@@ -17,11 +17,11 @@ Conv3dOptions canonical(Conv3dOptions options) {
 
 }  // namespace
 
-std::vector<TensorType> Conv3d::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> Conv3dOp::infer(std::span<const TensorType> inputs) const {
   return {Rules(options()).output(inputs)};
 }
 
-std::vector<Node> Conv3d::vjp(const VjpRequest& request) const {
+std::vector<Node> Conv3dOp::vjp(const VjpRequest& request) const {
   const Node& x = request.inputs[0];
   const Node& weights = request.inputs[1];
   const Node& grad = request.grad_outputs[0];
@@ -67,11 +67,11 @@ std::vector<Node> Conv3dWeightGrad::vjp(const VjpRequest& request) const {
 }
 
 Node conv3d(Operand x, Operand weights, Conv3dOptions options) {
-  return apply(std::make_shared<Conv3d>(canonical(options)), {x, weights});
+  return apply(std::make_shared<Conv3dOp>(canonical(options)), {x, weights});
 }
 
 Node conv3d(Operand x, Operand weights, Operand bias, Conv3dOptions options) {
-  return apply(std::make_shared<Conv3d>(canonical(options)), {x, weights, bias});
+  return apply(std::make_shared<Conv3dOp>(canonical(options)), {x, weights, bias});
 }
 
 Node conv3d_input_grad(Operand weights, Operand grad_out, Size3d input, Conv3dOptions options) {
@@ -84,7 +84,7 @@ Node conv3d_weight_grad(Operand x, Operand grad_out, Size3d kernel, Conv3dOption
                {x, grad_out});
 }
 
-void Conv3d::compute(const HostCall& call) const { convolve(call, options()); }
+void Conv3dOp::compute(const HostCall& call) const { convolve(call, options()); }
 void Conv3dInputGrad::compute(const HostCall& call) const { convolution_input_grad(call, options()); }
 void Conv3dWeightGrad::compute(const HostCall& call) const { convolution_weight_grad(call, options()); }
 

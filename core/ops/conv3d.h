@@ -42,7 +42,7 @@ PLEXAURA_API Node conv3d_input_grad(Operand weights, Operand grad_out, Size3d in
 PLEXAURA_API Node conv3d_weight_grad(Operand x, Operand grad_out, Size3d kernel, Conv3dOptions options);
 
 // Inputs: x, weights and, optionally, bias.
-class PLEXAURA_API Conv3d final : public OpOf<Conv3d, Conv3dOptions> {
+class PLEXAURA_API Conv3dOp final : public OpOf<Conv3dOp, Conv3dOptions> {
  public:
   using OpOf::OpOf;
   std::string_view name() const override { return "conv3d"; }
