@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <numbers>
+#include <span>
 
 #include "core/base/splitmix.h"
 #include "core/tensor/dispatch.h"
@@ -33,6 +34,17 @@ class Draws {
  private:
   std::uint64_t key_;
 };
+
+std::span<double> row_of(std::span<double> elements, const TensorType& type, std::string_view name,
+                         std::int64_t row) {
+  const std::int64_t rows = type.shape.rank() == 0 ? 0 : type.shape[0];
+  if (row < 0 || row >= rows)
+    throw UserError(fmt::format(
+        "the initialiser of the parameter '{}' sets row {} to 0 and the parameter is {}; rows count from 0",
+        name, row, to_string(type)));
+  const std::size_t width = elements.size() / static_cast<std::size_t>(rows);
+  return elements.subspan(static_cast<std::size_t>(row) * width, width);
+}
 
 double fan_of(const Shape& shape, Initialiser::Fan fan) {
   if (shape.rank() == 0) return 1;
@@ -76,6 +88,7 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
         break;
     }
   }
+  if (zero_row) std::ranges::fill(row_of(elements, type, name, *zero_row), 0);
   return tensor.cast(type.dtype);
 }
 

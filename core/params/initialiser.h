@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "core/base/export.h"
@@ -20,6 +21,8 @@ struct PLEXAURA_API Initialiser {
   Fan fan = Fan::none;
   // The constant, or the deviation. With a fan, the deviation is sqrt(value / fan).
   double value = 0;
+  // Elements at this index of the first axis start as 0: the row of an embedding that means "nothing here".
+  std::optional<std::int64_t> zero_row = {};
 
   static Initialiser zeros() { return {}; }
   static Initialiser ones() { return constant(1); }

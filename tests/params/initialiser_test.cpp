@@ -77,6 +77,17 @@ TEST_CASE("constants are constant") {
         std::vector<double>{0.5, 0.5});
 }
 
+TEST_CASE("the elements of one index of the first axis can start as zeros") {
+  Initialiser ones = Initialiser::ones();
+  ones.zero_row = 1;
+  CHECK(ones.make({DType::float32, {3, 2}}, "a", 1).to_doubles() == std::vector<double>{1, 1, 0, 0, 1, 1});
+  CHECK(user_error([&] {
+          ones.make({DType::float32, {1, 2}}, "a", 1);
+        }) ==
+        "the initialiser of the parameter 'a' sets row 1 to 0 and the parameter is float32[1,2]; rows count "
+        "from 0");
+}
+
 TEST_CASE("values are a function of seed, name and index alone") {
   const auto make = [](const char* name, std::uint64_t seed) {
     return Initialiser::normal(1).make({DType::float32, {100}}, name, seed);
