@@ -1,15 +1,18 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/ops/interpolate.h"
 #include "models/layers/layer.h"
 
 namespace plexaura::layers {
 
 // Layers without parameters, each of which calls one builder function.
 
-// An elementwise function by name: relu, sigmoid or tanh. Accepts any shape.
+// An elementwise function by name: relu, sigmoid, tanh, gelu, silu, elu or leaky_relu, with the defaults of these ops.
+// Accepts any shape.
 class Activation final : public Layer {
  public:
   explicit Activation(std::string_view name);  // UserError for an unknown name, with a suggestion
@@ -18,13 +21,38 @@ class Activation final : public Layer {
   static const std::vector<std::string>& names();
 
  private:
-  std::string name_;
+  Node (*apply_)(Operand x);
 };
 
+// Returns its input.
+class Identity final : public Layer {
+ public:
+  Node operator()(Operand x) const override { return x.node(); }
+};
+
+// Makes one axis of the axes from `first` to `last`, which count from the end if they are negative: by default
 // [N, ...] -> [N, product of the rest].
 class Flatten final : public Layer {
  public:
+  explicit Flatten(std::int64_t first = 1, std::int64_t last = -1) : first_(first), last_(last) {}
+  // Throws UserError if x has no such axes, or if `last` is before `first`.
   Node operator()(Operand x) const override;
+
+ private:
+  std::int64_t first_;
+  std::int64_t last_;
+};
+
+// Changes the extents of images, the op interpolate: [N, C, ...] -> [N, C, ...].
+class Upsample final : public Layer {
+ public:
+  explicit Upsample(InterpolateOptions options) : options_(std::move(options)) {}
+  // Multiplies each extent after N and C by `scale`, with the nearest pixel.
+  explicit Upsample(WrittenInteger auto scale) : options_{.scale = {static_cast<double>(scale)}} {}
+  Node operator()(Operand x) const override;
+
+ private:
+  InterpolateOptions options_;
 };
 
 // In a graph of Mode::train, sets elements to 0 with probability p and divides the others by 1 - p. In other

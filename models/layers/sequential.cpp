@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/ops/binary.h"
-#include "core/ops/unary.h"
 
 namespace plexaura::layers {
 
@@ -50,7 +48,8 @@ Node Residual::operator()(Operand x) const {
         "padding or by a shortcut with layers of its own",
         to_string(y.graph().record(y.value().node).origin), to_string(y.shape()),
         to_string(shortcut.shape())));
-  return relu({add({y, x.where()}, shortcut), x.where()});
+  const Node total = add({y, x.where()}, shortcut);
+  return activation_ ? (*activation_)({total, x.where()}) : total;
 }
 
 }  // namespace plexaura::layers

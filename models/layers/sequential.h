@@ -1,10 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "models/layers/layer.h"
+#include "models/layers/functional.h"
 
 namespace plexaura::layers {
 
@@ -45,11 +46,12 @@ class Sequential final : public Layer {
   std::vector<Child> children_;
 };
 
-// relu(body(x) + shortcut(x)). Without a shortcut, x itself is added.
+// activation(body(x) + shortcut(x)). Without a shortcut, x itself is added; without an activation, the sum is the result.
 class Residual final : public Layer {
  public:
-  explicit Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut = nullptr)
-      : body_(std::move(body)), shortcut_(std::move(shortcut)) {}
+  explicit Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut = nullptr,
+                    std::optional<Activation> activation = Activation("relu"))
+      : body_(std::move(body)), shortcut_(std::move(shortcut)), activation_(std::move(activation)) {}
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
@@ -57,6 +59,7 @@ class Residual final : public Layer {
  private:
   std::unique_ptr<Layer> body_;
   std::unique_ptr<Layer> shortcut_;
+  std::optional<Activation> activation_;
 };
 
 }  // namespace plexaura::layers

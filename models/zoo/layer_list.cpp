@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/config/yaml_tree.h"
-#include "models/layers/conv2d.h"
+#include "models/layers/convolution.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"

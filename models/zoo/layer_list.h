@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/config/keys.h"
-#include "models/layers/batch_norm2d.h"
+#include "models/layers/batch_norm.h"
 #include "models/layers/sequential.h"
 
 namespace plexaura {
@@ -25,7 +25,7 @@ struct LayerKeys {
   std::int64_t groups = 1;
   bool bias = true;
   bool count_include_pad = true;
-  layers::BatchNorm2dOptions norm = {};
+  layers::BatchNormOptions norm = {};
   double p = 0.5;
   std::vector<Section> layers = {};
   std::vector<Section> shortcut = {};

@@ -8,7 +8,7 @@
 namespace plexaura {
 
 ResidualBlock::ConvNorm::ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                                  const layers::BatchNorm2dOptions& norm_options)
+                                  const layers::BatchNormOptions& norm_options)
     : conv(in, out, {kernel, kernel},
            {.stride = {stride, stride},
             .padding = {kernel / 2, kernel / 2},
@@ -17,8 +17,8 @@ ResidualBlock::ConvNorm::ConvNorm(std::int64_t in, std::int64_t out, std::int64_
       norm(out, norm_options) {}
 
 ResidualBlock::ResidualBlock(const Options& options) {
-  const layers::BatchNorm2dOptions norm{.synchronised = options.synchronised};
-  layers::BatchNorm2dOptions last = norm;
+  const layers::BatchNormOptions norm{.synchronised = options.synchronised};
+  layers::BatchNormOptions last = norm;
   if (options.zero_init) last.weight = Initialiser::zeros();
   const std::int64_t out = out_channels(options.width, options.bottleneck);
   if (options.bottleneck) {
@@ -34,7 +34,7 @@ ResidualBlock::ResidualBlock(const Options& options) {
 }
 
 void ResidualBlock::append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                           const layers::BatchNorm2dOptions& norm) {
+                           const layers::BatchNormOptions& norm) {
   convolutions_.push_back(std::make_unique<ConvNorm>(in, out, kernel, stride, norm));
 }
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/convolution.h"
 
 namespace plexaura {
 
@@ -32,14 +32,14 @@ class ResidualBlock final : public layers::Layer {
  private:
   struct ConvNorm {
     ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-             const layers::BatchNorm2dOptions& norm_options);
+             const layers::BatchNormOptions& norm_options);
     Node operator()(Operand x) const { return norm(conv(x)); }
 
     layers::Conv2d conv;
     layers::BatchNorm2d norm;
   };
   void append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-              const layers::BatchNorm2dOptions& norm);
+              const layers::BatchNormOptions& norm);
 
   std::vector<std::unique_ptr<ConvNorm>> convolutions_;
   std::unique_ptr<ConvNorm> downsample_;

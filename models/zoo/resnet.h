@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "models/config/keys.h"
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/convolution.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"

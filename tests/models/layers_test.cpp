@@ -1,11 +1,13 @@
 #include <cmath>
 #include <doctest/doctest.h>
+#include <map>
+#include <optional>
 
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/convolution.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
@@ -164,6 +166,89 @@ TEST_CASE(
   check_close(store.read("running_mean"), {0.57});
 }
 
+TEST_CASE("a frozen batch norm uses its running statistics in training and leaves them as they are") {
+  layers::BatchNorm2d norm(1, {.frozen = true});
+  ParameterStore store = make_store(norm, real);
+  store.write("running_mean", values({1}, {2}));
+  store.write("running_var", values({1}, {4}));
+  Graph graph(Mode::train);
+  const Node x = graph.input("x", {real, {1, 1, 1, 2}});
+  const Node y = norm(x);
+  const Node scale = graph.parameter("weight", {real, {1}});
+  const auto found =
+      run_graph(graph, store, {y, gradients(sum(y * y), {scale})[0]}, {{"x", values({1, 1, 1, 2}, {2, 4})}});
+  const double one = 2 / std::sqrt(4 + 1e-5);
+  check_close(found[0], {0, one});
+  check_close(found[1], {2 * one * one});
+  check_close(store.read("running_mean"), {2});
+  check_close(store.read("running_var"), {4});
+  CHECK(user_error([] {
+          layers::BatchNorm2d both(1, {.synchronised = true, .frozen = true});
+        }).find("give one of both") != std::string::npos);
+}
+
+TEST_CASE("batch norm takes rows, sequences, images and volumes") {
+  layers::BatchNorm3d norm(2);
+  ParameterStore store = make_store(norm, real);
+  const std::vector<double> numbers{1, 2, 3, 6, 5, 5, 7, 9, 0, 2, 4, 8, 1, 1, 3, 5};
+  const auto run = [&](const Shape& shape) {
+    Graph graph;
+    const Node y = norm(graph.input("x", {real, shape}));
+    CHECK(y.shape() == shape);
+    return run_graph(graph, store, {y}, {{"x", values(shape, numbers)}})[0].to_doubles();
+  };
+  const Tensor sequence = values({16}, run({2, 2, 4}));
+  for (const Shape& shape : {Shape{2, 2, 2, 2}, Shape{2, 2, 1, 2, 2}, Shape{2, 2, 2, 2, 1}})
+    check_close(sequence, run(shape));
+  Graph graph;
+  CHECK(norm(graph.input("rows", {real, {3, 2}})).shape() == Shape{3, 2});
+}
+
+TEST_CASE("flatten makes one axis of those that it is told") {
+  const auto shape_of = [](const layers::Flatten& flatten) {
+    Graph graph;
+    return flatten(graph.input("x", {real, {2, 3, 4, 5}})).shape();
+  };
+  CHECK(shape_of(layers::Flatten()) == Shape{2, 60});
+  CHECK(shape_of(layers::Flatten(2)) == Shape{2, 3, 20});
+  CHECK(shape_of(layers::Flatten(-3, 2)) == Shape{2, 12, 5});
+  CHECK(user_error([&] { shape_of(layers::Flatten(4)); }).find("has no axis 4; name one of its 4 axes") !=
+        std::string::npos);
+  CHECK(user_error([&] { shape_of(layers::Flatten(3, 1)); }).find("must not be before the first") !=
+        std::string::npos);
+}
+
+TEST_CASE("upsampling repeats or interpolates pixels, and an identity returns its input") {
+  ParameterStore store(std::vector<ParameterSpec>{});
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 1, 2}});
+  const layers::Upsample twice(2);
+  const layers::Upsample between({.size = {3}, .mode = InterpolateMode::linear, .align_corners = true});
+  const auto found = run_graph(graph, store, {twice(x), between(x)}, {{"x", values({1, 1, 2}, {1, 3})}});
+  check_close(found[0], {1, 1, 3, 3});
+  check_close(found[1], {1, 2, 3});
+  CHECK(same_value(layers::Identity()(x), x));
+}
+
+TEST_CASE("an activation has the name of its op") {
+  ParameterStore store(std::vector<ParameterSpec>{});
+  const std::map<std::string, double> at_minus_1{
+      {"relu", 0},
+      {"sigmoid", 1 / (1 + std::exp(1))},
+      {"tanh", std::tanh(-1)},
+      {"gelu", -0.5 * (1 + std::erf(-std::sqrt(0.5)))},
+      {"silu", -1 / (1 + std::exp(1))},
+      {"elu", std::exp(-1) - 1},
+      {"leaky_relu", -0.01},
+  };
+  CHECK(at_minus_1.size() == layers::Activation::names().size());
+  for (const auto& [name, expected] : at_minus_1) {
+    Graph graph;
+    const Node y = layers::Activation(name)(graph.input("x", {real, {1}}));
+    check_close(run_graph(graph, store, {y}, {{"x", values({1}, {-1})}})[0], {expected});
+  }
+}
+
 TEST_CASE("dropout drops in training alone, and what remains is scaled") {
   layers::Dropout dropout(0.25);
   ParameterStore store(std::vector<ParameterSpec>{});
@@ -226,6 +311,18 @@ TEST_CASE("a residual adds its input, and the shortcut takes its place where the
   Graph graph;
   const Node x = graph.input("x", {real, {1, 2}});
   check_close(run_graph(graph, store, {residual(x)}, {{"x", values({1, 2}, {1, -1})}})[0], {3, 0});
+}
+
+TEST_CASE("a residual has another activation, or none") {
+  const auto run = [](std::optional<layers::Activation> activation) {
+    layers::Residual residual(std::make_unique<layers::Identity>(), nullptr, std::move(activation));
+    ParameterStore store = make_store(residual, real);
+    Graph graph;
+    const Node x = graph.input("x", {real, {1, 2}});
+    return run_graph(graph, store, {residual(x)}, {{"x", values({1, 2}, {1, -1})}})[0];
+  };
+  check_close(run({}), {2, -2});
+  check_close(run(layers::Activation("tanh")), {std::tanh(2), -std::tanh(2)});
 }
 
 TEST_CASE("a residual whose body has another shape is refused, even where it would broadcast") {

@@ -1,4 +1,4 @@
-// Tests models/layers/batch_norm2d.h with `synchronised` on several ranks.
+// Tests models/layers/batch_norm.h with `synchronised` on several ranks.
 
 #include <doctest/doctest.h>
 #include <string>

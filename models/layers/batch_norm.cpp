@@ -1,11 +1,13 @@
-#include "models/layers/batch_norm2d.h"
+#include "models/layers/batch_norm.h"
 
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "core/ops/unary.h"
 
@@ -25,7 +27,7 @@ double elements_per_channel(const Shape& x) {
   return x[1] == 0 ? 0 : static_cast<double>(x.elements()) / static_cast<double>(x[1]);
 }
 
-Statistics of_own_batch(Operand x, const BatchNormOptions& options) {
+Statistics of_own_batch(Operand x, const plexaura::BatchNormOptions& options) {
   const MomentsResult own = moments(x, options);
   const double count = elements_per_channel(x.node().shape());
   return {own.mean, own.inverse, own.variance, count < 2 ? 1 : count / (count - 1)};
@@ -33,7 +35,7 @@ Statistics of_own_batch(Operand x, const BatchNormOptions& options) {
 
 // Computes in float64, which is exact enough for the variance as the mean square minus the square of the
 // mean.
-Statistics of_all_ranks(Operand x, const BatchNormOptions& options) {
+Statistics of_all_ranks(Operand x, const plexaura::BatchNormOptions& options) {
   const MomentsResult own = moments(x, options);
   const DType dtype = own.mean.dtype();
   const std::int64_t channels = own.mean.shape()[0];
@@ -54,31 +56,42 @@ Statistics of_all_ranks(Operand x, const BatchNormOptions& options) {
 
 }  // namespace
 
-BatchNorm2d::BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options)
+BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options)
     : options_(options),
       weight_({channels}, options.weight),
       bias_({channels}, Initialiser::zeros()),
       running_mean_({channels}, Initialiser::zeros(), ParameterRole::buffer),
-      running_var_({channels}, Initialiser::ones(), ParameterRole::buffer) {}
+      running_var_({channels}, Initialiser::ones(), ParameterRole::buffer) {
+  if (options_.frozen && options_.synchronised)
+    throw UserError(
+        "a frozen batch norm computes no statistics that could be synchronised; give one of both");
+}
 
-void BatchNorm2d::members(MemberVisitor& visit) {
+void BatchNorm::members(MemberVisitor& visit) {
   visit("weight", weight_);
   visit("bias", bias_);
   visit("running_mean", running_mean_);
   visit("running_var", running_var_);
 }
 
-Node BatchNorm2d::operator()(Operand x) const {
+Node BatchNorm::operator()(Operand x) const {
   const auto call = enter_unseen(x);
+  const Shape shape = x.node().shape();
+  if (shape.rank() != 5) return normalised(x);
+  const Node flat = reshape(x, {shape[0], shape[1], shape[2], shape[3] * shape[4]});
+  return reshape(normalised({flat, x.where()}), shape.extents());
+}
+
+Node BatchNorm::normalised(Operand x) const {
   Graph& graph = x.node().graph();
-  if (graph.mode() == Mode::train) return train(x);
+  if (graph.mode() == Mode::train && !options_.frozen) return train(x);
   return batch_norm_inference(x, weight_.in(graph), bias_.in(graph), running_mean_.in(graph),
                               running_var_.in(graph), {.epsilon = options_.epsilon});
 }
 
-Node BatchNorm2d::train(Operand x) const {
+Node BatchNorm::train(Operand x) const {
   Graph& graph = x.node().graph();
-  const BatchNormOptions options{.epsilon = options_.epsilon};
+  const plexaura::BatchNormOptions options{.epsilon = options_.epsilon};
   const Statistics of = options_.synchronised ? of_all_ranks(x, options) : of_own_batch(x, options);
   update(running_mean_, of.mean, 1);
   update(running_var_, of.variance, of.unbiased);
@@ -86,7 +99,7 @@ Node BatchNorm2d::train(Operand x) const {
 }
 
 // The change is the last term of the sum, so that a step can sum the change over ranks.
-void BatchNorm2d::update(const Parameter& running, const Node& batch, double factor) const {
+void BatchNorm::update(const Parameter& running, const Node& batch, double factor) const {
   Graph& graph = batch.graph();
   const Node old = running.in(graph);
   const double share = options_.momentum;

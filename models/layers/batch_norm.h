@@ -4,14 +4,17 @@
 
 namespace plexaura::layers {
 
-struct BatchNorm2dOptions {
+struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;                     // weight of the batch in the running statistics
   Initialiser weight = Initialiser::ones();  // the scale
   bool synchronised = false;                 // statistics are over the batches of all ranks
+  // The running statistics are used and do not change in training either. Weight and bias are trained; freeze()
+  // freezes them.
+  bool frozen = false;
 };
 
-// Batch normalisation of each channel, the op batch_norm: x [N, channels, H, W], or [N, channels]; the output
+// Batch normalisation of each channel, the op batch_norm: x [N, channels, ...] with two to five axes; the output
 // has the same shape. In a graph of Mode::train, the statistics are those of the batch, and the running
 // statistics are updated: running <- (1 - momentum) running + momentum batch, with the unbiased variance, as
 // published weights require. In a graph of Mode::inference the running statistics are used and do not change.
@@ -20,22 +23,29 @@ struct BatchNorm2dOptions {
 // over the samples of all ranks in this step or micro-batch; this costs a sum over the ranks in the forward
 // pass and one in the backward pass. Then a single element per channel over all ranks is not refused,
 // although the layers before get no gradient.
-class BatchNorm2d final : public Layer {
+class BatchNorm final : public Layer {
  public:
-  explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});
+  // Throws UserError if it is both frozen and synchronised.
+  explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
 
  private:
+  Node normalised(Operand x) const;  // of two to four axes
   Node train(Operand x) const;
   void update(const Parameter& running, const Node& batch, double factor) const;
 
-  BatchNorm2dOptions options_;
+  BatchNormOptions options_;
   Parameter weight_;
   Parameter bias_;
   Parameter running_mean_;
   Parameter running_var_;
 };
+
+// PyTorch's names.
+using BatchNorm1d = BatchNorm;
+using BatchNorm2d = BatchNorm;
+using BatchNorm3d = BatchNorm;
 
 }  // namespace plexaura::layers

@@ -1,0 +1,111 @@
+#include "models/layers/attention.h"
+
+#include <fmt/format.h>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/ops/attention.h"
+#include "core/ops/binary.h"
+#include "core/ops/constants.h"
+#include "core/ops/logic.h"
+#include "core/ops/matmul.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+
+namespace plexaura::layers {
+
+namespace {
+
+std::int64_t checked_heads(std::int64_t width, std::int64_t heads) {
+  if (width < 1 || heads < 1 || width % heads != 0)
+    throw UserError(fmt::format(
+        "attention over {} features cannot have {} heads; the heads must divide the features evenly", width,
+        heads));
+  return heads;
+}
+
+Node causal(Graph& graph, std::int64_t queries, std::int64_t keys) {
+  return ge(reshape(iota(graph, queries), {queries, 1}), reshape(iota(graph, keys), {1, keys}));
+}
+
+// Returns a mask that permits what `condition` (bool) and `mask`, which may be empty, permit.
+Node both(const Node& condition, const Node& mask) {
+  if (mask.is_empty()) return condition;
+  if (mask.dtype() == DType::boolean) return logical_and(condition, mask);
+  return where(condition, mask, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
+                                       MultiheadAttentionOptions options)
+    : width_(width),
+      heads_(checked_heads(width, heads)),
+      dropout_(options.dropout),
+      in_proj_weight_({3 * width, width}, Initialiser::glorot_uniform()),
+      out_proj_(width, width, {.bias = options.bias, .bias_start = Initialiser::zeros()}) {
+  if (options.bias) in_proj_bias_ = std::make_unique<Parameter>(Shape{3 * width}, Initialiser::zeros());
+}
+
+void MultiheadAttention::members(MemberVisitor& visit) {
+  visit("in_proj_weight", in_proj_weight_);
+  visit("in_proj_bias", in_proj_bias_);
+  visit("out_proj", out_proj_);
+}
+
+Node MultiheadAttention::operator()(Operand query, Operand key, Operand value,
+                                    const AttentionMasks& masks) const {
+  const auto call = enter_unseen(query);
+  check(query, "query");
+  check(key, "key");
+  check(value, "value");
+  const bool own = same_value(query.node(), key.node()) && same_value(key.node(), value.node());
+  if (own) {
+    const Node all = projected(query, 0, 3);
+    return attended(in_heads(all, 0), in_heads(all, 1), in_heads(all, 2), masks);
+  }
+  return attended(in_heads(projected(query, 0, 1), 0), in_heads(projected(key, 1, 1), 0),
+                  in_heads(projected(value, 2, 1), 0), masks);
+}
+
+void MultiheadAttention::check(const Operand& x, const char* name) const {
+  const Shape& shape = x.node().shape();
+  if (shape.rank() != 3 || shape[2] != width_)
+    throw UserError(fmt::format("{}: attention is given the {} {}; it takes [N, positions, {}]",
+                                to_string(x.node().graph().origin_of(x.where())), name,
+                                to_string(x.node().type()), width_));
+}
+
+// Multiplies by `count` parts of in_proj_weight, which are those of queries, keys and values: -> [N, L, count width].
+Node MultiheadAttention::projected(const Operand& x, std::int64_t first, std::int64_t count) const {
+  const auto part = [&](const Parameter& all) {
+    const Node whole = all.in(x.node().graph());
+    return count == 3 ? whole : slice(whole, {.start = first * width_, .stop = (first + count) * width_});
+  };
+  const Node product = matmul(x, part(in_proj_weight_), {.transpose_b = true});
+  return in_proj_bias_ ? product + part(*in_proj_bias_) : product;
+}
+
+// Takes part number `part` of [N, L, parts width]: -> [N, heads, L, width / heads].
+Node MultiheadAttention::in_heads(const Node& x, std::int64_t part) const {
+  const Shape shape = x.shape();
+  const Node own =
+      shape[2] == width_ ? x : slice(x, {.axis = 2, .start = part * width_, .stop = (part + 1) * width_});
+  return permute(reshape(own, {shape[0], shape[1], heads_, width_ / heads_}), {0, 2, 1, 3});
+}
+
+Node MultiheadAttention::attended(const Node& query, const Node& key, const Node& value,
+                                  const AttentionMasks& masks) const {
+  const std::int64_t samples = query.shape()[0], queries = query.shape()[2], keys = key.shape()[2];
+  Node mask = masks.mask;
+  if (!masks.keys.is_empty()) mask = both(reshape(masks.keys, {samples, 1, 1, keys}), mask);
+  const bool only_causal = masks.is_causal && mask.is_empty();
+  if (masks.is_causal && !only_causal) mask = both(causal(query.graph(), queries, keys), mask);
+  const Node mixed =
+      mask.is_empty()
+          ? scaled_dot_product_attention(query, key, value, {.is_causal = only_causal, .dropout = dropout_})
+          : scaled_dot_product_attention(query, key, value, mask, {.dropout = dropout_});
+  return out_proj_(reshape(permute(mixed, {0, 2, 1, 3}), {samples, queries, width_}));
+}
+
+}  // namespace plexaura::layers

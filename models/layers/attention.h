@@ -1,0 +1,52 @@
+#pragma once
+
+#include "models/layers/linear.h"
+
+namespace plexaura::layers {
+
+// Which query may attend to which key. Here `true` permits, as in the op scaled_dot_product_attention; the masks of
+// PyTorch's MultiheadAttention, where `true` forbids, must be inverted. A query that may attend to no key gets NaN.
+struct AttentionMasks {
+  // Broadcasts to [N, heads, L, S], such as [L, S]: bool, or of x's dtype, added to the products before the softmax.
+  Node mask = {};
+  Node keys = {};          // bool [N, S]: false for the padding at the end of a short sequence
+  bool is_causal = false;  // query i attends to keys 0 to i only
+};
+
+struct MultiheadAttentionOptions {
+  double dropout = 0;  // the probability that an attention weight becomes 0 in training
+  bool bias = true;
+};
+
+// Attention (Vaswani et al., arXiv:1706.03762) of `heads` heads, each of width / heads features: queries [N, L, width],
+// keys and values [N, S, width] -> [N, L, width].
+// Parameters, as in PyTorch: in_proj_weight [3 width, width], for queries, keys and values, and in_proj_bias [3 width];
+// out_proj.weight [width, width], out_proj.bias [width]. in_proj_weight starts Glorot-uniform, out_proj.weight
+// within 1 / sqrt(width), and biases as zeros.
+class MultiheadAttention final : public Layer {
+ public:
+  // Throws UserError if `heads` does not divide `width`.
+  MultiheadAttention(std::int64_t width, std::int64_t heads, MultiheadAttentionOptions options = {});
+
+  void members(MemberVisitor& visit) override;
+  // x [N, L, width] attends to itself.
+  Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
+  Node operator()(Operand x, const AttentionMasks& masks) const { return (*this)(x, x, x, masks); }
+  // Throws UserError for inputs that do not have these shapes.
+  Node operator()(Operand query, Operand key, Operand value, const AttentionMasks& masks = {}) const;
+
+ private:
+  void check(const Operand& x, const char* name) const;
+  Node projected(const Operand& x, std::int64_t first, std::int64_t count) const;
+  Node in_heads(const Node& x, std::int64_t part) const;
+  Node attended(const Node& query, const Node& key, const Node& value, const AttentionMasks& masks) const;
+
+  std::int64_t width_;
+  std::int64_t heads_;
+  double dropout_;
+  Parameter in_proj_weight_;
+  std::unique_ptr<Parameter> in_proj_bias_;
+  Linear out_proj_;
+};
+
+}  // namespace plexaura::layers

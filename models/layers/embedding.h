@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+
+#include "models/layers/layer.h"
+
+namespace plexaura::layers {
+
+struct EmbeddingOptions {
+  // The index that stands for no word, such as that of the end of short sentences. Its row starts as zeros and gets no
+  // gradient. A negative one counts from the end.
+  std::optional<std::int64_t> padding = {};
+  Initialiser weight = Initialiser::normal(1);
+};
+
+// A row of a table for each index, the op embedding: int64 [...] from 0 to words - 1 -> [..., width].
+// Parameters: weight [words, width].
+class Embedding final : public Layer {
+ public:
+  // Throws UserError for a padding that is no index.
+  Embedding(std::int64_t words, std::int64_t width, EmbeddingOptions options = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand x) const override;
+
+  // For a Linear that is tied to it.
+  Parameter& weight() const { return *weight_; }
+
+ private:
+  std::optional<std::int64_t> padding_;
+  std::unique_ptr<Parameter> weight_;
+};
+
+}  // namespace plexaura::layers

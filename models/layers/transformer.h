@@ -1,0 +1,107 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/layers/attention.h"
+#include "models/layers/functional.h"
+#include "models/layers/normalisation.h"
+
+namespace plexaura::layers {
+
+// The layers of Vaswani et al., arXiv:1706.03762, with PyTorch's names of parameters and defaults. The batch is always
+// the first axis.
+struct TransformerOptions {
+  std::int64_t feedforward = 2048;  // width of the hidden layer between linear1 and linear2
+  double dropout = 0.1;             // of attention weights, of the hidden layer, and of what is added to x
+  std::string activation = "relu";  // see Activation
+  double epsilon = 1e-5;            // of the layer norms
+  // True: each part normalises its input, x + part(norm(x)). False: norm(x + part(x)).
+  bool norm_first = false;
+  bool bias = true;  // of all parts, the norms included
+};
+
+// Self-attention, then two linear layers: x [N, L, width] -> [N, L, width]. With AttentionMasks::is_causal it is the block of
+// a GPT.
+// Parameters below self_attn, linear1, linear2, norm1 and norm2.
+class TransformerEncoderLayer final : public Layer {
+ public:
+  TransformerEncoderLayer(std::int64_t width, std::int64_t heads, const TransformerOptions& options = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
+  Node operator()(Operand x, const AttentionMasks& masks) const;
+
+ private:
+  bool norm_first_;
+  Activation activation_;
+  Dropout dropout_;
+  MultiheadAttention self_attn_;
+  Linear linear1_;
+  Linear linear2_;
+  LayerNorm norm1_;
+  LayerNorm norm2_;
+};
+
+struct DecoderMasks {
+  AttentionMasks self =
+      {};  // of the target to itself; set is_causal for a target that is predicted step by step
+  AttentionMasks memory = {};  // of the target to the memory
+};
+
+// Self-attention, attention to a memory, such as the encoder's output, then two linear layers: target [N, L, width],
+// memory [N, S, width] -> [N, L, width].
+// Parameters below self_attn, multihead_attn, linear1, linear2, norm1, norm2 and norm3.
+class TransformerDecoderLayer final : public Module {
+ public:
+  TransformerDecoderLayer(std::int64_t width, std::int64_t heads, const TransformerOptions& options = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand target, Operand memory, const DecoderMasks& masks = {}) const;
+
+ private:
+  bool norm_first_;
+  Activation activation_;
+  Dropout dropout_;
+  MultiheadAttention self_attn_;
+  MultiheadAttention multihead_attn_;
+  Linear linear1_;
+  Linear linear2_;
+  LayerNorm norm1_;
+  LayerNorm norm2_;
+  LayerNorm norm3_;
+};
+
+// Encoder layers in sequence, below "layers.0", "layers.1", ..., and a layer norm "norm" at the end if it is given, which
+// norm_first needs: TransformerEncoder(6, 512, 8, {.norm_first = true}, LayerNorm(512)). Each layer starts with
+// values of its own.
+class TransformerEncoder final : public Layer {
+ public:
+  TransformerEncoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
+                     const TransformerOptions& options = {}, std::optional<LayerNorm> norm = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
+  Node operator()(Operand x, const AttentionMasks& masks) const;  // the same masks for each layer
+
+ private:
+  std::vector<TransformerEncoderLayer> layers_;
+  std::optional<LayerNorm> norm_;
+};
+
+// The same of decoder layers, all of which attend to one memory.
+class TransformerDecoder final : public Module {
+ public:
+  TransformerDecoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
+                     const TransformerOptions& options = {}, std::optional<LayerNorm> norm = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand target, Operand memory, const DecoderMasks& masks = {}) const;
+
+ private:
+  std::vector<TransformerDecoderLayer> layers_;
+  std::optional<LayerNorm> norm_;
+};
+
+}  // namespace plexaura::layers

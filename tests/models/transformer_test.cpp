@@ -1,0 +1,181 @@
+#include "models/layers/transformer.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/models/plain_layers.h"
+#include "tests/support/error_text.h"
+#include "tests/support/run_graph.h"
+
+namespace plexaura::testing::transformer_test {
+
+namespace {
+
+constexpr std::int64_t samples = 2, length = 3, steps = 4, width = 4, heads = 2, hidden = 5;
+
+bool always(std::size_t, std::size_t) { return true; }
+bool before(std::size_t query, std::size_t key) { return key <= query; }
+
+layers::TransformerOptions options_of(bool norm_first) {
+  return {.feedforward = hidden, .activation = norm_first ? "gelu" : "relu", .norm_first = norm_first};
+}
+
+// The layers of a transformer in plain loops.
+class Plain {
+ public:
+  Plain(const ParameterStore& store, bool norm_first) : layers_(store), norm_first_(norm_first) {}
+
+  PlainRows encoded(const PlainRows& x, const std::string& name, const PlainLayers::Permits& permits) const {
+    const PlainRows y = added(x, name + "norm1", [&](const PlainRows& input) {
+      return layers_.attention(input, input, name + "self_attn.", heads, permits);
+    });
+    return fed_forward(y, name, name + "norm2");
+  }
+
+  PlainRows decoded(const PlainRows& target, const PlainRows& memory, const std::string& name) const {
+    const PlainRows attended = added(target, name + "norm1", [&](const PlainRows& input) {
+      return layers_.attention(input, input, name + "self_attn.", heads, before);
+    });
+    const PlainRows informed = added(attended, name + "norm2", [&](const PlainRows& input) {
+      return layers_.attention(input, memory, name + "multihead_attn.", heads, always);
+    });
+    return fed_forward(informed, name, name + "norm3");
+  }
+
+  PlainRows normalised(const PlainRows& x, const std::string& name) const {
+    return layers_.layer_norm(x, name);
+  }
+
+ private:
+  template <class Part>
+  PlainRows added(const PlainRows& x, const std::string& norm, const Part& part) const {
+    if (norm_first_) return sum_of(x, part(layers_.layer_norm(x, norm)));
+    return layers_.layer_norm(sum_of(x, part(x)), norm);
+  }
+
+  PlainRows fed_forward(const PlainRows& x, const std::string& name, const std::string& norm) const {
+    return added(x, norm, [&](const PlainRows& input) {
+      PlainRows inner = layers_.linear(input, name + "linear1", hidden);
+      for (double& value : inner.values) value = activated(value);
+      return layers_.linear(inner, name + "linear2", width);
+    });
+  }
+
+  // gelu with the norm first, otherwise relu.
+  double activated(double x) const {
+    return norm_first_ ? x / 2 * (1 + std::erf(x / std::sqrt(2.0))) : std::max(x, 0.0);
+  }
+
+  PlainLayers layers_;
+  bool norm_first_;
+};
+
+// Checks each sample of `found` against `expected`, which gets the number of a sample.
+template <class Expected>
+void check_samples(const Tensor& found, const Expected& expected) {
+  std::vector<double> values;
+  for (std::size_t n = 0; n < samples; ++n) {
+    const PlainRows rows = expected(n);
+    values.insert(values.end(), rows.values.begin(), rows.values.end());
+  }
+  check_close(found, values, 1e-11);
+}
+
+const Tensor& target_values() {
+  static const Tensor values = pattern({samples, length, width}, 7);
+  return values;
+}
+const Tensor& memory_values() {
+  static const Tensor values = pattern({samples, steps, width}, 5, 1);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a transformer's encoder layer computes what its formula says") {
+  for (const bool norm_first : {false, true}) {
+    CAPTURE(norm_first);
+    layers::TransformerEncoderLayer layer(width, heads, options_of(norm_first));
+    ParameterStore store = make_store(layer, DType::float64);
+    fill_with_patterns(store);
+    Graph graph(Mode::inference);
+    const Node x = graph.input("x", target_values().type());
+    const auto results =
+        run_graph(graph, store, {layer(x), layer(x, {.is_causal = true})}, {{"x", target_values()}});
+    const Plain plain(store, norm_first);
+    check_samples(results[0],
+                  [&](std::size_t n) { return plain.encoded(sample_of(target_values(), n), "", always); });
+    check_samples(results[1],
+                  [&](std::size_t n) { return plain.encoded(sample_of(target_values(), n), "", before); });
+  }
+}
+
+TEST_CASE("a transformer's decoder layer computes what its formula says") {
+  for (const bool norm_first : {false, true}) {
+    CAPTURE(norm_first);
+    layers::TransformerDecoderLayer layer(width, heads, options_of(norm_first));
+    ParameterStore store = make_store(layer, DType::float64);
+    fill_with_patterns(store);
+    Graph graph(Mode::inference);
+    const Node y = layer(graph.input("target", target_values().type()),
+                         graph.input("memory", memory_values().type()), {.self = {.is_causal = true}});
+    const auto results =
+        run_graph(graph, store, {y}, {{"target", target_values()}, {"memory", memory_values()}});
+    check_samples(results[0], [&](std::size_t n) {
+      return Plain(store, norm_first)
+          .decoded(sample_of(target_values(), n), sample_of(memory_values(), n), "");
+    });
+  }
+}
+
+TEST_CASE("an encoder and a decoder are layers in sequence with a norm at the end, named as in PyTorch") {
+  struct Both : Module {
+    layers::TransformerEncoder encoder{2, width, heads, options_of(true), layers::LayerNorm(width)};
+    layers::TransformerDecoder decoder{2, width, heads, options_of(true), layers::LayerNorm(width)};
+    void members(MemberVisitor& visit) override {
+      visit("encoder", encoder);
+      visit("decoder", decoder);
+    }
+  } model;
+  ParameterStore store = make_store(model, DType::float64);
+  fill_with_patterns(store);
+  Graph graph(Mode::inference);
+  const Node memory = model.encoder(graph.input("memory", memory_values().type()), {.is_causal = true});
+  const Node y =
+      model.decoder(graph.input("target", target_values().type()), memory, {.self = {.is_causal = true}});
+  const auto results =
+      run_graph(graph, store, {y}, {{"target", target_values()}, {"memory", memory_values()}});
+  const Plain plain(store, true);
+  check_samples(results[0], [&](std::size_t n) {
+    PlainRows encoded = sample_of(memory_values(), n);
+    for (const char* name : {"encoder.layers.0.", "encoder.layers.1."})
+      encoded = plain.encoded(encoded, name, before);
+    encoded = plain.normalised(encoded, "encoder.norm");
+    PlainRows decoded = sample_of(target_values(), n);
+    for (const char* name : {"decoder.layers.0.", "decoder.layers.1."})
+      decoded = plain.decoded(decoded, encoded, name);
+    return plain.normalised(decoded, "decoder.norm");
+  });
+}
+
+TEST_CASE("dropout of a transformer acts in training alone") {
+  layers::TransformerEncoderLayer layer(width, heads, {.feedforward = hidden, .dropout = 0.5});
+  specs_of(layer, DType::float32);
+  const auto drops = [&](Mode mode) {
+    Graph graph(mode);
+    layer(graph.input("x", {DType::float32, {samples, length, width}}));
+    int count = 0;
+    for (NodeId id = 0; id < graph.size(); ++id) count += graph.record(id).op->name() == "dropout";
+    return count;
+  };
+  CHECK(drops(Mode::train) == 4);
+  CHECK(drops(Mode::inference) == 0);
+}
+
+TEST_CASE("a transformer without layers is refused") {
+  CHECK(user_error([] { layers::TransformerEncoder(0, 4, 2); }) ==
+        "a transformer cannot have 0 layers; give 1 or more");
+  CHECK(user_error([] { layers::TransformerDecoderLayer(4, 2, {.activation = "rellu"}); }) ==
+        "there is no activation 'rellu'; did you mean 'relu'?");
+}
+
+}  // namespace plexaura::testing::transformer_test
