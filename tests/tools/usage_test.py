@@ -40,7 +40,8 @@ class UsageTest(unittest.TestCase):
 
     def test_a_program_that_is_not_built(self):
         with tempfile.TemporaryDirectory() as folder:
-            for tool, program in (("sweep", "bench"), ("compare_pytorch", "bench"), ("compare_pytorch_gradients", "dump_gradients")):
+            for tool, program in (("sweep", "bench"), ("compare_pytorch", "bench"), ("compare_pytorch_gradients", "dump_gradients"),
+                                  ("compare_layers", "run_layers")):
                 self.check(f"there is no '{folder}/dev/{program}'; build it first: cmake ", tool, "--build", folder)
             self.check(f"there is no '{folder}/models/convnet'; build it first: cmake ", "compare_ddp", "--build", folder, "--data", folder)
             self.check(f"'{folder}' has no README.md; ", "check_docs", folder)

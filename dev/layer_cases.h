@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/params/module.h"
+
+namespace plexaura {
+
+// A layer that dev/compare_layers compares, and how it is called.
+struct LayerCase {
+  std::string name;
+  std::shared_ptr<Module> module;
+  std::function<Node(const std::vector<Node>& inputs)> call;
+  Mode mode = Mode::inference;
+};
+
+std::vector<LayerCase> layer_cases();
+
+}  // namespace plexaura
