@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/ops/binary.h"
 #include "core/ops/gather.h"
+#include "core/ops/slice.h"
 
 namespace plexaura::layers {
 
@@ -21,6 +23,21 @@ void Embedding::members(MemberVisitor& visit) { visit("weight", weight_); }
 Node Embedding::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   return embedding(weight_->in(x.node().graph()), x, padding_);
+}
+
+void Positions::members(MemberVisitor& visit) { visit("weight", weight_); }
+
+Node Positions::operator()(Operand x) const {
+  const auto call = enter_unseen(x);
+  const Shape& shape = x.node().shape();
+  const Shape& of = weight_.shape();
+  if (shape.rank() != 3 || shape[1] > of[0] || shape[2] != of[1])
+    throw UserError(fmt::format("{}: positions of {} are given {}; they take [N, at most {} steps, {}]",
+                                to_string(x.node().graph().origin_of(x.where())), to_string(of),
+                                to_string(x.node().type()), of[0], of[1]));
+  const std::int64_t steps = shape[1];
+  const Node all = weight_.in(x.node().graph());
+  return add(x, steps == of[0] ? all : slice(all, {.stop = steps}));
 }
 
 }  // namespace plexaura::layers

@@ -31,4 +31,18 @@ class Embedding final : public Layer {
   std::unique_ptr<Parameter> weight_;
 };
 
+// Adds learned values to each position of a sequence: x [N, steps, width] -> [N, steps, width].
+// Parameters: weight [steps, width], which starts normally with the deviation 0.02.
+class Positions final : public Layer {
+ public:
+  Positions(std::int64_t steps, std::int64_t width) : weight_({steps, width}, Initialiser::normal(0.02)) {}
+
+  void members(MemberVisitor& visit) override;
+  // A shorter sequence gets the first values.
+  Node operator()(Operand x) const override;
+
+ private:
+  Parameter weight_;
+};
+
 }  // namespace plexaura::layers

@@ -10,7 +10,9 @@
 #include "core/ops/activations.h"
 #include "core/ops/dropout.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "core/ops/subscript.h"
 #include "core/ops/unary.h"
 
 namespace plexaura::layers {
@@ -84,6 +86,29 @@ Node Flatten::operator()(Operand x) const {
   *begin = std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
   extents.erase(begin + 1, end);
   return reshape(x, std::move(extents));
+}
+
+Node Reshape::operator()(Operand x) const {
+  const auto call = enter_unseen(x);
+  std::vector<std::int64_t> extents = extents_;
+  extents.insert(extents.begin(), x.node().shape()[0]);
+  return reshape(x, std::move(extents));
+}
+
+Node Tokens::operator()(Operand x) const {
+  const auto call = enter_unseen(x);
+  const Shape shape = x.node().shape();
+  return permute({reshape(x, {shape[0], shape[1], -1}), x.where()}, {0, 2, 1});
+}
+
+Node LastStep::operator()(Operand x) const {
+  const auto call = enter_unseen(x);
+  return x.node()[{slice({}, {}), -1}];
+}
+
+Node MeanOfSteps::operator()(Operand x) const {
+  const auto call = enter_unseen(x);
+  return mean(x, 1);
 }
 
 Node Upsample::operator()(Operand x) const {

@@ -43,6 +43,34 @@ class Flatten final : public Layer {
   std::int64_t last_;
 };
 
+// Gives samples another shape: [N, ...] -> [N, extents...].
+class Reshape final : public Layer {
+ public:
+  explicit Reshape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {}
+  Node operator()(Operand x) const override;
+
+ private:
+  std::vector<std::int64_t> extents_;
+};
+
+// Makes a sequence of the pixels of images: [N, C, ...] -> [N, product of the rest, C].
+class Tokens final : public Layer {
+ public:
+  Node operator()(Operand x) const override;
+};
+
+// The last step of sequences: [N, T, ...] -> [N, ...].
+class LastStep final : public Layer {
+ public:
+  Node operator()(Operand x) const override;
+};
+
+// The mean over the steps of sequences: [N, T, ...] -> [N, ...].
+class MeanOfSteps final : public Layer {
+ public:
+  Node operator()(Operand x) const override;
+};
+
 // Changes the extents of images, the op interpolate: [N, C, ...] -> [N, C, ...].
 class Upsample final : public Layer {
  public:

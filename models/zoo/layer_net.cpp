@@ -32,7 +32,7 @@ std::vector<Key> layer_net_keys(LayerNetKeys& keys) {
       {.name = "initialiser",
        .into = &keys.initialiser,
        .words = std::move(words),
-       .meaning = "how all weights start"},
+       .meaning = "how the weights of `conv`, `conv_transpose` and `linear` start"},
   };
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "models/zoo/layer_list.h"
+#include "models/zoo/layer_keys.h"
 #include "models/zoo/model.h"
 #include "models/zoo/model_kind.h"
 #include "models/zoo/pixel_scale.h"

@@ -48,6 +48,8 @@ TEST_CASE("the YAML files of the zoo give the numbers of parameters that they na
   CHECK(shipped("iris.yaml", {4}, 3) == (4 + 1) * 30 + (30 + 1) * 20 + (20 + 1) * 3);
   CHECK(shipped("mnist_mlp.yaml", {1, 28, 28}, 10) == 535'818);
   CHECK(shipped("mnist_cnn.yaml", {1, 28, 28}, 10) == 690'590);
+  CHECK(shipped("mnist_vit.yaml", {1, 28, 28}, 10) == 138'890);
+  CHECK(shipped("mnist_lstm.yaml", {1, 28, 28}, 10) == 82'186);
   CHECK(shipped("resnet18.yaml", {3, 224, 224}, 1000) == 11'689'512);
   CHECK(shipped("resnet34.yaml", {3, 224, 224}, 1000) == 21'797'672);
   CHECK(shipped("resnet50.yaml", {3, 224, 224}, 1000) == 25'557'032);

@@ -1,0 +1,189 @@
+#include "models/zoo/layer_kinds.h"
+
+#include <doctest/doctest.h>
+#include <map>
+
+#include "models/zoo/layer_list.h"
+#include "models/zoo/sample.h"
+#include "tests/support/error_text.h"
+#include "tests/support/pattern.h"
+#include "tests/support/run_graph.h"
+
+namespace plexaura::testing::layer_kinds_test {
+
+namespace {
+
+// A net that is made of a YAML list for samples of a shape, and its output for one sample.
+struct Net {
+  Config config;
+  Graph graph{Mode::inference};
+  Node x;
+  Node y;
+  std::unique_ptr<layers::Sequential> layers;
+
+  Net(const std::string& list, const Shape& sample, DType dtype = DType::float32)
+      : config(Config::parse("layers: " + list + "\n", "x.yaml")), x(one_sample(graph, sample)), y(x) {
+    layers = LayerList(7, Initialiser::lecun_uniform()).make(config.root().sections("layers"), y, "");
+    config.check_all_used();
+    specs_of(*layers, dtype);
+  }
+
+  std::vector<std::string> parameters() const {
+    std::vector<std::string> names;
+    for (const ParameterSpec& spec : specs_of(*layers, DType::float32)) names.push_back(spec.name);
+    return names;
+  }
+};
+
+std::string error_of(const std::string& list, const Shape& sample) {
+  return user_error([&] { Net(list, sample); });
+}
+
+struct Example {
+  std::string keys;
+  Shape sample;
+  Shape output;
+  std::size_t parameters = 0;
+};
+
+const std::map<std::string, Example>& examples() {
+  const Shape image{4, 6, 6};
+  const Shape steps{5, 8};
+  static const std::map<std::string, Example> all{
+      {"conv", {"channels: 6, kernel: 3, groups: 2", image, {1, 6, 4, 4}, 2}},
+      {"conv_transpose", {"channels: 6, kernel: 2, stride: 2, output_padding: 1", image, {1, 6, 13, 13}, 2}},
+      {"linear", {"units: 3, bias: false", steps, {1, 5, 3}, 1}},
+      {"max_pool", {"kernel: 2", image, {1, 4, 3, 3}}},
+      {"avg_pool", {"kernel: 2, stride: 1", image, {1, 4, 5, 5}}},
+      {"global_avg_pool", {"", image, {1, 4}}},
+      {"relu", {"", image, {1, 4, 6, 6}}},
+      {"sigmoid", {"", image, {1, 4, 6, 6}}},
+      {"tanh", {"", image, {1, 4, 6, 6}}},
+      {"gelu", {"", image, {1, 4, 6, 6}}},
+      {"silu", {"", image, {1, 4, 6, 6}}},
+      {"elu", {"", image, {1, 4, 6, 6}}},
+      {"leaky_relu", {"", image, {1, 4, 6, 6}}},
+      {"flatten", {"", image, {1, 144}}},
+      {"dropout", {"p: 0.1", image, {1, 4, 6, 6}}},
+      {"batch_norm", {"momentum: 0.2", image, {1, 4, 6, 6}, 4}},
+      {"frozen_batch_norm", {"epsilon: 0.1", image, {1, 4, 6, 6}, 4}},
+      {"standardise", {"", steps, {1, 5, 8}}},
+      {"layer_norm", {"", steps, {1, 5, 8}, 2}},
+      {"rms_norm", {"", steps, {1, 5, 8}, 1}},
+      {"group_norm", {"groups: 2", image, {1, 4, 6, 6}, 2}},
+      {"instance_norm", {"", image, {1, 4, 6, 6}}},
+      {"residual", {"layers: [{type: layer_norm}], activation: none", steps, {1, 5, 8}, 2}},
+      {"upsample", {"scale: 2, mode: linear", image, {1, 4, 12, 12}}},
+      {"tokens", {"", image, {1, 36, 4}}},
+      {"reshape", {"shape: [12, 12]", image, {1, 12, 12}}},
+      {"positions", {"", steps, {1, 5, 8}, 1}},
+      {"rnn", {"units: 3", steps, {1, 5, 3}, 4}},
+      {"lstm", {"units: 3, depth: 2, dropout: 0.1", steps, {1, 5, 3}, 8}},
+      {"gru", {"units: 3", steps, {1, 5, 3}, 4}},
+      {"transformer_encoder", {"heads: 2, depth: 2, norm_first: true, causal: true", steps, {1, 5, 8}, 26}},
+      {"last_step", {"", steps, {1, 8}}},
+      {"mean_of_steps", {"", steps, {1, 8}}},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("each type of layer makes its output from a sample") {
+  CHECK(examples().size() == layer_kinds().size());
+  for (const LayerKind& kind : layer_kinds()) {
+    CAPTURE(kind.type);
+    REQUIRE(examples().contains(kind.type));
+    const Example& example = examples().at(kind.type);
+    const Net net("[{type: " + kind.type + (example.keys.empty() ? "" : ", ") + example.keys + "}]",
+                  example.sample);
+    CHECK(net.y.shape() == example.output);
+    CHECK(net.parameters().size() == example.parameters);
+  }
+}
+
+TEST_CASE("a convolution goes over as many axes as a sample has after its channels") {
+  const std::string conv =
+      "[{type: conv, channels: 6, kernel: 3}, {type: conv_transpose, channels: 2, kernel: 2}]";
+  CHECK(Net(conv, {4, 9}).y.shape() == Shape{1, 2, 8});
+  CHECK(Net(conv, {4, 9, 8}).y.shape() == Shape{1, 2, 8, 7});
+  CHECK(Net(conv, {4, 9, 8, 7}).y.shape() == Shape{1, 2, 8, 7, 6});
+}
+
+TEST_CASE("a stack of transformer layers has PyTorch's names below its own") {
+  const std::vector<std::string> names =
+      Net("[{type: transformer_encoder, heads: 2, norm_first: true}]", {5, 8}).parameters();
+  CHECK(names.front() == "encoder1.layers.0.self_attn.in_proj_weight");
+  CHECK(names.back() == "encoder1.norm.bias");
+  CHECK(Net("[{type: transformer_encoder, heads: 2}]", {5, 8}).parameters().back() ==
+        "encoder1.layers.0.norm2.bias");
+}
+
+TEST_CASE("a step of a causal encoder does not see later steps") {
+  for (const bool causal : {false, true}) {
+    const Net net(std::string("[{type: transformer_encoder, heads: 2, causal: ") +
+                      (causal ? "true}, " : "false}, ") + "{type: reshape, shape: [40]}]",
+                  {5, 8});
+    ParameterStore store = make_store(*net.layers, DType::float32, 1);
+    const auto first_steps = [&](double last) {
+      Tensor x = pattern({1, 5, 8});
+      x.as<double>()[39] = last;
+      std::vector<double> y =
+          run_graph(net.graph, store, {net.y}, {{"x", x.cast(DType::float32)}})[0].to_doubles();
+      y.resize(32);
+      return y;
+    };
+    CHECK((first_steps(0) == first_steps(5)) == causal);
+  }
+}
+
+TEST_CASE("pieces of sequences and images are where they should be") {
+  const auto values_of = [](const std::string& type) {
+    const Net net("[{type: " + type + "}]", {2, 3});
+    ParameterStore store(std::vector<ParameterSpec>{});
+    return run_graph(net.graph, store, {net.y}, {{"x", Tensor::of<float>({1, 2, 3}, {1, 2, 3, 5, 7, 9})}})[0]
+        .to_doubles();
+  };
+  CHECK(values_of("last_step") == std::vector<double>{5, 7, 9});
+  CHECK(values_of("mean_of_steps") == std::vector<double>{3, 4.5, 6});
+  CHECK(values_of("tokens") == std::vector<double>{1, 5, 2, 7, 3, 9});
+}
+
+TEST_CASE("layers whose keys do not fit the sample are refused at their place") {
+  CHECK(error_of("[{type: lstm, units: 3}]", {1, 6, 6}) ==
+        "x.yaml:1:17: layers[0].type is lstm, which takes a sample [steps, features] with at most 16777216 "
+        "features, and it gets [1,6,6]; a layer reshape or tokens can make one");
+  CHECK(error_of("[{type: gru, units: 3, dropout: 0.5}]", {5, 8}) ==
+        "x.yaml:1:41: layers[0].dropout has no effect with a depth of 1, because it acts between two layers; "
+        "remove it, or add a layer dropout");
+  CHECK(error_of("[{type: transformer_encoder, heads: 3}]", {5, 8}) ==
+        "x.yaml:1:45: layers[0].heads is 3, which must divide the 8 features evenly");
+  CHECK(error_of("[{type: group_norm, groups: 3}]", {4, 6}) ==
+        "x.yaml:1:37: layers[0].groups is 3, which must divide the 4 channels evenly");
+  CHECK(
+      error_of("[{type: reshape, shape: [7, 7]}]", {1, 6, 6}) ==
+      "x.yaml:1:33: layers[0].shape has more elements than the 36 that the layer gets; they must be equally "
+      "many");
+  CHECK(error_of("[{type: reshape, shape: [16777216, 16777216, 16777216]}]", {1, 6, 6})
+            .find("has more elements") != std::string::npos);
+  CHECK(error_of("[{type: tanh, units: 3}]", {4}).find("or choose linear, rnn, lstm or gru") !=
+        std::string::npos);
+}
+
+TEST_CASE("the settings of layers that weights of earlier versions name have no new keys") {
+  const Net net(
+      "[{type: conv, channels: 4, kernel: 3}, {type: batch_norm}, {type: residual, layers: [{type: relu}]}, "
+      "{type: "
+      "max_pool, kernel: 2}, {type: avg_pool, kernel: 2}, {type: dropout}, {type: flatten}, {type: linear}]",
+      {1, 8, 8});
+  std::string keys;
+  for (const auto& [key, value] : net.config.values()) keys += key.substr(key.find('.') + 1) + ' ';
+  CHECK(keys ==
+        "bias channels dilation groups kernel name padding stride type "
+        "epsilon momentum name synchronised type layers[0].name layers[0].type name type "
+        "kernel name padding stride type count_include_pad kernel name padding stride type name p type name "
+        "type "
+        "bias name type units ");
+}
+
+}  // namespace plexaura::testing::layer_kinds_test
