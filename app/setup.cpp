@@ -12,6 +12,7 @@
 #include "backends/registry.h"
 #include "core/params/module.h"
 #include "distributed/communicator/handshake.h"
+#include "training/optimizers/parameter_groups.h"
 
 namespace plexaura {
 
@@ -109,6 +110,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
 std::vector<ParameterSpec> parameters_of(const Setup& setup) {
   std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
   for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
+  groups_by_name(setup.options.trainer.optimizer.groups, specs);  // refuses groups without parameters
   return specs;
 }
 

@@ -22,6 +22,7 @@ std::vector<KeyText> all_key_texts() {
   DataOptions data;
   TrainingInput training;
   RunOptions run;
+  ParameterGroup group;
   std::vector<KeyText> texts = model_key_texts();
   const auto append = [&](const std::string& section, const std::vector<Key>& keys) {
     std::ranges::move(texts_of(section, keys), std::back_inserter(texts));
@@ -29,6 +30,7 @@ std::vector<KeyText> all_key_texts() {
   append("data", data_keys(data));
   append("data", reading_keys(run.trainer));
   append("training", training_keys(training, run));
+  append("training.optimizer.groups[]", group_keys(group));
   append("distributed", distributed_keys(run));
   append("output", output_keys(run.trainer));
   return texts;

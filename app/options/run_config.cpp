@@ -39,6 +39,21 @@ void check_optimizer(const Section& yaml, const OptimizerSpec& optimizer, DType 
   if (optimizer.nesterov && optimizer.momentum == 0) throw yaml.error("nesterov", "needs a momentum above 0");
 }
 
+std::vector<ParameterGroup> read_groups(const std::vector<Section>& sections, double peak, DType precision) {
+  std::vector<ParameterGroup> groups;
+  for (const Section& yaml : sections) {
+    ParameterGroup& group = groups.emplace_back();
+    read_keys(yaml, group_keys(group));
+    check_usable(yaml, "decay", group.options.decay.value_or(0), precision);
+    const double rate = peak * group.options.rate;
+    if (const std::string_view lost = lost_as(rate, precision); !lost.empty())
+      throw yaml.error("rate", fmt::format("is {}, which makes the learning rate {} in {}; give a {} number",
+                                           group.options.rate, lost, name_of(precision),
+                                           lost == "0" ? "larger" : "smaller"));
+  }
+  return groups;
+}
+
 // Returns the learning rate, which is given for base_batch_size and grows in proportion to the batch size, as
 // in Goyal et al., arXiv:1706.02677.
 double peak_rate(const Section& optimizer, const TrainingInput& input, DType precision) {
@@ -100,6 +115,7 @@ void read_training(const Section& training, TrainingInput input, RunOptions& run
   trainer.batch_size = batch_size_of(training, input);
   const Section optimizer = training.section("optimizer");
   const double peak = peak_rate(optimizer, input, run.types.values);
+  trainer.optimizer.groups = read_groups(input.groups, peak, run.types.values);
   check_optimizer(optimizer, trainer.optimizer, run.types.values);
   trainer.learning_rate = make_schedule(training.section("schedule"), input, peak, trainer.epochs);
 }

@@ -22,6 +22,7 @@ struct TrainingInput {
   std::optional<std::int64_t> batch_per_rank = {};
   double learning_rate = 0;  // for a batch of base_batch_size
   std::int64_t base_batch_size = 1;
+  std::vector<Section> groups = {};  // read by group_keys()
   ScheduleName schedule = ScheduleName::constant;
   double warmup_epochs = 0;
   double every_epochs = 0;
@@ -37,6 +38,8 @@ struct TrainingInput {
 
 // Each function returns a table whose keys set members of its arguments.
 std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
+// The keys of one element of training.optimizer.groups.
+std::vector<Key> group_keys(ParameterGroup& group);
 std::vector<Key> reading_keys(TrainerOptions& trainer);
 std::vector<Key> distributed_keys(RunOptions& run);
 std::vector<Key> output_keys(TrainerOptions& trainer);

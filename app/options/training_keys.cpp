@@ -72,6 +72,10 @@ std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) 
                   "float32: such gradients become 0. The norm is that of the mean over all samples of the "
                   "step, whatever the number of ranks; with strategies that do not sum gradients, over those "
                   "of each rank"},
+      {.name = "optimizer.groups",
+       .into = &input.groups,
+       .meaning = "parameters with a learning rate or a weight decay of their own: [parameter "
+                  "groups](#parameter-groups)"},
       {.name = "optimizer.momentum",
        .into = &optimizer.momentum,
        .range = below_one,
@@ -219,6 +223,23 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
                              "`PLEXAURA_TUNING` sets another default. That of rank 0 counts"});
   for (Key& key : schedule_keys(input, trainer)) keys.push_back(std::move(key));
   return keys;
+}
+
+std::vector<Key> group_keys(ParameterGroup& group) {
+  return {
+      {.name = "pattern",
+       .into = &group.pattern,
+       .required = true,
+       .meaning = "fits the names of the group's parameters, as `--skip` has it"},
+      {.name = "rate",
+       .into = &group.options.rate,
+       .range = {.above = 0},
+       .meaning = "factor of the learning rate"},
+      {.name = "decay",
+       .into = &group.options.decay,
+       .range = {.minimum = 0},
+       .meaning = "the weight decay, instead of `training.optimizer.weight_decay`"},
+  };
 }
 
 std::vector<Key> reading_keys(TrainerOptions& trainer) {

@@ -1,5 +1,6 @@
 #include "core/ops/optimizer_steps.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
@@ -34,21 +35,22 @@ void require_inputs_and_scale(std::span<const TensorType> inputs, std::size_t co
   if (inputs.size() > count) require_scalar(inputs[count], "loss scale");
 }
 
-void require_cover(const std::vector<DecaySegment>& decay, std::int64_t count) {
-  if (decay.empty()) return;
+void require_cover(const std::vector<StepSegment>& segments, std::int64_t count) {
+  if (segments.empty()) return;
   std::int64_t end = 0;
-  for (const DecaySegment& segment : decay) {
+  for (const StepSegment& segment : segments) {
     if (segment.offset != end || segment.count < 0)
-      throw RuleError(
-          fmt::format("the segments of the weight decay must follow each other without gaps; one starts at "
-                      "{} where {} was "
-                      "expected",
-                      segment.offset, end));
+      throw RuleError(fmt::format(
+          "the segments must follow each other without gaps; one starts at {} where {} was expected",
+          segment.offset, end));
+    if (!(segment.rate > 0))
+      throw RuleError(fmt::format(
+          "a segment's multiple of the learning rate must be above 0, not {}; leave out what is not to move",
+          segment.rate));
     end += segment.count;
   }
   if (end != count)
-    throw RuleError(fmt::format("the segments of the weight decay must cover the slice; they end at {} of {}",
-                                end, count));
+    throw RuleError(fmt::format("the segments must cover the slice; they end at {} of {}", end, count));
 }
 
 void require_fraction(double value, std::string_view what) {
@@ -58,22 +60,27 @@ void require_fraction(double value, std::string_view what) {
 
 }  // namespace
 
-DecayFields::DecayFields(const std::vector<DecaySegment>& decay) {
-  for (const DecaySegment& segment : decay) {
+StepSegmentFields::StepSegmentFields(const std::vector<StepSegment>& segments) {
+  for (const StepSegment& segment : segments) {
     counts_.push_back(segment.count);
-    factors_.push_back(segment.decay);
+    decays_.push_back(segment.decay);
+    rates_.push_back(segment.rate);
   }
+  if (std::ranges::all_of(rates_, [](double rate) { return rate == 1; })) rates_.clear();
 }
 
-std::vector<DecaySegment> DecayFields::segments() const {
-  if (counts_.size() != factors_.size())
+std::vector<StepSegment> StepSegmentFields::segments() const {
+  if (counts_.size() != decays_.size())
     throw RuleError(fmt::format("must have a factor for each of the {} decay_counts, not {}", counts_.size(),
-                                factors_.size()));
-  std::vector<DecaySegment> decay;
+                                decays_.size()));
+  if (!rates_.empty() && counts_.size() != rates_.size())
+    throw RuleError(fmt::format("must have a rate for each of the {} decay_counts, not {}", counts_.size(),
+                                rates_.size()));
+  std::vector<StepSegment> segments;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < counts_.size(); offset += counts_[i++])
-    decay.push_back({.offset = offset, .count = counts_[i], .decay = factors_[i]});
-  return decay;
+    segments.push_back({offset, counts_[i], decays_[i], rates_.empty() ? 1 : rates_[i]});
+  return segments;
 }
 
 std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const {
@@ -84,7 +91,7 @@ std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const
   require_fraction(options().momentum, "momentum");
   if (options().nesterov && options().momentum == 0)
     throw RuleError("nesterov needs momentum; set a momentum above 0");
-  require_cover(options().decay, inputs[0].shape[0]);
+  require_cover(options().segments, inputs[0].shape[0]);
   return std::vector<TensorType>(slices - 1, inputs[0]);
 }
 
@@ -97,7 +104,7 @@ std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) cons
   require_fraction(options().beta2, "beta2");
   if (!(options().epsilon > 0))
     throw RuleError(fmt::format("epsilon must be above 0, not {}", options().epsilon));
-  require_cover(options().decay, inputs[0].shape[0]);
+  require_cover(options().segments, inputs[0].shape[0]);
   return std::vector<TensorType>(3, inputs[0]);
 }
 
@@ -148,18 +155,17 @@ bool stays(const HostCall& call, std::size_t at) {
   return true;
 }
 
-// Calls body(begin, end, decay) for pieces of the slice that each have a single decay factor.
+// Calls body(begin, end, segment) for pieces of the slice that each lie in one segment.
 template <class Body>
-void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, std::int64_t cost,
+void for_each_segment(const std::vector<StepSegment>& segments, std::int64_t count, std::int64_t cost,
                       const Body& body) {
-  if (segments.empty()) {
-    parallel_pieces(count, cost, [&](std::int64_t begin, std::int64_t end) { body(begin, end, 0.0); });
-    return;
-  }
-  for (const DecaySegment& segment : segments)
+  const auto run = [&](const StepSegment& segment) {
     parallel_pieces(segment.count, cost, [&](std::int64_t begin, std::int64_t end) {
-      body(segment.offset + begin, segment.offset + end, segment.decay);
+      body(segment.offset + begin, segment.offset + end, segment);
     });
+  };
+  if (segments.empty()) run({.count = count});
+  for (const StepSegment& segment : segments) run(segment);
 }
 
 template <class T>
@@ -176,19 +182,22 @@ void sgd(const HostCall& call, const SgdOptions& options) {
   const T* state = has_momentum ? call.inputs[2].as<T>() : nullptr;
   const std::size_t slices = has_momentum ? 3 : 2;
   if (stays<T>(call, slices + 1)) return;
-  const C rate = static_cast<C>(read_scalar(call.inputs[slices]));
+  const double learning_rate = read_scalar(call.inputs[slices]);
   const C factor = static_cast<C>(gradient_factor(call, slices + 1));
   const C momentum = static_cast<C>(options.momentum);
-  for_each_segment(
-      options.decay, call.inputs[0].elements(), 4, [&](std::int64_t begin, std::int64_t end, double decay) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const C old = value[i];
-          const C slope = factor * static_cast<C>(grad[i]) + static_cast<C>(decay) * old;
-          const C moving = has_momentum ? momentum * static_cast<C>(state[i]) + slope : slope;
-          if (has_momentum) store<T>(call.outputs[1], i, moving);
-          store<T>(call.outputs[0], i, old - rate * (options.nesterov ? slope + momentum * moving : moving));
-        }
-      });
+  for_each_segment(options.segments, call.inputs[0].elements(), 4,
+                   [&](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+                     const C rate = static_cast<C>(learning_rate * segment.rate);
+                     const C decay = static_cast<C>(segment.decay);
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const C old = value[i];
+                       const C slope = factor * static_cast<C>(grad[i]) + decay * old;
+                       const C moving = has_momentum ? momentum * static_cast<C>(state[i]) + slope : slope;
+                       if (has_momentum) store<T>(call.outputs[1], i, moving);
+                       store<T>(call.outputs[0], i,
+                                old - rate * (options.nesterov ? slope + momentum * moving : moving));
+                     }
+                   });
 }
 
 template <class T>
@@ -199,28 +208,31 @@ void adam(const HostCall& call, const AdamOptions& options) {
   const T* grad = call.inputs[1].as<T>();
   const T* mean = call.inputs[2].as<T>();
   const T* square = call.inputs[3].as<T>();
-  const double rate = read_scalar(call.inputs[4]);
+  const double learning_rate = read_scalar(call.inputs[4]);
   const double step = read_scalar(call.inputs[5]);
   const C factor = static_cast<C>(gradient_factor(call, 6));
-  const C size = static_cast<C>(rate / (1 - std::pow(options.beta1, step)));
+  const double bias_correction = 1 - std::pow(options.beta1, step);
   const C spread = static_cast<C>(1 / std::sqrt(1 - std::pow(options.beta2, step)));
-  for_each_segment(
-      options.decay, call.inputs[0].elements(), 12, [&](std::int64_t begin, std::int64_t end, double decay) {
-        const C kept = options.decoupled ? static_cast<C>(1 - rate * decay) : C(1);
-        const C added = options.decoupled ? C(0) : static_cast<C>(decay);
-        for (std::int64_t i = begin; i < end; ++i) {
-          const C old = value[i];
-          const C slope = factor * static_cast<C>(grad[i]) + added * old;
-          const C m = static_cast<C>(options.beta1) * static_cast<C>(mean[i]) +
-                      static_cast<C>(1 - options.beta1) * slope;
-          const C v = static_cast<C>(options.beta2) * static_cast<C>(square[i]) +
-                      static_cast<C>(1 - options.beta2) * slope * slope;
-          store<T>(call.outputs[1], i, m);
-          store<T>(call.outputs[2], i, v);
-          store<T>(call.outputs[0], i,
-                   kept * old - size * m / (std::sqrt(v) * spread + static_cast<C>(options.epsilon)));
-        }
-      });
+  for_each_segment(options.segments, call.inputs[0].elements(), 12,
+                   [&](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+                     const double rate = learning_rate * segment.rate;
+                     const C size = static_cast<C>(rate / bias_correction);
+                     const C kept = options.decoupled ? static_cast<C>(1 - rate * segment.decay) : C(1);
+                     const C added = options.decoupled ? C(0) : static_cast<C>(segment.decay);
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const C old = value[i];
+                       const C slope = factor * static_cast<C>(grad[i]) + added * old;
+                       const C m = static_cast<C>(options.beta1) * static_cast<C>(mean[i]) +
+                                   static_cast<C>(1 - options.beta1) * slope;
+                       const C v = static_cast<C>(options.beta2) * static_cast<C>(square[i]) +
+                                   static_cast<C>(1 - options.beta2) * slope * slope;
+                       store<T>(call.outputs[1], i, m);
+                       store<T>(call.outputs[2], i, v);
+                       store<T>(
+                           call.outputs[0], i,
+                           kept * old - size * m / (std::sqrt(v) * spread + static_cast<C>(options.epsilon)));
+                     }
+                   });
 }
 
 }  // namespace

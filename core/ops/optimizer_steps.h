@@ -11,45 +11,51 @@ namespace plexaura {
 // The steps of the optimizers, as ops on arena slices. All slices are 1-D, of the same dtype and length, and
 // a step is the same function of each element. Zero padding remains zero. The ops have no gradient.
 // learning_rate, step and loss_scale are scalars, float32 or float64. In the formulas below, `grad` is the
-// gradient divided by loss_scale, if there is one. A loss_scale of 0 says that the gradients are not usable:
+// gradient divided by loss_scale, if there is one; `decay` is that of the element's segment, and
+// `learning_rate` is multiplied by the segment's rate. A loss_scale of 0 says that the gradients are not usable:
 // values and state then keep all their bits.
 
-// Elements [offset, offset + count) of the slice decay with this factor.
-struct DecaySegment {
+// Elements [offset, offset + count) of the slice have this weight decay, and this multiple of the learning
+// rate.
+struct StepSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
   double decay = 0;
+  double rate = 1;
 };
 
-// The segments of a slice as fields: their counts and their factors. The segments follow each other without
-// gaps, so the counts determine their offsets.
-class DecayFields {
+// The segments of a slice as fields: their counts, decays and rates. The segments follow each other without
+// gaps, so the counts determine their offsets. If all rates are 1, they are not written.
+class StepSegmentFields {
  public:
-  PLEXAURA_API explicit DecayFields(const std::vector<DecaySegment>& decay);
-  // Throws RuleError unless there are as many counts as factors.
-  PLEXAURA_API std::vector<DecaySegment> segments() const;
+  PLEXAURA_API explicit StepSegmentFields(const std::vector<StepSegment>& segments);
+  // Throws RuleError unless there are as many counts as decays and, if any, as rates.
+  PLEXAURA_API std::vector<StepSegment> segments() const;
 
-  static void visit(auto& decay, auto& visitor) {
-    DecayFields of(decay);
+  static void visit(auto& segments, auto& visitor) {
+    StepSegmentFields of(segments);
     visitor("decay_counts", of.counts_);
-    visitor("decay", of.factors_);
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(decay)>>) decay = of.segments();
+    visitor("decay", of.decays_);
+    visitor("rates", of.rates_, {});
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(segments)>>) segments = of.segments();
   }
 
  private:
   std::vector<std::int64_t> counts_;
-  std::vector<double> factors_;
+  std::vector<double> decays_;
+  std::vector<double> rates_;  // empty: all are 1
 };
 
 struct SgdOptions {
   double momentum = 0;
-  bool nesterov = false;                 // requires momentum
-  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty: no decay
+  bool nesterov = false;  // requires momentum
+  // In order, without gaps, covering the slice; empty: no decay, and everywhere the same learning rate.
+  std::vector<StepSegment> segments = {};
 
   static void fields(auto& self, auto& visitor) {
     visitor("momentum", self.momentum);
     visitor("nesterov", self.nesterov);
-    DecayFields::visit(self.decay, visitor);
+    StepSegmentFields::visit(self.segments, visitor);
   }
 };
 
@@ -68,15 +74,15 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  bool decoupled = false;                // AdamW: decay changes the value directly, not through the gradient
-  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty: no decay
+  bool decoupled = false;  // AdamW: decay changes the value directly, not through the gradient
+  std::vector<StepSegment> segments = {};  // as those of SgdOptions
 
   static void fields(auto& self, auto& visitor) {
     visitor("beta1", self.beta1);
     visitor("beta2", self.beta2);
     visitor("epsilon", self.epsilon);
     visitor("decoupled", self.decoupled);
-    DecayFields::visit(self.decay, visitor);
+    StepSegmentFields::visit(self.segments, visitor);
   }
 };
 

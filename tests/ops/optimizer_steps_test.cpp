@@ -12,7 +12,8 @@ namespace plexaura::testing::optimizer_steps_test {
 
 namespace {
 
-const std::vector<DecaySegment> two_segments{{0, 20, 0.01}, {20, 17, 0}};
+const std::vector<StepSegment> two_segments{{0, 20, 0.01}, {20, 17, 0}};
+const std::vector<StepSegment> two_rates{{0, 20, 0.01, 0.5}, {20, 17, 0, 3}};
 const CaseInput slice{{37}};
 const CaseInput rate{{}, these({0.1}), DType::float32};
 
@@ -98,17 +99,21 @@ OpCase skipped(OpCase op_case, const std::vector<std::size_t>& kept) {
 
 const Cases cases({
     sgd("plain", {}),
-    sgd("decay", {.decay = two_segments}),
+    sgd("decay", {.segments = two_segments}),
     sgd("momentum", {.momentum = 0.9}),
-    sgd("nesterov and decay", {.momentum = 0.9, .nesterov = true, .decay = two_segments}),
+    sgd("nesterov and decay", {.momentum = 0.9, .nesterov = true, .segments = two_segments}),
+    sgd("two rates", {.segments = two_rates}),
+    sgd("two rates and momentum", {.momentum = 0.9, .nesterov = true, .segments = two_rates}),
     adam("plain", {}),
-    adam("decay", {.decay = two_segments}),
+    adam("decay", {.segments = two_segments}),
     adam("decoupled decay",
-         {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .decay = two_segments}),
+         {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .segments = two_segments}),
+    adam("two rates", {.segments = two_rates}),
+    adam("decoupled decay and two rates", {.decoupled = true, .segments = two_rates}),
     scaled_sgd({}),
-    scaled_sgd({.momentum = 0.9, .decay = two_segments}),
-    scaled_adam({.decay = two_segments}),
-    skipped(scaled_sgd({.decay = two_segments}), {0}),
+    scaled_sgd({.momentum = 0.9, .segments = two_segments}),
+    scaled_adam({.segments = two_segments}),
+    skipped(scaled_sgd({.segments = two_segments}), {0}),
     skipped(scaled_sgd({.momentum = 0.9}), {0, 3}),
     skipped(scaled_adam({}), {0, 2, 3}),
 });
@@ -135,9 +140,10 @@ WrongCase refused(const std::string& name, const SgdOptions& options, std::vecto
 const WrongCases wrong({
     refused("nesterov alone", {.nesterov = true}, {"nesterov needs momentum"}),
     refused("momentum of 1", {.momentum = 1}, {"momentum must be at least 0 and less than 1"}),
-    refused("segments with a gap", {.decay = {{0, 2, 0}, {3, 1, 0}}},
+    refused("segments with a gap", {.segments = {{0, 2, 0}, {3, 1, 0}}},
             {"without gaps", "starts at 3 where 2"}),
-    refused("segments that end early", {.decay = {{0, 3, 0}}}, {"cover the slice", "3 of 4"}),
+    refused("segments that end early", {.segments = {{0, 3, 0}}}, {"cover the slice", "3 of 4"}),
+    refused("a rate of 0", {.segments = {{0, 4, 0, 0}}}, {"multiple of the learning rate", "not 0"}),
     {"sgd_step, another length",
      "sgd_step",
      [](Graph& graph) {
@@ -208,12 +214,12 @@ TEST_CASE("optimizer steps: what they refuse") { check_all(wrong); }
 
 TEST_CASE("the steps of SGD agree with torch.optim.SGD") {
   check_close(three_sgd_steps({.momentum = 0.9}), {0.5245, -1.049, 0.26225});
-  check_close(three_sgd_steps({.momentum = 0.9, .nesterov = true, .decay = {{0, 3, 0.01}}}),
+  check_close(three_sgd_steps({.momentum = 0.9, .nesterov = true, .segments = {{0, 3, 0.01}}}),
               {0.26489045819099993, -0.5297809163819999, 0.13244522909549997});
 }
 
 TEST_CASE("the steps of Adam agree with torch.optim.Adam and AdamW") {
-  AdamOptions options{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decay = {{0, 3, 0.1}}};
+  AdamOptions options{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .segments = {{0, 3, 0.1}}};
   check_close(three_adam_steps(options), {0.7031252720067115, -1.7030178863530685, 0.20334239893232942});
   options.decoupled = true;
   check_close(three_adam_steps(options), {0.678053846548361, -1.6481499322661608, 0.19330924169025782});
@@ -244,7 +250,8 @@ TEST_CASE("a step that is skipped keeps values and state wherever its outputs li
 TEST_CASE("no option of an optimizer is left out of its description") {
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.8})));
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.9, .nesterov = true})));
-  CHECK(!(SgdStep({.decay = {{0, 3, 0.1}}}) == SgdStep({.decay = {{0, 3, 0.2}}})));
+  CHECK(!(SgdStep({.segments = {{0, 3, 0.1}}}) == SgdStep({.segments = {{0, 3, 0.2}}})));
+  CHECK(!(SgdStep({.segments = {{0, 3, 0.1}}}) == SgdStep({.segments = {{0, 3, 0.1, 2}}})));
   CHECK(!(AdamStep({.decoupled = true}) == AdamStep(AdamOptions{})));
   CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep(AdamOptions{})));
 }

@@ -65,8 +65,8 @@ constexpr AvgPool2dOptions mean_window{
     .kernel = {3, 2}, .stride = Size2d{1, 2}, .padding = {0, 1}, .count_include_pad = false};
 constexpr SliceOptions odd_rows{.axis = -2, .start = -5, .stop = 7, .step = 2};
 constexpr CrossEntropyOptions without_255{.reduction = Reduction::sum, .ignore = 255};
-const std::vector<DecaySegment> decay{{.offset = 0, .count = 2, .decay = 1e-4},
-                                      {.offset = 2, .count = 1, .decay = 0}};
+const std::vector<StepSegment> decay{{.offset = 0, .count = 2, .decay = 1e-4},
+                                     {.offset = 2, .count = 1, .decay = 0}};
 
 // The name and options of an op, as graphs and the keys of kernel times print them.
 struct PrintedForm {
@@ -197,13 +197,17 @@ std::vector<PrintedForm> reducing_forms() {
       {"sgd_step", "momentum=0.9, nesterov=true, decay_counts=[2,1], decay=[0.0001,0]",
        [](Graph& g) {
          sgd_step(vector(g), vector(g), vector(g), scalar(g),
-                  {.momentum = 0.9, .nesterov = true, .decay = decay});
+                  {.momentum = 0.9, .nesterov = true, .segments = decay});
+       }},
+      {"sgd_step", "momentum=0, nesterov=false, decay_counts=[2,1], decay=[0,0], rates=[0.5,1]",
+       [](Graph& g) {
+         sgd_step(vector(g), vector(g), Node(), scalar(g), {.segments = {{0, 2, 0, 0.5}, {2, 1}}});
        }},
       {"adam_step",
        "beta1=0.8, beta2=0.95, epsilon=1e-06, decoupled=true, decay_counts=[2,1], decay=[0.0001,0]",
        [](Graph& g) {
          adam_step(vector(g), vector(g), vector(g), vector(g), scalar(g), scalar(g),
-                   {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decoupled = true, .decay = decay});
+                   {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decoupled = true, .segments = decay});
        }},
   };
 }

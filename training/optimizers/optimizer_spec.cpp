@@ -70,7 +70,8 @@ class UpdateBuilder {
   }
 
   void step(const Bucket& bucket) {
-    if (!scales_each_parameter(optimizer_.kind)) return step(bucket, optimizer_.weight_decay);
+    if (!scales_each_parameter(optimizer_.kind))
+      return step(bucket, segments_of(placement_, bucket, optimizer_.groups, optimizer_.weight_decay));
     for (const Placement::Entry& entry : placement_.entries)
       if (entry.offset >= bucket.offset && entry.offset < bucket.offset + bucket.count)
         step(entry, bucket.dtype);
@@ -175,41 +176,46 @@ class UpdateBuilder {
 
   void step(const Placement::Entry& entry, DType gradients) {
     const Bucket slice{entry.offset, entry.count, gradients};
-    if (entry.type.shape.rank() <= 1) return step(slice, 0);
+    const ParameterGroup::Options group = group_of(entry.name, optimizer_.groups, optimizer_.weight_decay);
+    if (entry.type.shape.rank() <= 1) return step(slice, segments_with_rate(slice, group.rate));
     if (optimizer_.kind == Kind::lars)
-      lars(slice);
+      lars(slice, group);
     else
-      lamb(slice);
+      lamb(slice, group);
   }
 
-  void step(const Bucket& part, double weight_decay) {
+  // Returns segments without decay.
+  static std::vector<StepSegment> segments_with_rate(const Bucket& part, double rate) {
+    if (rate == 1) return {};
+    return {{0, part.count, 0, rate}};
+  }
+
+  void step(const Bucket& part, std::vector<StepSegment> segments) {
     const Node grad = as_value(slice(ArenaKind::gradient, part));
-    std::vector<DecaySegment> decay;
-    if (weight_decay != 0) decay.push_back({0, part.count, weight_decay});
     if (has_momentum(optimizer_.kind))
-      sgd(part, grad, std::move(decay), divisor_);
+      sgd(part, grad, std::move(segments), divisor_);
     else
-      adam(part, grad, std::move(decay));
+      adam(part, grad, std::move(segments));
   }
 
-  void sgd(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay, const Node& divisor) {
+  void sgd(const Bucket& part, const Node& grad, std::vector<StepSegment> segments, const Node& divisor) {
     const Node value = slice(ArenaKind::value, part);
     const Node momentum = optimizer_.momentum != 0 ? state(0, part) : Node();
     const SgdResult next =
         sgd_step(value, grad, momentum.is_empty() ? Node() : as_value(momentum), learning_rate(),
-                 {optimizer_.momentum, optimizer_.nesterov, std::move(decay)}, divisor);
+                 {optimizer_.momentum, optimizer_.nesterov, std::move(segments)}, divisor);
     update_value(part, value, next.value);
     if (!momentum.is_empty()) update_state(momentum, next.momentum);
   }
 
-  void adam(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay) {
+  void adam(const Bucket& part, const Node& grad, std::vector<StepSegment> segments) {
     const Node value = slice(ArenaKind::value, part);
     const Node mean = state(0, part);
     const Node square = state(1, part);
     const bool decoupled = optimizer_.kind == Kind::adamw;
     const AdamResult next = adam_step(
         value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
-        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(decay)}, divisor_);
+        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(segments)}, divisor_);
     update_value(part, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
@@ -220,20 +226,20 @@ class UpdateBuilder {
     return divisor_.is_empty() ? grad : grad / divisor_;
   }
 
-  void lars(const Bucket& part) {
+  void lars(const Bucket& part, const ParameterGroup::Options& group) {
     const Node value = slice(ArenaKind::value, part);
     const Node grad = divided_gradient(part);
     const Node length = norm(value);
     const Node trust =
-        ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * optimizer_.weight_decay);
-    sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {},
+        ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * *group.decay);
+    sgd(part, weighted_sum(grad, 1, value, *group.decay) * trust, segments_with_rate(part, group.rate),
         is_good_.is_empty() ? Node() : goodness());
   }
 
   // Returns the divisor of a moment that corrects its start at zero.
   Node bias_correction(double beta) { return as_value(1 - pow(beta, update_number(DType::float64))); }
 
-  void lamb(const Bucket& part) {
+  void lamb(const Bucket& part, const ParameterGroup::Options& group) {
     const Node value = slice(ArenaKind::value, part);
     const Node grad = divided_gradient(part);
     const Node old_mean = state(0, part);
@@ -242,10 +248,10 @@ class UpdateBuilder {
     const Node square =
         weighted_sum(as_value(old_square), optimizer_.beta2, plexaura::square(grad), 1 - optimizer_.beta2);
     const Node deviation = sqrt(square / bias_correction(optimizer_.beta2)) + optimizer_.epsilon;
-    const Node direction =
-        mean / bias_correction(optimizer_.beta1) / deviation + value * optimizer_.weight_decay;
+    const Node direction = mean / bias_correction(optimizer_.beta1) / deviation + value * *group.decay;
     const Node trust = ratio_or_one(norm(value), norm(direction));
-    update_value(part, value, or_old(value, value - direction * (learning_rate() * trust)));
+    const Node rate = group.rate == 1 ? learning_rate() : learning_rate() * group.rate;
+    update_value(part, value, or_old(value, value - direction * (rate * trust)));
     update_state(old_mean, or_old(as_value(old_mean), mean));
     update_state(old_square, or_old(as_value(old_square), square));
   }

@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/graph/graph.h"
 #include "core/params/placement.h"
+#include "training/optimizers/parameter_groups.h"
 
 namespace plexaura {
 
@@ -33,6 +35,9 @@ struct OptimizerSpec {
   // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
   // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does; 0: never.
   double max_gradient_norm = 0;
+  // Parameters with a learning rate or a weight decay of their own. With lars and lamb, parameters with one axis
+  // never decay.
+  std::vector<ParameterGroup> groups = {};
   // Gradients are multiplied by the step's loss scale, and the update divides by it before anything else.
   bool scaled_loss = false;
 };

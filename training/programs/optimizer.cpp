@@ -31,6 +31,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   check_trains(store);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
+  options_.optimizer.groups = groups_by_name(options.optimizer.groups, store.specs());
   BuiltModel narrow;
   if (store.types().is_mixed()) narrow = narrowed(outputs.loss.graph(), outputs, store);
   labels_ = label_inputs(outputs.loss.graph());
@@ -46,7 +47,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
       backend, store, alone_, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
       options.watch);
   Graph update;
-  build_update(update, options.optimizer, store.placement(), step_->border().buckets(),
+  build_update(update, options_.optimizer, store.placement(), step_->border().buckets(),
                {.replaced = replaced_buffers(graph), .is_guarded = true});
   // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
   const auto update_program = compile(update, {}, backend, {.placement = &gradient_program->placement});

@@ -193,8 +193,10 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   on_rank_0(collective, "placing the parameters",
             [&] { placement = to_text(compile_gradients(largest_size(plan), plan, nullptr)->placement); });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
-  const Placement placed = together(collective, "placing the parameters",
-                                    [&] { return store_.complete(parse_placement(placement)); });
+  const Placement placed = together(collective, "placing the parameters", [&] {
+    options_.optimizer.groups = groups_by_name(options_.optimizer.groups, store_.specs());
+    return store_.complete(parse_placement(placement));
+  });
   // Constructing the memory may call all ranks, so no rank may have failed before.
   std::unique_ptr<Memory> gradients;
   if (strategy_.parts.gradients != nullptr && backend_.info().host_memory)

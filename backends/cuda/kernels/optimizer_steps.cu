@@ -37,11 +37,13 @@ struct ShadowValues {
   }
 };
 
-// Elements [begin, begin + count) of the slice, which have the same decay factor.
+// Elements [begin, begin + count) of the slice, which have the same weight decay and the same multiple of the
+// learning rate.
 struct Segment {
   std::int64_t begin;
   std::int64_t count;
   double decay;
+  double rate;
 };
 
 template <class T>
@@ -60,7 +62,7 @@ struct SgdKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     using C = Compute<T>;
-    const C rate = static_cast<C>(learning_rate.value());
+    const C rate = static_cast<C>(learning_rate.value() * segment.rate);
     const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
     const C kept = static_cast<C>(momentum);
     const bool stays = loss_scale.is_zero();
@@ -105,7 +107,7 @@ struct AdamKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     using C = Compute<T>;
-    const double rate = learning_rate.value();
+    const double rate = learning_rate.value() * segment.rate;
     const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
     const C size = static_cast<C>(rate / (1 - Math::pow(beta1, step.value())));
     const C spread = static_cast<C>(1 / Math::sqrt(1 - Math::pow(beta2, step.value())));
@@ -156,11 +158,12 @@ ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   return {{}, view.out<float16>()};
 }
 
-// Calls body(segment) for parts of the slice that each have a single decay factor.
+// Calls body(segment) for each segment of the slice.
 template <class Body>
-void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
-  if (segments.empty()) body(Segment{0, count, 0});
-  for (const DecaySegment& segment : segments) body(Segment{segment.offset, segment.count, segment.decay});
+void for_each_segment(const std::vector<StepSegment>& segments, std::int64_t count, const Body& body) {
+  if (segments.empty()) body(Segment{0, count, 0, 1});
+  for (const StepSegment& segment : segments)
+    body(Segment{segment.offset, segment.count, segment.decay, segment.rate});
 }
 
 }  // namespace
@@ -172,7 +175,7 @@ void cuda_sgd_step(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> no_state(nullptr, 0);
     const Global<T> no_next_state(nullptr, 0);
-    for_each_segment(options.decay, call.inputs[0].elements(), [&](const Segment& segment) {
+    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
       enqueue(call, blocks_for(segment.count),
               SgdKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(),
                            has_momentum ? call.inputs[2].in<T>() : no_state, call.outputs[0].out<T>(),
@@ -186,7 +189,7 @@ void cuda_sgd_step(const Call& call) {
 void cuda_adam_step(const Call& call) {
   const AdamOptions& options = op_cast<AdamStep>(call.op).options();
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_segment(options.decay, call.inputs[0].elements(), [&](const Segment& segment) {
+    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
       enqueue(call, blocks_for(segment.count),
               AdamKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
                             call.inputs[3].in<T>(), call.outputs[0].out<T>(), call.outputs[1].out<T>(),

@@ -10,14 +10,14 @@ namespace {
 
 constexpr double bound = 1e-6;  // a handful of roundings
 constexpr std::int64_t count = 1000;
-const std::vector<DecaySegment> segments{{0, 300, 0.01}, {300, 700, 0}};
+const std::vector<StepSegment> segments{{0, 300, 0.01}, {300, 700, 0}};
 
 }  // namespace
 
 TEST_CASE("steps of SGD agree with the portable kernels in double") {
-  for (const SgdOptions& options : {SgdOptions{.momentum = 0, .nesterov = false, .decay = {}},
-                                    SgdOptions{.momentum = 0.9, .nesterov = false, .decay = segments},
-                                    SgdOptions{.momentum = 0.9, .nesterov = true, .decay = {}}})
+  for (const SgdOptions& options : {SgdOptions{.momentum = 0, .nesterov = false, .segments = {}},
+                                    SgdOptions{.momentum = 0.9, .nesterov = false, .segments = segments},
+                                    SgdOptions{.momentum = 0.9, .nesterov = true, .segments = {}}})
     for (const bool scaled : {false, true}) {
       const Agreement result = agreement(
           [&](Graph& graph, DType dtype) -> std::vector<Node> {
@@ -44,7 +44,7 @@ TEST_CASE("steps of Adam and AdamW agree with the portable kernels in double") {
             const AdamResult step = adam_step(vector("value"), vector("grad"), vector("mean"),
                                               vector("square"), graph.input("rate", {DType::float32, {}}),
                                               graph.input("step", {DType::float32, {}}),
-                                              {.decoupled = decoupled, .decay = segments},
+                                              {.decoupled = decoupled, .segments = segments},
                                               scaled ? graph.input("scale", {dtype, {}}) : Node());
             return {step.value, step.mean, step.square};
           },

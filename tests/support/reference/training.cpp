@@ -8,10 +8,11 @@ namespace plexaura::testing::reference {
 
 namespace {
 
-double decay_at(const std::vector<DecaySegment>& segments, std::int64_t i) {
-  for (const DecaySegment& segment : segments)
-    if (i >= segment.offset && i < segment.offset + segment.count) return segment.decay;
-  return 0;
+// Returns the segment of element i.
+StepSegment segment_at(const std::vector<StepSegment>& segments, std::int64_t i) {
+  for (const StepSegment& segment : segments)
+    if (i >= segment.offset && i < segment.offset + segment.count) return segment;
+  return {};
 }
 
 }  // namespace
@@ -35,9 +36,10 @@ std::vector<Tensor> sgd_step(const Tensor& value, const Tensor& grad, const Tens
   Tensor next = value;
   Tensor moving = zeros(value.shape());
   for (std::int64_t i = 0; i < value.elements(); ++i) {
-    const double g = at(grad, i) + decay_at(of.decay, i) * at(value, i);
+    const StepSegment segment = segment_at(of.segments, i);
+    const double g = at(grad, i) + segment.decay * at(value, i);
     at(moving, i) = momentum == nullptr ? g : of.momentum * at(*momentum, i) + g;
-    at(next, i) -= rate * (of.nesterov ? g + of.momentum * at(moving, i) : at(moving, i));
+    at(next, i) -= rate * segment.rate * (of.nesterov ? g + of.momentum * at(moving, i) : at(moving, i));
   }
   if (momentum == nullptr) return {next};
   return {next, moving};
@@ -49,14 +51,15 @@ std::vector<Tensor> adam_step(std::span<const Tensor> value_grad_mean_square, do
   Tensor mean = value_grad_mean_square[2];
   Tensor square = value_grad_mean_square[3];
   for (std::int64_t i = 0; i < value.elements(); ++i) {
-    const double decay = decay_at(of.decay, i);
-    const double g = at(value_grad_mean_square[1], i) + (of.decoupled ? 0 : decay * at(value, i));
+    const StepSegment segment = segment_at(of.segments, i);
+    const double own_rate = rate * segment.rate;
+    const double g = at(value_grad_mean_square[1], i) + (of.decoupled ? 0 : segment.decay * at(value, i));
     at(mean, i) = of.beta1 * at(mean, i) + (1 - of.beta1) * g;
     at(square, i) = of.beta2 * at(square, i) + (1 - of.beta2) * g * g;
     const double unbiased_mean = at(mean, i) / (1 - std::pow(of.beta1, step));
     const double unbiased_square = at(square, i) / (1 - std::pow(of.beta2, step));
-    if (of.decoupled) at(value, i) *= 1 - rate * decay;
-    at(value, i) -= rate * unbiased_mean / (std::sqrt(unbiased_square) + of.epsilon);
+    if (of.decoupled) at(value, i) *= 1 - own_rate * segment.decay;
+    at(value, i) -= own_rate * unbiased_mean / (std::sqrt(unbiased_square) + of.epsilon);
   }
   return {value, mean, square};
 }

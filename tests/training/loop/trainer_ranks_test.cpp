@@ -149,7 +149,7 @@ Validation validated(int count) {
 }
 
 // Returns the weights of rank 0 after a run of several ranks.
-std::vector<double> trained(int count) {
+std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups = {}) {
   std::vector<double> end;
   ThreadRanks(count).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
@@ -157,6 +157,7 @@ std::vector<double> trained(int count) {
     SummingStrategy strategy(ranks);
     TrainerOptions options = momentum();
     options.batch_size = 7;  // the parts have 3, 2 and 2 samples
+    options.optimizer.groups = groups;
     Trainer trainer({small_model, store, *backend, points(21), {}, &ranks, &strategy}, options);
     trainer.run();
     if (ranks.rank() == 0) end = weights(store);
@@ -173,6 +174,38 @@ TEST_CASE("ranks drop out of their samples what one rank drops out of all") {
   REQUIRE(together.size() == alone.size());
   for (std::size_t i = 0; i < alone.size(); ++i)
     CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+}
+
+TEST_CASE("ranks train groups of parameters as one rank does") {
+  const std::vector<ParameterGroup> groups{{"first", {.rate = 0.25, .decay = 0}}};
+  const std::vector<double> alone = trained(1, groups);
+  const std::vector<double> together = trained(2, groups);
+  REQUIRE(together.size() == alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+  CHECK(alone != trained(1));
+}
+
+TEST_CASE("a group without parameters is refused by all ranks and said by one") {
+  Ends ends;
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    TrainerOptions options;
+    options.optimizer.groups = {{"frist"}};
+    try {
+      Trainer({small_model, store, *backend, points(21), {}, &ranks, &strategy}, options);
+    } catch (const Error& error) {
+      ends.at(static_cast<std::size_t>(ranks.rank())) =
+          fmt::format("{}: {}", speaks(error) ? "says" : "hears", error.what());
+    }
+  });
+  const std::string text =
+      "the group of parameters 'frist' has no effect: no parameter is named like its pattern; did you mean "
+      "'first'?";
+  CHECK(ends[0] == "says: " + text);
+  for (const int rank : {1, 2}) CHECK(ends.at(static_cast<std::size_t>(rank)) == "hears: rank 0: " + text);
 }
 
 TEST_CASE("ranks without a strategy, a strategy without ranks and a rank that serves are refused") {

@@ -135,6 +135,34 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
+// torch.optim had a param_group for each of the two parameters.
+TEST_CASE("three steps with a learning rate and a weight decay for each group of parameters") {
+  const std::vector<ParameterGroup> groups{{"a", {.rate = 0.5, .decay = 0.3}}, {"*", {.rate = 2}}};
+  check_three_steps({.weight_decay = 0.1, .groups = groups}, {0.9481705, -1.949366, 0.669472});
+  check_three_steps({.momentum = 0.9, .weight_decay = 0.1, .groups = groups},
+                    {0.9165805, -1.823186, 0.4383519999999999});
+  check_three_steps({.momentum = 0.9, .nesterov = true, .weight_decay = 0.1, .groups = groups},
+                    {0.8748809845, -1.794707219, 0.6246067479999999});
+  check_three_steps({.kind = Kind::adam, .weight_decay = 0.1, .groups = groups},
+                    {0.8727239004712776, -1.8534490943009871, 0.2636967759929788});
+  check_three_steps({.kind = Kind::adamw, .weight_decay = 0.1, .groups = groups},
+                    {0.9489563147398267, -1.8946555154423963, 0.2723695342494046});
+}
+
+TEST_CASE(
+    "with LARS and LAMB a group has the rate and the decay of its matrices, and the rate of its vectors") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates grouped({.kind = kind, .groups = {{"*", {.rate = 0.5, .decay = 0.3}}}});
+    Updates plain({.kind = kind, .weight_decay = 0.3});
+    for (std::size_t i = 0; i < 3; ++i) {
+      grouped.step(gradients[i], rates[i]);
+      plain.step(gradients[i], rates[i] / 2);
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(grouped.value()[i] == doctest::Approx(plain.value()[i]).epsilon(1e-14));
+  }
+}
+
 // All of the three gradients but the first are longer than 0.4. torch.optim got them scaled down to this
 // length.
 TEST_CASE("three steps with gradients of limited length") {

@@ -152,6 +152,19 @@ TEST_CASE("every optimizer finds the line") {
   }
 }
 
+TEST_CASE("groups have their own learning rate, and one without parameters is refused") {
+  Line plain;
+  Optimizer optimizer(plain.outputs, plain.store, test_backend(),
+                      {.optimizer = {.groups = {{"a", {.rate = 0.5}}}}, .learning_rate = 0.1});
+  optimizer.step({{"x", xs}, {"y", ys}});
+  CHECK(plain.value("a") == doctest::Approx(1.2));  // 1.4 without the group
+  CHECK(plain.value("b") == doctest::Approx(-0.2));
+  Line line;
+  CHECK(user_error([&] {
+          Optimizer(line.outputs, line.store, test_backend(), {.optimizer = {.groups = {{"c"}}}});
+        }).starts_with("the group of parameters 'c' has no effect: no parameter is named like its pattern"));
+}
+
 TEST_CASE("the schedule and the random numbers count the steps") {
   Line line;
   Optimizer optimizer(line.outputs, line.store, test_backend(),

@@ -73,18 +73,16 @@ PLEXAURA_CLONES void adam_loop(AdamArrays of, std::int64_t begin, std::int64_t e
   }
 }
 
-// Calls body(begin, end, decay) for pieces that each have a single decay.
+// Calls body(begin, end, segment) for pieces that each lie in one segment.
 template <class Body>
-void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
-  if (segments.empty()) {
-    parallel_pieces(count, nanoseconds_per_element, 64,
-                    [&](std::int64_t begin, std::int64_t end) { body(begin, end, 0.0); });
-    return;
-  }
-  for (const DecaySegment& segment : segments)
+void for_each_segment(const std::vector<StepSegment>& segments, std::int64_t count, const Body& body) {
+  const auto run = [&](const StepSegment& segment) {
     parallel_pieces(segment.count, nanoseconds_per_element, 64, [&](std::int64_t begin, std::int64_t end) {
-      body(segment.offset + begin, segment.offset + end, segment.decay);
+      body(segment.offset + begin, segment.offset + end, segment);
     });
+  };
+  if (segments.empty()) run({.count = count});
+  for (const StepSegment& segment : segments) run(segment);
 }
 
 // The scalar inputs, which follow the slices of arenas.
@@ -131,20 +129,22 @@ void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t cou
   float* new_value = floats(binding.outputs[0]);
   float* new_state = has_momentum ? floats(binding.outputs[1]) : nullptr;
   SgdNumbers numbers{};
-  numbers.rate = static_cast<float>(scalars.read(binding, 0));
+  const double learning_rate = scalars.read(binding, 0);
   numbers.grad = scalars.gradient_factor(binding, 1);
   numbers.momentum = static_cast<float>(options.momentum);
   numbers.slope_weight = options.nesterov ? 1.F : 0.F;
   numbers.moving_weight = options.nesterov ? numbers.momentum : 1.F;
-  for_each_segment(options.decay, count, [=](std::int64_t begin, std::int64_t end, double decay) {
-    SgdNumbers by = numbers;
-    by.decay = static_cast<float>(decay);
-    if (has_momentum)
-      momentum_loop(value + begin, grad + begin, state + begin, new_value + begin, new_state + begin,
-                    end - begin, by);
-    else
-      sgd_loop(value + begin, grad + begin, new_value + begin, end - begin, by);
-  });
+  for_each_segment(options.segments, count,
+                   [=](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+                     SgdNumbers by = numbers;
+                     by.rate = static_cast<float>(learning_rate * segment.rate);
+                     by.decay = static_cast<float>(segment.decay);
+                     if (has_momentum)
+                       momentum_loop(value + begin, grad + begin, state + begin, new_value + begin,
+                                     new_state + begin, end - begin, by);
+                     else
+                       sgd_loop(value + begin, grad + begin, new_value + begin, end - begin, by);
+                   });
 }
 
 void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t count,
@@ -153,8 +153,9 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
   const AdamArrays arrays{floats(binding.inputs[0]), floats(binding.inputs[1]),  floats(binding.inputs[2]),
                           floats(binding.inputs[3]), floats(binding.outputs[0]), floats(binding.outputs[1]),
                           floats(binding.outputs[2])};
-  const double rate = scalars.read(binding, 0);
+  const double learning_rate = scalars.read(binding, 0);
   const double step = scalars.read(binding, 1);
+  const double bias_correction = 1 - std::pow(options.beta1, step);
   AdamNumbers numbers{};
   numbers.grad = scalars.gradient_factor(binding, 2);
   numbers.beta1 = static_cast<float>(options.beta1);
@@ -162,14 +163,16 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
   numbers.beta2 = static_cast<float>(options.beta2);
   numbers.rest2 = static_cast<float>(1 - options.beta2);
   numbers.epsilon = static_cast<float>(options.epsilon);
-  numbers.size = static_cast<float>(rate / (1 - std::pow(options.beta1, step)));
   numbers.spread = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step)));
-  for_each_segment(options.decay, count, [=, &options](std::int64_t begin, std::int64_t end, double decay) {
-    AdamNumbers by = numbers;
-    by.kept = options.decoupled ? static_cast<float>(1 - rate * decay) : 1.F;
-    by.added = options.decoupled ? 0.F : static_cast<float>(decay);
-    adam_loop(arrays, begin, end, by);
-  });
+  for_each_segment(options.segments, count,
+                   [=, &options](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+                     AdamNumbers by = numbers;
+                     const double rate = learning_rate * segment.rate;
+                     by.size = static_cast<float>(rate / bias_correction);
+                     by.kept = options.decoupled ? static_cast<float>(1 - rate * segment.decay) : 1.F;
+                     by.added = options.decoupled ? 0.F : static_cast<float>(segment.decay);
+                     adam_loop(arrays, begin, end, by);
+                   });
 }
 
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ops/optimizer_steps.h"
+#include "core/params/parameter_store.h"
+
+namespace plexaura {
+
+// Trainable parameters whose updates have a learning rate or a weight decay of their own:
+// `{"layer4.*", {.rate = 0.1}}`, `{"*.bias", {.decay = 0}}`. A parameter belongs to the first group of a list
+// whose pattern fits it.
+struct ParameterGroup {
+  struct Options {
+    double rate = 1;                   // factor of the learning rate; > 0
+    std::optional<double> decay = {};  // weight decay, >= 0; empty: OptimizerSpec::weight_decay
+  };
+
+  std::string pattern;  // fits names and aliases, see is_named_like()
+  Options options = {};
+};
+
+// Returns a group for each trainable parameter that belongs to a group of the list. Its pattern is the name of the
+// parameter. Throws UserError for a number outside its range, and for a group without parameters: because its
+// pattern fits no parameter or only frozen ones, or because the groups before it have all of them.
+std::vector<ParameterGroup> groups_by_name(std::span<const ParameterGroup> groups,
+                                           const std::vector<ParameterSpec>& specs);
+
+// Returns the group of a parameter, whose decay is set; without a group, the rate 1 and `weight_decay`.
+ParameterGroup::Options group_of(std::string_view name, std::span<const ParameterGroup> groups,
+                                 double weight_decay);
+
+// Returns the segments of a bucket: neighbours in one group share a segment. Empty if nothing decays and all rates
+// are 1.
+std::vector<StepSegment> segments_of(const Placement& placement, const Bucket& bucket,
+                                     std::span<const ParameterGroup> groups, double weight_decay);
+
+}  // namespace plexaura
