@@ -36,18 +36,35 @@ void check_finite(const std::string& name, std::span<const double> outputs) {
         name, *bad));
 }
 
+bool are_probabilities(Loss loss) {
+  return loss == Loss::softmax_cross_entropy || loss == Loss::binary_cross_entropy;
+}
+
+std::string class_text(std::span<const double> outputs, Loss loss, const std::vector<std::string>& names) {
+  const auto best = std::ranges::max_element(outputs);
+  return fmt::format("\t{}\t{}{:.4f}", printable(names[static_cast<std::size_t>(best - outputs.begin())]),
+                     are_probabilities(loss) ? "" : "output ", *best);
+}
+
+std::string numbers_text(std::span<const double> outputs, const Standardisation& scale) {
+  std::string text;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    text += fmt::format("\t{:.6g}", outputs[i] * scale.stddev[i] + scale.mean[i]);
+  return text;
+}
+
 }  // namespace
 
-std::vector<std::string> predictions(const NamedSamples& file, Model& model,
-                                     const std::vector<std::string>& class_names, ParameterStore& store,
-                                     Backend& backend, bool strict, std::set<std::string>& ops_on_host) {
+std::vector<std::string> predictions(const NamedSamples& file, Model& model, const TrainedData& trained,
+                                     ParameterStore& store, Backend& backend, bool strict,
+                                     std::set<std::string>& ops_on_host) {
   const Loss loss = model.info().loss;
-  const bool are_probabilities = loss != Loss::squared_error;
   const auto outputs = [&](const Node& x) {
     const Node y = model(x);
-    if (!are_probabilities) return y;
+    if (!are_probabilities(loss)) return y;
     return loss == Loss::softmax_cross_entropy ? softmax(y, 1) : sigmoid(y);
   };
+  const auto width = static_cast<std::size_t>(model.classes());
   Predictor predict(outputs, store, backend, {.strict = strict});
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());
@@ -55,13 +72,11 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model,
     const std::int64_t count = std::min(most_at_once, all - first);
     const std::vector<double> values = predict(part(file.samples, first, count)).to_doubles();
     for (std::int64_t row = 0; row < count; ++row) {
-      const auto begin = values.begin() + row * model.classes();
+      const std::span of_row = std::span(values).subspan(static_cast<std::size_t>(row) * width, width);
       const std::string name = printable(file.names[static_cast<std::size_t>(first + row)]);
-      check_finite(name, {begin, begin + model.classes()});
-      const auto best = std::max_element(begin, begin + model.classes());
-      lines.push_back(fmt::format("{}\t{}\t{}{:.4f}", name,
-                                  printable(class_names[static_cast<std::size_t>(best - begin)]),
-                                  are_probabilities ? "" : "output ", *best));
+      check_finite(name, of_row);
+      lines.push_back(name + (trained.targets.empty() ? class_text(of_row, loss, trained.classes)
+                                                      : numbers_text(of_row, trained.target_scale)));
     }
   }
   ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());

@@ -27,16 +27,18 @@ Settings values_of(const Setup& setup) {
   return values;
 }
 
-// Returns the settings that define what weights mean: the model, the scaling of samples, and the named
-// classes.
+// Returns the settings that define what weights mean: the model, the scaling of samples and targets, and the
+// named classes.
 Settings settings_of(const Setup& setup) {
   Settings settings = values_of(setup);
-  const std::vector<std::string>& classes = setup.data.train->class_names();
+  const std::vector<std::string>& classes = setup.data.trained.classes;
   std::erase_if(settings, [](const auto& setting) {
     const std::string& key = setting.first;
-    return !key.starts_with("model.") && key != "data.standardise" && key != "data.mean" &&
+    return !key.starts_with("model.") && !key.starts_with("data.standardise") && key != "data.mean" &&
            key != "data.stddev";
   });
+  // Weights that do not name their task classify.
+  if (setup.model->info().task == Task::classification) settings.erase("model.task");
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))
       settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
@@ -55,9 +57,9 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
 // Builds the model and reads the options that depend on the data. Ranks that receive the data do not read the
 // keys of the section `data`, so they do not check for unused keys. `trainers`: how many ranks may train.
 void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
-  const Dataset& train = *setup.data.train;
-  setup.model = make_model(setup.config->section("model"), train.sample_shape(),
-                           static_cast<std::int64_t>(train.class_names().size()), setup.data.pixels);
+  const std::vector<float>& units = setup.data.trained.target_scale.stddev;
+  setup.model = make_model(setup.config->section("model"), setup.data.sample().shape,
+                           setup.data.output_count(), setup.data.pixels, {units.begin(), units.end()});
   read_run_options(setup, line, trainers);
   if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
 }
@@ -65,7 +67,7 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
 }  // namespace
 
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
-  const Dataset& train = *setup.data.train;
+  const SampleSource& train = *setup.data.train;
   const std::int64_t samples = train.size() > 0 ? train.size() : setup.data.validation->size();
   setup.options = read_options(*setup.config, samples, ranks);
   setup.options.trainer.steps = line.steps;

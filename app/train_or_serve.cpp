@@ -41,7 +41,7 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   const Program& program = trainer.programs().largest();
   std::string text = summary(*setup.model) + "\n";
   text += printable(fmt::format("data         {}", setup.data.description)) + "\n";
-  text += printable(fmt::format("classes      {}", setup.data.classes)) + "\n";
+  text += printable(fmt::format("{:<13}{}", setup.data.kind_of_outputs(), setup.data.outputs)) + "\n";
   text += printable(fmt::format("samples      {}", setup.data.preparation)) + "\n";
   text += fmt::format(
       "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
@@ -199,7 +199,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   check_agreement(ranks, trainer.facts());
   report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
                           setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));
-  report->say("classes: " + setup.data.classes);
+  report->say(fmt::format("{}: {}", setup.data.kind_of_outputs(), setup.data.outputs));
   if (replaces)
     report->say("the checkpoints in " + output +
                 " will be removed as this run writes its own; --resume continues from the newest");

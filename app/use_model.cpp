@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "app/predict.h"
@@ -13,6 +14,7 @@
 #include "backends/registry.h"
 #include "core/base/print.h"
 #include "distributed/communicator/handshake.h"
+#include "models/zoo/regression.h"
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/loader.h"
 #include "training/files/safetensors.h"
@@ -83,9 +85,24 @@ void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
                     *skipped));
 }
 
-std::string text_of(const Validation& validation, const RunData& data) {
+// Returns a line for each target of a regression with several targets.
+std::string lines_of_targets(const Validation& validation, const RunData& data,
+                             std::span<const double> units) {
+  const std::vector<std::string>& names = data.trained.targets;
+  if (names.size() < 2) return "";
+  std::string text;
+  const auto figures = target_figures(
+      validation.totals, static_cast<double>(data.validation->size() - validation.skipped.count), units);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format("target {}  mae {:.4f}  rmse {:.4f}  r2 {:.4f}\n", printable(names[i]),
+                        figures[i].mae, figures[i].rmse, figures[i].r2);
+  return text;
+}
+
+std::string text_of(const Validation& validation, const RunData& data, const Model& model) {
   std::string text =
       printable(data.description) + "\n" + validation_text(validation.loss, validation.metrics) + "\n";
+  text += lines_of_targets(validation, data, model.info().target_units);
   if (validation.skipped.count > 0)
     text += printable(fmt::format("unreadable samples that were left out: {}; the first: {}",
                                   validation.skipped.count, validation.skipped.first)) +
@@ -117,7 +134,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
                    "validation");
   together(ranks, "printing", [&] {
     if (ranks.rank() != 0) return;
-    print_output(text_of(validation, data));
+    print_output(text_of(validation, data, model));
     report_ops_on_host(evaluator.ops_on_host(), backend);
   });
 }
@@ -145,7 +162,7 @@ void predict(const std::vector<std::string>& files, const RunData& data, const T
     const std::optional<NamedSamples> samples = read_file(file, data, options.on_error, skipped);
     if (!samples) continue;
     for (const std::string& text :
-         predictions(*samples, model, data.train->class_names(), store, backend, options.strict, ops_on_host))
+         predictions(*samples, model, data.trained, store, backend, options.strict, ops_on_host))
       print_output(text + "\n");
   }
   report_ops_on_host(ops_on_host, backend);

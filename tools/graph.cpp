@@ -86,10 +86,9 @@ Described read_model(const Options& options) {
     return {std::move(model)};
   }
   const RunData data = open_data(config);
-  auto model = make_model(config.section("model"), data.train->sample_shape(),
-                          static_cast<std::int64_t>(data.train->class_names().size()), data.pixels);
+  auto model = make_model(config.section("model"), data.sample().shape, data.output_count(), data.pixels);
   check_keys(config, data.train->size(), true);
-  const DType samples = data.train->sample_dtype();
+  const DType samples = data.sample().dtype;
   return {std::move(model), is_floating(samples) ? std::nullopt : std::optional(samples)};
 }
 
@@ -101,8 +100,10 @@ std::vector<ProgramOutput> build(Graph& graph, const Described& of, const Parame
   extents.insert(extents.end(), model.sample_shape().begin(), model.sample_shape().end());
   const Node outputs = model(graph.input("samples", {of.samples.value_or(store.dtype()), Shape(extents)}));
   if (options.mode == "inference") return {{.node = outputs}};
-  const LossOutputs loss =
-      build_loss(model, outputs, graph.input("labels", {DType::int64, Shape{options.batch}}));
+  const Field expected = expected_field(model);
+  const DType dtype = is_floating(expected.type.dtype) ? store.dtype() : expected.type.dtype;
+  const Node labels = graph.input(expected.name, {dtype, batched(options.batch, expected.type.shape)});
+  const LossOutputs loss = build_loss(model, outputs, labels);
   if (options.mode == "loss") return {{.node = loss.loss}};
   return training_outputs(graph, loss, store, options.batch);
 }

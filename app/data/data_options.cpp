@@ -1,6 +1,8 @@
 #include "app/data/data_options.h"
 
+#include <charconv>
 #include <fmt/format.h>
+#include <system_error>
 
 namespace plexaura {
 
@@ -14,12 +16,58 @@ std::int64_t label_number(const Section& data, const std::string& text) {
                                         text));
 }
 
+// Returns the columns of data.targets: their names, or, without a header, their numbers.
+std::vector<ColumnRef> target_columns(const Section& data, const DataOptions& options) {
+  std::vector<ColumnRef> columns;
+  for (const std::string& text : *options.targets) {
+    std::int64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    const bool is_number = read.ec == std::errc{} && read.ptr == end;
+    if (options.csv.header)
+      columns.emplace_back(text);
+    else if (is_number)
+      columns.emplace_back(number);
+    else
+      throw data.error("targets",
+                       fmt::format("names '{}' and with data.header=false the columns have no names; give "
+                                   "numbers from 0, or leave out data.header",
+                                   text));
+  }
+  return columns;
+}
+
+// Checks the keys that only some tasks have.
+void check_task(const Section& data, const DataOptions& options, Task task) {
+  if (task == Task::classification) {
+    if (options.targets)
+      throw data.error(
+          "targets",
+          "has no effect here, because model.task is classification; set that to regression, or name the "
+          "column of the classes in data.label");
+    return;
+  }
+  if (options.format() != "csv")
+    throw data.error("format",
+                     fmt::format("is {}, whose samples have classes, and model.task is regression; give a "
+                                 "table (csv), or set model.task to classification",
+                                 options.format()));
+  data.refuse({"label", "missing_is_class"},
+              "model.task is regression and data.targets names the columns to predict");
+  if (!options.targets || options.targets->empty())
+    throw data.error("targets",
+                     fmt::format("is {}, and model.task is regression; list the columns of the numbers to "
+                                 "predict, for example [price]",
+                                 options.targets ? "empty" : "missing"));
+}
+
 void fill_csv_options(const Section& data, DataOptions& options) {
   if (options.delimiter.size() != 1 || options.delimiter == "\"" || options.delimiter == "\n")
     throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
   options.csv.delimiter = options.delimiter.front();
   options.csv.names_may_be_numbers = data.has("header");
   options.csv.label_is_assumed = !options.label;
+  if (options.targets) options.csv.targets = target_columns(data, options);
   if (!options.label) return;
   if (options.csv.header)
     options.csv.label = *options.label;
@@ -44,6 +92,17 @@ std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
            "the end); by default the last column. Where another one is called `label`, `class` or `target`, "
            "the key must be given. Numbers that are nearly all different are an error: that would be "
            "regression"},
+      {.name = "targets",
+       .into = &options.targets,
+       .meaning = "with `model.task: regression`, which needs them: the columns of the numbers to predict, "
+                  "by name, or, "
+                  "without a header, by number as in `label`; all others are inputs"},
+      {.name = "standardise_targets",
+       .into = &options.standardise_targets,
+       .needs = {.key = "targets"},
+       .meaning =
+           "trains on (target − mean) / standard deviation, both taken over the training rows. The loss is "
+           "then one of such numbers; errors and predictions are in the unit of the column"},
       {.name = "missing_is_class",
        .into = &options.csv.missing_is_class,
        .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
@@ -148,11 +207,12 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   return keys;
 }
 
-DataOptions read_data_options(const Section& data, DataUse use) {
+DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   DataOptions options;
   read_keys(data, data_keys(options, use));
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
+  check_task(data, options, task);
   if (options.format() == "csv") fill_csv_options(data, options);
   return options;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/config/keys.h"
+#include "models/zoo/model.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/data/idx.h"
 #include "training/data/images/image_folder.h"
@@ -25,7 +26,9 @@ struct DataOptions {
   CsvOptions csv = {};  // completed by read_data_options()
   std::string delimiter = ",";
   std::optional<std::string> label = {};
+  std::optional<std::vector<std::string>> targets = {};
   bool standardise = true;
+  bool standardise_targets = true;
   double validation_share = 0.2;
   std::optional<std::int64_t> folds = {};
   std::int64_t fold = 0;
@@ -45,6 +48,7 @@ enum class DataUse : std::uint8_t { train, evaluate, predict };
 // Returns the keys of the section `data`, which set the options.
 std::vector<Key> data_keys(DataOptions& options, DataUse use = DataUse::train);
 
-DataOptions read_data_options(const Section& data, DataUse use);
+// Reads the section `data`. Throws UserError if its keys do not fit the task.
+DataOptions read_data_options(const Section& data, DataUse use, Task task);
 
 }  // namespace plexaura

@@ -41,8 +41,9 @@ void check_label_column(const Section& data, const CsvDataset& table) {
     throw data.error(
         "label",
         fmt::format(
-            "is the column {}, which has {} different numbers in {} rows: this looks like "
-            "regression, but a YAML file can only train classifiers; name the column of the classes, or, if "
+            "is the column {0}, which has {1} different numbers in {2} rows: for regression set model.task "
+            "to "
+            "regression and data.targets to [{0}]; for classification name the column of the classes, or, if "
             "these are classes, write them as words",
             quoted_for_error(table.label_name()), table.class_names().size(), table.size()));
 }

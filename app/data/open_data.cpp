@@ -17,11 +17,13 @@
 #include "app/data/label_column.h"
 #include "app/data/prediction_data.h"
 #include "core/base/fnv.h"
+#include "models/config/yaml_tree.h"
 #include "training/data/idx.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/subset.h"
 #include "training/data/tables/csv.h"
 #include "training/data/tables/standardise.h"
+#include "training/data/tables/target_samples.h"
 
 namespace plexaura {
 
@@ -31,6 +33,7 @@ namespace {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
+// The training and validation samples. Those of a regression are rows of features and targets.
 struct Pair {
   DatasetPtr train;
   DatasetPtr validation = {};                      // null if data.validation_limit is 0
@@ -42,7 +45,7 @@ struct Pair {
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
-  TrainedData trained = {};  // the classes are those of `train`
+  TrainedData trained = {};  // of a classification, the classes are those of `train`
 };
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
@@ -112,6 +115,10 @@ void require_path(const Section& data, const fs::path& path) {
 // `remedy` is the end of the sentence.
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy) {
+  const bool has_classes = whole.class_names().size() > 1;
+  if (!has_classes && part.size() == 0)
+    throw data.error(key, fmt::format("is {}, which leaves none of the {} samples to train on; {}", value,
+                                      whole.size(), remedy));
   const std::vector<std::int64_t> labels = labels_of(part);
   const std::set<std::int64_t> left(labels.begin(), labels.end());
   for (const std::int64_t label : labels_of(whole))
@@ -154,7 +161,10 @@ Pair split(const Section& data, const DataOptions& options, const DatasetPtr& wh
 
 // Selects the columns and classes of a trained model.
 void ask_for(const TrainedData& trained, CsvOptions& options) {
-  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
+  if (options.header) {
+    options.features.assign(trained.columns.begin(), trained.columns.end());
+    options.targets.assign(trained.targets.begin(), trained.targets.end());
+  }
   options.class_names = trained.classes;
 }
 
@@ -172,28 +182,65 @@ Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
 
+// Returns the scale of the columns from `first` on.
+Standardisation part_of(const Standardisation& scale, std::size_t first, std::size_t count) {
+  const auto part = [&](const std::vector<float>& numbers) {
+    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  return {part(scale.mean), part(scale.stddev)};
+}
+
+Standardisation joined(Standardisation scale, const Standardisation& after) {
+  scale.mean.insert(scale.mean.end(), after.mean.begin(), after.mean.end());
+  scale.stddev.insert(scale.stddev.end(), after.stddev.begin(), after.stddev.end());
+  return scale;
+}
+
+// Measures the columns that are to be scaled.
+void measure(const Dataset& train, const DataOptions& options, TrainedData& trained) {
+  const std::size_t columns = trained.columns.size();
+  const std::size_t targets = trained.targets.size();
+  const Standardisation measured = measure_standardisation(train);
+  if (options.standardise) trained.scale = part_of(measured, 0, columns);
+  if (options.standardise_targets) trained.target_scale = part_of(measured, columns, targets);
+}
+
+std::string preparation_text(const DataOptions& options) {
+  const bool of_columns = options.standardise;
+  const bool of_targets = options.targets && options.standardise_targets;
+  if (!of_columns && !of_targets) return "the columns as they are";
+  const char* const which = !of_columns       ? "every target"
+                            : of_targets      ? "every column and target"
+                            : options.targets ? "every column, but no target,"
+                                              : "every column";
+  return fmt::format("{} less its mean, by its deviation, both of the training rows", which);
+}
+
 Pair open_csv(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained) {
-  if (trained) require_table(data, *trained);
+  if (trained) require_table(data, options, *trained);
   CsvOptions csv = options.csv;
   if (trained) ask_for(*trained, csv);
   const auto table = std::make_shared<CsvDataset>(options.path, csv);
   if (trained)
     require_columns(data, options.path, *table, *trained);
-  else
+  else if (csv.targets.empty())
     check_label_column(data, *table);
   Pair pair = split(data, options, table, !trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.is_cut = pair.train->size() > 0;
-  pair.preparation = "the columns as they are";
+  pair.preparation = preparation_text(options);
+  const bool is_regression = !csv.targets.empty();
   pair.trained = trained ? *trained
-                         : TrainedData{table->class_names(), table->feature_names(),
-                                       no_scale(table->feature_names().size())};
-  if (options.standardise) {
-    pair.preparation = "every column less its mean, by its deviation, both of the training rows";
+                         : TrainedData{is_regression ? std::vector<std::string>{} : table->class_names(),
+                                       table->feature_names(), no_scale(table->feature_names().size()),
+                                       table->target_names(), no_scale(table->target_names().size())};
+  if (options.standardise || (is_regression && options.standardise_targets)) {
     pair.is_measured = !trained;
-    if (pair.is_measured) pair.trained.scale = measure_standardisation(*pair.train);
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, pair.trained.scale);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, pair.trained.scale);
+    if (pair.is_measured) measure(*pair.train, options, pair.trained);
+    const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale);
   }
   pair.read_samples = row_reader(csv, pair.trained, options.standardise);
   return pair;
@@ -271,6 +318,7 @@ Pair open_image_folder(const Section& data, const DataOptions& options) {
   return pair;
 }
 
+// `names`: of the classes or targets.
 std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
                            std::uint64_t hash) {
   hash = fnv(format, hash);
@@ -285,6 +333,18 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
   train = part;
 }
 
+// Returns the samples as a model reads them.
+std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const TrainedData& trained) {
+  if (trained.targets.empty()) return samples;
+  return std::make_shared<TargetSamples>(std::move(samples), std::ssize(trained.targets));
+}
+
+std::string target_names(const std::vector<std::string>& targets) {
+  std::vector<std::string> names;
+  for (const std::string& name : targets) names.push_back(quoted_for_error(name));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // Returns the keys of the section that were read so far.
 Settings keys_of_data(const Config& config) {
   Settings keys = config.values();
@@ -296,7 +356,8 @@ Settings keys_of_data(const Config& config) {
 
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train);
+  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train,
+                                                read_task(config.section("model")));
   const std::string& format = options.format();
   const fs::path& path = options.path;
   require_path(data, path);
@@ -304,11 +365,14 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   Pair pair = format == "csv"   ? open_csv(data, options, trained)
               : format == "idx" ? open_idx(data, options)
                                 : open_image_folder(data, options);
-  const std::vector<std::string>& classes = pair.train->class_names();
-  require_classes(data, format, path, classes);
-  pair.trained.classes = classes;
-  pair.origin = with_classes(format, classes, pair.origin);
-  if (pair.older_origin) pair.older_origin = with_classes(format, classes, *pair.older_origin);
+  const bool is_regression = !pair.trained.targets.empty();
+  if (!is_regression) {
+    pair.trained.classes = pair.train->class_names();
+    require_classes(data, format, path, pair.trained.classes);
+  }
+  const std::vector<std::string>& outputs = is_regression ? pair.trained.targets : pair.trained.classes;
+  pair.origin = with_classes(format, outputs, pair.origin);
+  if (pair.older_origin) pair.older_origin = with_classes(format, outputs, *pair.older_origin);
   if (options.use_fraction)
     keep_part(data, "use_fraction", pair.train,
               stratified_fraction(labels_of(*pair.train), *options.use_fraction, 1));
@@ -321,12 +385,13 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
         subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
-      counted(std::ssize(classes), "class", "classes"), pair.validation->size(), format, path.string(),
-      ignored_text(pair.ignored));
-  return {.train = pair.train,
-          .validation = pair.validation,
+      is_regression ? counted(std::ssize(outputs), "target", "targets")
+                    : counted(std::ssize(outputs), "class", "classes"),
+      pair.validation->size(), format, path.string(), ignored_text(pair.ignored));
+  return {.train = as_source(pair.train, pair.trained),
+          .validation = as_source(pair.validation, pair.trained),
           .description = description,
-          .classes = classes_text(*pair.train),
+          .outputs = is_regression ? target_names(outputs) : classes_text(*pair.train),
           .preparation = pair.preparation,
           .read_samples = pair.read_samples,
           .pixels = pair.pixels,

@@ -4,31 +4,24 @@
 #include <span>
 #include <utility>
 
-#include "app/data/data_options.h"
-
 namespace plexaura {
 
 namespace {
 
-// A dataset that has types and classes, and no samples.
-class NoSamples final : public Dataset {
+// A source that has the type of samples, and no samples.
+class NoSamples final : public SampleSource {
  public:
-  NoSamples(TensorType sample, std::vector<std::string> class_names)
-      : sample_(std::move(sample)), class_names_(std::move(class_names)) {}
+  explicit NoSamples(TensorType sample) : sample_(std::move(sample)) {}
 
   std::int64_t size() const override { return 0; }
-  Shape sample_shape() const override { return sample_.shape; }
-  DType sample_dtype() const override { return sample_.dtype; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  std::int64_t label(std::int64_t /*index*/) const override { throw Error("there is no sample"); }
-  void read_sample(std::int64_t /*index*/, const SampleContext& /*context*/, std::span<std::byte> /*sample*/,
-                   std::int64_t& /*label*/) const override {
-    throw Error("there is no sample");
+  std::vector<Field> fields() const override { return {{"samples", sample_}}; }
+  void read_fields(std::int64_t /*index*/, const SampleContext& /*context*/,
+                   std::span<const std::span<std::byte>> /*values*/) const override {
+    throw InternalError("there is no sample to read");
   }
 
  private:
   TensorType sample_;
-  std::vector<std::string> class_names_;
 };
 
 NamedSamples read_rows(const std::string& file, const CsvOptions& options, std::int64_t columns,
@@ -54,7 +47,7 @@ NamedSamples read_rows(const std::string& file, const CsvOptions& options, std::
 
 RunData without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples) {
   RunData data;
-  data.train = std::make_shared<NoSamples>(std::move(sample), trained.classes);
+  data.train = std::make_shared<NoSamples>(std::move(sample));
   data.validation = data.train;
   data.read_samples = std::move(read_samples);
   data.trained = trained;
@@ -83,6 +76,7 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options) {
 
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise) {
   options.labelled = false;
+  options.targets.clear();
   if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   const auto columns = static_cast<std::int64_t>(trained.columns.size());
   const auto scale = standardise ? std::optional(trained.scale) : std::nullopt;
@@ -96,21 +90,28 @@ ReadSamples image_reader(const ImageFolderOptions& options) {
   };
 }
 
-void require_table(const Section& data, const TrainedData& trained) {
+void require_table(const Section& data, const DataOptions& options, const TrainedData& trained) {
   if (trained.columns.empty())
     throw data.error(
         "format",
         "is csv, and the weights are of a model that was not trained on a table; name weights of "
         "one that was, or the data.format of their training");
+  if (options.targets.has_value() == trained.targets.empty())
+    throw data.error("targets",
+                     options.targets
+                         ? "is given, and the weights are of a classification; name weights of a regression, "
+                           "or set model.task to classification"
+                         : "is missing, and the weights are of a regression; name weights of a "
+                           "classification, or set model.task to regression");
 }
 
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const DataOptions options = read_data_options(data, DataUse::predict);
+  const DataOptions options = read_data_options(data, DataUse::predict, read_task(config.section("model")));
   if (options.format() == "idx")
     throw data.error("format", "is idx, and --predict reads tables (csv) and images (image_folder)");
   if (!trained) return std::nullopt;
-  if (options.format() == "csv") require_table(data, *trained);
+  if (options.format() == "csv") require_table(data, options, *trained);
   return options.format() == "csv" ? open_rows(options, *trained) : open_images(data, options, *trained);
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "app/data/data_options.h"
 #include "app/data/run_data.h"
 #include "models/config/config.h"
 #include "training/data/images/image_folder.h"
@@ -17,8 +18,8 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options);
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 
-// Throws UserError if the model was not trained on a table.
-void require_table(const Section& data, const TrainedData& trained);
+// Throws UserError unless the model was trained on a table, and for the task that the options are for.
+void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
 
 // Returns the data for --predict, if the weights contain all that must be known about the training data.
 // Opens no sample, and ignores data.path. Returns nothing if the weights do not contain it. Throws UserError

@@ -12,7 +12,7 @@
 #include "core/tensor/tensor.h"
 #include "models/config/config.h"
 #include "training/checkpoints/weights.h"
-#include "training/data/dataset.h"
+#include "training/data/sample_source.h"
 
 namespace plexaura {
 
@@ -27,10 +27,10 @@ using ReadSamples = std::function<NamedSamples(const std::string& file)>;
 
 // The data of a run.
 struct RunData {
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> validation;
+  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource> validation;
   std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
-  std::string classes;       // classes of `train`: "'a' (300), 'b' (100)"
+  std::string outputs;       // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"
   std::string preparation;   // how files become samples: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict; empty for a format that it refuses
   PixelScale pixels = {};    // how the model normalises samples of bytes
@@ -44,6 +44,13 @@ struct RunData {
   bool is_measured = false;
   TrainedData trained = {};
   Settings keys = {};  // of the section `data`
+
+  // Returns what `outputs` names: "classes" or "targets".
+  const char* kind_of_outputs() const { return trained.targets.empty() ? "classes" : "targets"; }
+  // Returns the number of outputs of a model.
+  std::int64_t output_count() const { return std::ssize(trained.classes) + std::ssize(trained.targets); }
+  // Returns the type of one sample of `train`.
+  TensorType sample() const { return train->fields().front().type; }
 };
 
 }  // namespace plexaura

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "distributed/wire/texts.h"
-#include "training/data/remote_dataset.h"
+#include "training/data/remote_samples.h"
 
 namespace plexaura {
 
@@ -28,28 +28,44 @@ std::vector<T> numbers_in(const std::string& text) {
   return {std::istream_iterator<T>(stream), {}};
 }
 
+// Each field has a name, a dtype and a shape.
+std::string to_text(const std::vector<Field>& fields) {
+  std::vector<std::string> parts;
+  for (const auto& [name, type] : fields)
+    parts.insert(parts.end(),
+                 {name, std::to_string(static_cast<int>(type.dtype)), bytes_as_text(type.shape.extents())});
+  return pack(parts);
+}
+
+std::vector<Field> fields_in(const std::string& text) {
+  const std::vector<std::string> parts = unpack(text);
+  std::vector<Field> fields;
+  for (std::size_t i = 0; i + 2 < parts.size(); i += 3)
+    fields.push_back(
+        {parts[i],
+         {static_cast<DType>(std::stoi(parts[i + 1])), Shape(numbers_in<std::int64_t>(parts[i + 2]))}});
+  return fields;
+}
+
 std::string to_text(const RunData& data) {
-  const Shape sample = data.train->sample_shape();
   return pack({std::to_string(data.train->size()), std::to_string(data.validation->size()),
-               std::to_string(static_cast<int>(data.train->sample_dtype())),
-               bytes_as_text(std::vector<std::int64_t>(sample.begin(), sample.end())),
-               pack(data.train->class_names()), bytes_as_text(data.pixels.mean),
-               bytes_as_text(data.pixels.stddev), std::to_string(data.origin), pack_facts(data.keys),
+               to_text(data.train->fields()), pack_facts(to_metadata(data.trained)),
+               bytes_as_text(data.pixels.mean), bytes_as_text(data.pixels.stddev),
+               std::to_string(data.origin), pack_facts(data.keys),
                data.older_origin ? std::to_string(*data.older_origin) : ""});
 }
 
 RunData parse(const std::string& text) {
   const std::vector<std::string> parts = unpack(text);
-  const TensorType sample{static_cast<DType>(std::stoi(parts.at(2))),
-                          Shape(numbers_in<std::int64_t>(parts.at(3)))};
-  const std::vector<std::string> classes = unpack(parts.at(4));
+  const std::vector<Field> fields = fields_in(parts.at(2));
   RunData data;
-  data.train = std::make_shared<RemoteDataset>(std::stoll(parts.at(0)), sample, classes);
-  data.validation = std::make_shared<RemoteDataset>(std::stoll(parts.at(1)), sample, classes);
-  data.pixels = {numbers_in<double>(parts.at(5)), numbers_in<double>(parts.at(6))};
-  data.origin = std::stoull(parts.at(7));
-  data.keys = unpack_facts(parts.at(8));
-  if (!parts.at(9).empty()) data.older_origin = std::stoull(parts.at(9));
+  data.train = std::make_shared<RemoteSamples>(std::stoll(parts.at(0)), fields);
+  data.validation = std::make_shared<RemoteSamples>(std::stoll(parts.at(1)), fields);
+  data.trained = trained_data_in(unpack_facts(parts.at(3)), "the data of rank 0").value_or(TrainedData{});
+  data.pixels = {numbers_in<double>(parts.at(4)), numbers_in<double>(parts.at(5))};
+  data.origin = std::stoull(parts.at(6));
+  data.keys = unpack_facts(parts.at(7));
+  if (!parts.at(8).empty()) data.older_origin = std::stoull(parts.at(8));
   return data;
 }
 

@@ -12,8 +12,18 @@ namespace plexaura {
 
 namespace {
 
-std::string column_key(std::size_t index) { return fmt::format("data.column {}", index); }
 std::string class_key(std::size_t index) { return fmt::format("data.class {}", index); }
+
+// `kind`: "column" or "target".
+std::string scaled_key(std::string_view kind, std::size_t index) {
+  return fmt::format("data.{} {}", kind, index);
+}
+
+void write_scaled(std::string_view kind, const std::vector<std::string>& names, const Standardisation& scale,
+                  Metadata& metadata) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    metadata[scaled_key(kind, i)] = fmt::format("{} {} {}", scale.mean[i], scale.stddev[i], names[i]);
+}
 
 // Removes a number and the blank after it from the beginning of a text. Returns false if there is none.
 bool take_number(std::string_view& text, float& number) {
@@ -23,26 +33,10 @@ bool take_number(std::string_view& text, float& number) {
   return std::isfinite(number);
 }
 
-}  // namespace
-
-bool operator==(const TrainedData& a, const TrainedData& b) {
-  return a.columns == b.columns && a.scale.mean == b.scale.mean && a.scale.stddev == b.scale.stddev &&
-         a.classes == b.classes;
-}
-
-Metadata to_metadata(const TrainedData& data) {
-  Metadata metadata;
-  for (std::size_t i = 0; i < data.columns.size(); ++i)
-    metadata[column_key(i)] =
-        fmt::format("{} {} {}", data.scale.mean[i], data.scale.stddev[i], data.columns[i]);
-  for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
-  return metadata;
-}
-
-std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::filesystem::path& path) {
-  TrainedData data;
-  for (auto found = metadata.find(column_key(0)); found != metadata.end();
-       found = metadata.find(column_key(data.columns.size()))) {
+void read_scaled(std::string_view kind, const Metadata& metadata, const std::filesystem::path& path,
+                 std::vector<std::string>& names, Standardisation& scale) {
+  for (auto found = metadata.find(scaled_key(kind, 0)); found != metadata.end();
+       found = metadata.find(scaled_key(kind, names.size()))) {
     std::string_view text = found->second;
     float mean = 0;
     float stddev = 0;
@@ -51,14 +45,39 @@ std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::
           "{}: its metadata has {} '{}', which is not a mean, a deviation above 0 and a name; name another "
           "file of weights",
           path.string(), found->first, found->second));
-    data.scale.mean.push_back(mean);
-    data.scale.stddev.push_back(stddev);
-    data.columns.emplace_back(text);
+    scale.mean.push_back(mean);
+    scale.stddev.push_back(stddev);
+    names.emplace_back(text);
   }
+}
+
+bool are_equal(const Standardisation& a, const Standardisation& b) {
+  return a.mean == b.mean && a.stddev == b.stddev;
+}
+
+}  // namespace
+
+bool operator==(const TrainedData& a, const TrainedData& b) {
+  return a.columns == b.columns && are_equal(a.scale, b.scale) && a.classes == b.classes &&
+         a.targets == b.targets && are_equal(a.target_scale, b.target_scale);
+}
+
+Metadata to_metadata(const TrainedData& data) {
+  Metadata metadata;
+  write_scaled("column", data.columns, data.scale, metadata);
+  write_scaled("target", data.targets, data.target_scale, metadata);
+  for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
+  return metadata;
+}
+
+std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::filesystem::path& path) {
+  TrainedData data;
+  read_scaled("column", metadata, path, data.columns, data.scale);
+  read_scaled("target", metadata, path, data.targets, data.target_scale);
   for (auto found = metadata.find(class_key(0)); found != metadata.end();
        found = metadata.find(class_key(data.classes.size())))
     data.classes.push_back(found->second);
-  if (data.classes.empty()) return std::nullopt;
+  if (data.classes.empty() && data.targets.empty()) return std::nullopt;
   return data;
 }
 

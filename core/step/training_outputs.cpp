@@ -125,6 +125,19 @@ void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType
   }
 }
 
+void check_validation_sums(const Graph& graph, const ValidationSums& validation) {
+  if (validation.sums.is_empty() && validation.values)
+    throw UserError(
+        "LossOutputs::validation has a function of values and no sums that it could be given; set the node "
+        "of the sums");
+  if (validation.sums.is_empty()) return;
+  if (&validation.sums.graph() != &graph)
+    throw UserError("the sums for validation belong to another graph than the loss; build both in one");
+  if (!is_floating(validation.sums.dtype()))
+    throw UserError(fmt::format("the sums for validation are {} and must be floating; cast() them",
+                                to_string(validation.sums.type())));
+}
+
 }  // namespace
 
 void check_trains(const ParameterStore& store) {
@@ -154,6 +167,7 @@ void check_model(const Graph& graph, const LossOutputs& model, const ParameterSt
                     "store anew: a model has the dtype of the last store that was made for it",
                     name_of(model.loss.dtype()), name_of(store.dtype())));
   check_metrics(graph, model.metrics, store.dtype());
+  check_validation_sums(graph, model.validation);
 }
 
 std::set<std::string> replaced_buffers(const Graph& graph) {

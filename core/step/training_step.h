@@ -2,6 +2,7 @@
 
 #include <array>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,10 +32,21 @@ struct Metric {
   Node sum = {};  // exact for counts, whatever the division into micro-batches
 };
 
+// Numbers that are computed in validation only, from sums over all validation samples: a ratio of two sums, for example.
+// They do not depend on how the samples are divided into batches and among ranks.
+struct ValidationSums {
+  Node sums = {};  // over the samples of one batch, of any shape and floating dtype
+  // Returns names and values. `totals`: the elements of `sums`, row-major, each added up over all batches and ranks.
+  // `samples`: the number of samples. Both may be NaN, if there was no validation. Empty: no numbers are reported.
+  std::function<std::vector<std::pair<std::string, double>>(std::span<const double> totals, double samples)>
+      values = {};
+};
+
 // The outputs of a model that training uses.
 struct LossOutputs {
   Node loss;  // the mean over the samples of one micro-batch, a scalar of the store's dtype
   std::vector<Metric> metrics = {};
+  ValidationSums validation = {};
 };
 
 // Throws UserError if the store has parameters and all of them are frozen.
@@ -44,7 +56,8 @@ PLEXAURA_API void check_trains(const ParameterStore& store);
 PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 
 // Throws UserError if there is no loss; if the loss or a metric belongs to another graph or is not a scalar of the store's
-// dtype; for more than `most_metrics` metrics; and for two metrics with the same name.
+// dtype; for more than `most_metrics` metrics; for two metrics with the same name; and if the sums for validation belong to
+// another graph or are not floating.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
 // Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail. Returns these

@@ -37,6 +37,9 @@ struct Rule {
   std::string operator()(const std::optional<std::vector<std::int64_t>>* /*into*/) const {
     return rule_of("a list of whole numbers", key.range);
   }
+  std::string operator()(const std::optional<std::vector<std::string>>* /*into*/) const {
+    return "a list of texts";
+  }
   std::string operator()(const Words& into) const { return joined_with_or(into.words); }
   std::string operator()(const std::vector<Section>* /*into*/) const { return "a list of sections"; }
 

@@ -61,6 +61,7 @@ class Reader {
   void operator()(std::optional<std::vector<std::int64_t>>* into) const {
     *into = section_.integers(name_, whole_range_of(key_));
   }
+  void operator()(std::optional<std::vector<std::string>>* into) const { *into = section_.texts(name_); }
   void operator()(const Words& into) const {
     const std::string word = section_.choice(name_, into.words);
     into.choose(static_cast<std::size_t>(std::ranges::find(into.words, word) - into.words.begin()));

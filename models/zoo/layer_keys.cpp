@@ -67,7 +67,7 @@ std::vector<Key> first_keys(LayerKeys& keys, const LayerPlace& place) {
        .most = [x = place.input] { return most_outputs(features_of(x)); },
        .late_default = {.set = [&keys, classes = place.classes] { keys.units = classes; }},
        .needs = with_type({"linear"}),
-       .meaning = "number of outputs; by default the number of classes"},
+       .meaning = "number of outputs; by default the number of classes, or of targets"},
       {.name = "units",
        .into = &keys.units,
        .range = count,

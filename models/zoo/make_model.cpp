@@ -42,39 +42,70 @@ void try_once(Model& model) {
   const Node outputs = model(one_sample(graph, model.sample_shape()));
   if (outputs.shape() != Shape{1, model.classes()})
     throw UserError(fmt::format(
-        "{}: the model's output for one sample is {} and the data has {} classes; its last layer must be a "
-        "value [1, classes]",
-        to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes()));
+        "{0}: the model's output for one sample is {1} and the data has {2} {3}; its last layer must be a "
+        "value [1, {3}]",
+        to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes(),
+        model.info().task == Task::regression ? "targets" : "classes"));
 }
 
-}  // namespace
+Key task_key(Task& task) {
+  return {.name = "task",
+          .into = one_of(task, {{"classification", Task::classification}, {"regression", Task::regression}}),
+          .meaning =
+              "what the outputs are: a score for each class of the data, or a number for each column of "
+              "`data.targets`"};
+}
 
-std::vector<Key> model_keys(ModelKeys& keys) {
+std::vector<Key> model_keys(ModelKeys& keys, Loss& of_regression) {
   return {
       {.name = "name",
        .into = &keys.name,
        .words = names_of_models(),
        .required = true,
        .meaning = "the kind of the model; the program of a kind trains no other"},
+      task_key(keys.task),
       {.name = "loss",
        .into = one_of(keys.loss, {{"softmax_cross_entropy", Loss::softmax_cross_entropy},
                                   {"squared_error", Loss::squared_error},
                                   {"binary_cross_entropy", Loss::binary_cross_entropy}}),
+       .needs = {.key = "task", .values = {"classification"}},
        .meaning = "`squared_error` and `binary_cross_entropy`, of the sigmoid of each output, are against "
                   "one-hot labels and summed over the classes. All are means over the samples"},
+      {.name = "loss",
+       .into = one_of(of_regression, {{"mse", Loss::mse}, {"l1", Loss::l1}, {"huber", Loss::huber}}),
+       .needs = {.key = "task", .values = {"regression"}},
+       .meaning = "the squared error; the absolute error; or `huber`, half the squared error for errors "
+                  "below 1 and the "
+                  "absolute error less 1/2 for others. All are means over samples and targets"},
   };
 }
 
+}  // namespace
+
 ModelKeys read_model_keys(const Section& yaml) {
   ModelKeys keys;
-  read_keys(yaml, model_keys(keys));
+  Loss of_regression = Loss::mse;
+  read_keys(yaml, model_keys(keys, of_regression));
+  if (keys.task == Task::regression) keys.loss = of_regression;
   return keys;
 }
 
+Task read_task(const Section& yaml) {
+  Task task = Task::classification;
+  read_keys(yaml, {task_key(task)});
+  return task;
+}
+
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
-                                  PixelScale pixels) {
+                                  PixelScale pixels, std::vector<double> target_units) {
   const ModelKeys keys = read_model_keys(yaml);
-  ModelInfo info{sample_shape, classes, keys.loss, std::move(pixels), yaml_origin(yaml.position("name"))};
+  ModelInfo info{.sample_shape = sample_shape,
+                 .classes = classes,
+                 .loss = keys.loss,
+                 .pixels = std::move(pixels),
+                 .origin = yaml_origin(yaml.position("name")),
+                 .task = keys.task,
+                 .target_units = std::move(target_units)};
   std::unique_ptr<Model> model = kind_of_model(keys.name).make(yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);
@@ -87,7 +118,8 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 
 std::vector<KeyText> model_key_texts() {
   ModelKeys keys;
-  std::vector<KeyText> texts = texts_of("model", model_keys(keys));
+  Loss of_regression = Loss::mse;
+  std::vector<KeyText> texts = texts_of("model", model_keys(keys, of_regression));
   for (const std::string& name : names_of_models())
     for (KeyText& text : kind_of_model(name).describe()) {
       if (text.needs.empty()) text.needs = "only with name " + name;

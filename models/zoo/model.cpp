@@ -4,6 +4,7 @@
 
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
+#include "models/zoo/regression.h"
 
 namespace plexaura {
 
@@ -30,6 +31,7 @@ Node loss_of(Loss kind, Operand outputs, Operand labels) {
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   constexpr std::int64_t top = 5;
   const Graph::Scope scope(outputs.node().graph(), "loss");
+  if (model.info().task == Task::regression) return build_regression(model, outputs, labels);
   LossOutputs result{.loss = loss_of(model.info().loss, outputs, labels)};
   result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
   if (model.classes() > top)
@@ -37,9 +39,14 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   return result;
 }
 
+Field expected_field(const Model& model) {
+  if (model.info().task == Task::classification) return {"labels", {DType::int64, {}}};
+  return {"targets", {DType::float32, {model.classes()}}};
+}
+
 ModelBuilder builder_of(Model& model) {
   return [&model](const ModelInputs& inputs) {
-    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
+    return build_loss(model, model(inputs["samples"]), inputs[expected_field(model).name]);
   };
 }
 

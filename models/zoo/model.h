@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/ops/normalise_image.h"
 #include "core/step/training_step.h"
@@ -11,22 +12,36 @@
 
 namespace plexaura {
 
+// What the outputs of a model mean.
+enum class Task : std::uint8_t {
+  classification,  // a score for each class, of which a sample has one
+  regression,      // a number for each target
+};
+
 // The loss that training minimises: a mean over the samples.
 enum class Loss : std::uint8_t {
   softmax_cross_entropy,
   squared_error,         // of the outputs and one-hot labels, summed over classes
   binary_cross_entropy,  // of the sigmoid of each output and one-hot labels, summed over classes
+  // Of the outputs and the targets of a regression, as means over samples and targets.
+  mse,
+  l1,
+  huber,
 };
 
 struct ModelInfo {
-  Shape sample_shape;  // without the batch: [4], [1, 28, 28]
-  std::int64_t classes = 0;
+  Shape sample_shape;        // without the batch: [4], [1, 28, 28]
+  std::int64_t classes = 0;  // the number of outputs: of classes, or of the targets of a regression
   Loss loss = Loss::softmax_cross_entropy;
   PixelScale pixels = {};  // normalises samples of bytes
   Origin origin = {};      // the model's place in a YAML file; empty for a model that was written in C++
+  Task task = Task::classification;
+  // One unit of each output of a regression, in the unit in which errors are reported: the standard deviation of a target
+  // that was standardised. Empty: 1 for all outputs.
+  std::vector<double> target_units = {};
 };
 
-// A network that distinguishes classes: [N, sample shape...] -> [N, classes]. Name its parameters with
+// A network that distinguishes classes, or predicts numbers: [N, sample shape...] -> [N, classes]. Name its parameters with
 // specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
 // with any batch size. A call of a named model of this library changes nothing in it: several threads may
 // call it at the same time, each with its own graph.
@@ -53,29 +68,36 @@ class Model : public Module {
 // The keys of every section `model`.
 struct ModelKeys {
   std::string name = {};
+  Task task = Task::classification;
   Loss loss = Loss::softmax_cross_entropy;
 };
 ModelKeys read_model_keys(const Section& yaml);
+// Reads only the key `task` of a section `model`.
+Task read_task(const Section& yaml);
 
 // All keys of the section `model`, and those of a layer in `model.layers[]`.
 std::vector<KeyText> model_key_texts();
 
 // Makes the model that a section `model` describes; model_key_texts() lists its keys. Tries the model on one
 // sample. Throws UserError, with line and column, for a wrong key, and for layers that do not fit each other,
-// the samples or the classes. `pixels`: how samples of bytes are normalised.
+// the samples or the classes. `classes`, `pixels`, `target_units`: see ModelInfo.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
-                                  PixelScale pixels);
+                                  PixelScale pixels, std::vector<double> target_units = {});
 // The same for a whole configuration: images are normalised as its section `data` describes.
 std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes);
 
-// Returns the model's loss, and as metrics the share of samples that were predicted correctly: "accuracy",
-// whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
-// the five largest outputs.
-//   outputs [N, classes] of the model; labels int64 [N].
+// Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
+// "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
+// the five largest outputs. For a regression see build_regression().
+//   outputs [N, classes] of the model; labels int64 [N], or targets [N, classes] of the outputs' dtype.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 
-// For a Trainer: calls build_loss() for the model with the fields "samples" and "labels" of a Dataset. The
-// model must outlive the result.
+// Returns the field of the data that build_loss() takes besides the samples: "labels", or "targets" of a regression. Its
+// type is that of one sample.
+Field expected_field(const Model& model);
+
+// For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(). The model must outlive
+// the result.
 ModelBuilder builder_of(Model& model);
 
 }  // namespace plexaura

@@ -110,10 +110,11 @@ std::string summary(Model& model) {
   for (const Row& row : rows_of(output, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
                      to_string(row.output), with_commas(row.parameters)});
-  return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} classes\n",
+  return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} {}\n",
                                        with_commas(elements(specs, ParameterRole::trainable)),
                                        with_commas(elements(specs, ParameterRole::buffer)),
-                                       to_string(model.sample_shape()), model.classes());
+                                       to_string(model.sample_shape()), model.classes(),
+                                       model.info().task == Task::regression ? "targets" : "classes");
 }
 
 }  // namespace plexaura

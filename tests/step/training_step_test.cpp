@@ -267,6 +267,29 @@ TEST_CASE("a metric that cannot be reported is refused by its name") {
         }) == "the metric 'a' belongs to another graph than the loss; build both in one");
 }
 
+TEST_CASE("sums for validation that cannot be added up are refused") {
+  const ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()}});
+  const auto refusal = [&](const std::function<ValidationSums(const Node&)>& sums) {
+    Graph graph;
+    LossOutputs outputs = line(graph, 2);
+    outputs.validation = sums(outputs.loss);
+    return user_error([&] { training_outputs(graph, outputs, store, 2); });
+  };
+  const auto nothing = [](std::span<const double>, double) {
+    return std::vector<std::pair<std::string, double>>{};
+  };
+  CHECK(
+      refusal([&](const Node&) { return ValidationSums{.values = nothing}; }) ==
+      "LossOutputs::validation has a function of values and no sums that it could be given; set the node of "
+      "the sums");
+  CHECK(refusal([&](const Node& loss) { return ValidationSums{.sums = cast(loss, DType::int64)}; }) ==
+        "the sums for validation are int64[] and must be floating; cast() them");
+  Graph other;
+  const Node foreign = other.input("x", {DType::float32, {}});
+  CHECK(refusal([&](const Node&) { return ValidationSums{.sums = foreign}; }) ==
+        "the sums for validation belong to another graph than the loss; build both in one");
+}
+
 TEST_CASE("a trainable parameter that the loss does not use is named, and so is a loss of another dtype") {
   ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()},
                         {"idle", weights, ParameterRole::trainable, Initialiser::ones()}});

@@ -77,15 +77,16 @@ void finish_epoch(Run& run) {
   const double waited_seconds = seconds_waited() - run.clock.waited_before;
   check_reported(run);
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<std::string>& names = run.programs->metric_names();
+  const Evaluator& evaluator = run.programs->evaluator();
   RunPlace& place = run.progress.place;
-  EpochRecord record{.epoch = place.epoch - 1,
-                     .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
-                     .val_loss = none,
-                     .val_metrics = means_of(names, std::vector<double>(names.size()), none),
-                     .seconds = seconds,
-                     .exchange = take_exchange_record(run),
-                     .waits = take_waits(run, seconds, waited_seconds)};
+  EpochRecord record{
+      .epoch = place.epoch - 1,
+      .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
+      .val_loss = none,
+      .val_metrics = evaluator.values_of(std::vector<double>(evaluator.sum_count(), none), none),
+      .seconds = seconds,
+      .exchange = take_exchange_record(run),
+      .waits = take_waits(run, seconds, waited_seconds)};
   if (run.division.validation.samples > 0) {
     run.programs->step().await_weights();
     Validation validation = validate(run);

@@ -26,7 +26,7 @@ Step next_step(StepSource& steps, Profile* profile) {
 // Evaluates the samples of this rank. `is_sent`: another rank reads the samples and sends them to this one.
 Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan, bool is_sent,
                           WorkProgress& progress) {
-  Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
+  Evaluation sums{.metrics = std::vector<double>(evaluator.sum_count())};
   for (std::int64_t i = 0; i < plan.steps_per_epoch(); ++i) {
     const std::int64_t first = plan.global_batch(i).first;
     if (is_sent) progress.await_others();
@@ -77,35 +77,48 @@ BuiltModel Evaluator::build(std::int64_t samples) const {
   return build_model(model_, fields_, samples, store_, Mode::inference);
 }
 
-void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
-  std::vector<std::string> names;
-  std::vector<bool> is_mean;
-  for (const Metric& metric : metrics) {
-    names.push_back(metric.name);
-    is_mean.push_back(!metric.mean.is_empty());
+void Evaluator::know_metrics(const LossOutputs& model) {
+  Reported now{.values = model.validation.values, .is_known = true};
+  for (const Metric& metric : model.metrics) {
+    now.names.push_back(metric.name);
+    now.is_mean.push_back(!metric.mean.is_empty());
   }
-  if (knows_metrics_ && (names != metric_names_ || is_mean != metric_is_mean_))
+  if (const Node& sums = model.validation.sums; !sums.is_empty())
+    now.sums = static_cast<std::size_t>(sums.shape().elements());
+  if (reported_.is_known && (now.names != reported_.names || now.is_mean != reported_.is_mean))
     throw UserError(fmt::format(
         "the model reported the metrics [{}] for one size of batch or mode, and [{}] for another; "
         "report the same ones, as means or sums, in one order",
-        fmt::join(metric_names_, ", "), fmt::join(names, ", ")));
-  knows_metrics_ = true;
-  metric_names_ = std::move(names);
-  metric_is_mean_ = std::move(is_mean);
+        fmt::join(reported_.names, ", "), fmt::join(now.names, ", ")));
+  if (reported_.is_known && now.sums != reported_.sums)
+    throw UserError(fmt::format(
+        "the model has {} sums for validation with one size of batch or mode, and {} with another; "
+        "give them the same shape whatever the number of samples is",
+        reported_.sums, now.sums));
+  reported_ = std::move(now);
 }
 
 void Evaluator::know_metrics() {
-  if (knows_metrics_) return;
-  know_metrics(build(1).outputs.metrics);
+  if (!reported_.is_known) know_metrics(build(1).outputs);
+}
+
+std::vector<MetricValue> Evaluator::values_of(std::span<const double> sums, double samples) const {
+  const std::size_t means = reported_.names.size();
+  std::vector<MetricValue> values = means_of(reported_.names, sums.first(means), samples);
+  if (!reported_.values) return values;
+  for (auto& [name, value] : reported_.values(sums.subspan(means), samples))
+    values.push_back({std::move(name), value});
+  return values;
 }
 
 void Evaluator::compile_for(std::int64_t samples) {
   if (programs_.contains(samples)) return;
   const auto [graph, model] = build(samples);
-  know_metrics(model.metrics);
+  know_metrics(model);
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean.is_empty() ? metric.sum : metric.mean});
+  if (!model.validation.sums.is_empty()) outputs.push_back({.node = model.validation.sums});
   std::shared_ptr<const Program> program = compile(
       *graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_, .strict = strict_});
   if (collective_.size() > 1)
@@ -178,16 +191,21 @@ Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t s
                                std::int64_t first_sample) {
   if (samples == 0) {
     know_metrics();
-    return {.metrics = std::vector<double>(metric_names_.size())};
+    return {.metrics = std::vector<double>(sum_count())};
   }
   VM& machine = machine_for(samples);
-  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
+  Evaluation sums;
   machine.run(feeds_of(fields_, fields, store_.dtype()), {.step = 0, .first_sample = first_sample});
   const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
   sums.samples = static_cast<double>(samples);
   sums.loss = scalar(0) * sums.samples;
-  for (std::size_t i = 0; i < sums.metrics.size(); ++i)
-    sums.metrics[i] = scalar(i + 1) * (metric_is_mean_[i] ? sums.samples : 1);
+  const std::size_t metrics = reported_.names.size();
+  for (std::size_t i = 0; i < metrics; ++i)
+    sums.metrics.push_back(scalar(i + 1) * (reported_.is_mean[i] ? sums.samples : 1));
+  if (reported_.sums > 0) {
+    const std::vector<double> totals = machine.output(metrics + 1).to_doubles();
+    sums.metrics.insert(sums.metrics.end(), totals.begin(), totals.end());
+  }
   return sums;
 }
 
@@ -226,7 +244,9 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
     agree_on_error(ranks, std::make_exception_ptr(error), "validation");
   }
   result.loss = all[0] / all[1];
-  result.metrics = means_of(evaluator.metric_names(), {all.begin() + 2, all.end()}, all[1]);
+  const std::span<const double> of_metrics = std::span<const double>(all).subspan(2);
+  result.metrics = evaluator.values_of(of_metrics, all[1]);
+  result.totals.assign(of_metrics.begin() + std::ssize(evaluator.metric_names()), of_metrics.end());
   return result;
 }
 

@@ -23,7 +23,8 @@ class Tuner;
 // Sums over the samples that were evaluated.
 struct Evaluation {
   double loss = 0;
-  std::vector<double> metrics = {};  // in the order of Evaluator::metric_names()
+  // In the order of Evaluator::metric_names(), followed by the elements of ValidationSums::sums.
+  std::vector<double> metrics = {};
   double samples = 0;
 };
 
@@ -37,9 +38,13 @@ class Evaluator {
 
   // Determine the metrics that the model reports. They are known once a program was compiled; a rank that gets no samples
   // needs them, too. The first function takes them; the second builds a graph for one sample unless they are known.
-  void know_metrics(const std::vector<Metric>& metrics);
+  void know_metrics(const LossOutputs& model);
   void know_metrics();
-  const std::vector<std::string>& metric_names() const { return metric_names_; }
+  const std::vector<std::string>& metric_names() const { return reported_.names; }
+  // Returns the number of sums in Evaluation::metrics.
+  std::size_t sum_count() const { return reported_.names.size() + reported_.sums; }
+  // Returns the metrics as means, followed by the numbers of ValidationSums. `sums`: as in Evaluation::metrics.
+  std::vector<MetricValue> values_of(std::span<const double> sums, double samples) const;
   Profile* profile() const { return profile_; }
 
   // Compiles the program for batches of `samples` samples, unless that was done before. Throws UserError if the collective
@@ -69,6 +74,15 @@ class Evaluator {
   Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples, std::int64_t first_sample = 0);
 
  private:
+  // What a model reports besides its loss.
+  struct Reported {
+    std::vector<std::string> names = {};
+    std::vector<bool> is_mean = {};  // per name
+    std::size_t sums = 0;            // elements of ValidationSums::sums
+    decltype(ValidationSums::values) values = {};
+    bool is_known = false;
+  };
+
   BuiltModel build(std::int64_t samples) const;
   VM& machine_for(std::int64_t samples);
 
@@ -82,9 +96,7 @@ class Evaluator {
   Profile* profile_;
   Tuner* tuner_;
   bool strict_;  // see CompileOptions
-  std::vector<std::string> metric_names_;
-  std::vector<bool> metric_is_mean_;
-  bool knows_metrics_ = false;
+  Reported reported_;
   std::map<std::int64_t, std::shared_ptr<const Program>> programs_;  // by samples
   std::shared_ptr<Workspace> workspace_;
   std::map<std::int64_t, std::unique_ptr<VM>> machines_;
@@ -93,10 +105,11 @@ class Evaluator {
 // Throws UserError if the program calls all ranks: "the model calls all ranks <where>, by <op of line>: <why>".
 void check_calls_nobody(const Program& program, std::string_view where, std::string_view why);
 
-// Loss and metrics of the model as means over the validation data. Samples that could not be read are left out.
+// Loss and metrics of the model over the validation data. Samples that could not be read are left out.
 struct Validation {
   double loss = 0;
-  std::vector<MetricValue> metrics = {};
+  std::vector<MetricValue> metrics = {};  // see Evaluator::values_of()
+  std::vector<double> totals = {};        // the elements of ValidationSums::sums over all samples
   Skipped skipped = {};
 };
 

@@ -48,6 +48,8 @@ BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const Paramete
   std::vector<Value> roots{model.loss.value()};
   for (const Metric& metric : model.metrics)
     roots.push_back((metric.mean.is_empty() ? metric.sum : metric.mean).value());
+  const bool has_sums = !model.validation.sums.is_empty();
+  if (has_sums) roots.push_back(model.validation.sums.value());
   PassGraph made = in_mixed_precision(graph, roots, store.types().precision());
   BuiltModel narrow{std::move(made.graph), model};
   const auto moved = [&](std::size_t root) { return Node(*narrow.graph, made.roots[root]); };
@@ -56,6 +58,7 @@ BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const Paramete
     Metric& metric = narrow.outputs.metrics[i];
     (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(i + 1);
   }
+  if (has_sums) narrow.outputs.validation.sums = moved(roots.size() - 1);
   return narrow;
 }
 

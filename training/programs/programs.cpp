@@ -160,7 +160,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
                                                                    const Placement* placement) {
   const BuiltModel model = build(samples);
   check_batch_norms(*model.graph, too_small(samples, plan));
-  evaluator_.know_metrics(model.outputs.metrics);
+  evaluator_.know_metrics(model.outputs);
   labels_ = label_inputs(*model.graph);
   std::set<std::string> replaced = replaced_buffers(*model.graph);
   if (replaced_.value_or(replaced) != replaced)
@@ -352,7 +352,7 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
 std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const std::span<const Bucket> buckets = step_->border().buckets();
   const BuiltModel model = build(samples);
-  evaluator_.know_metrics(model.outputs.metrics);
+  evaluator_.know_metrics(model.outputs);
   const auto outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   Graph update;
   build_update(update, options_.optimizer, store_.placement(), buckets,

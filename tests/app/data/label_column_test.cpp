@@ -35,15 +35,21 @@ std::string refusal(const std::string& table, const std::string& keys = "") {
 }  // namespace
 
 TEST_CASE("numbers that are nearly all different are no classes") {
-  const std::string says =
-      " rows: this looks like regression, but a YAML file can only train classifiers; name the column of the "
-      "classes, "
-      "or, if these are classes, write them as words";
+  const auto says = [](const std::string& column) {
+    return fmt::format(
+        " rows: for regression set model.task to regression and data.targets to ['{}']; for classification "
+        "name "
+        "the column of the classes, or, if these are classes, write them as words",
+        column);
+  };
   const auto prices = table("x,price", 60, [](int i) { return fmt::format("{:.2f}", 1.37 * i); });
   CHECK(refusal(prices) ==
-        "test.yaml:1:1: data.label is the column 'price', which has 60 different numbers in 60" + says);
-  CHECK(refusal(prices, ", validation_share: 0").ends_with(says));
-  CHECK(refusal(table("x,year", 40, [](int i) { return fmt::format("{}", 1980 + i); })).ends_with(says));
+        "test.yaml:1:1: data.label is the column 'price', which has 60 different numbers in 60" +
+            says("price"));
+  CHECK(refusal(prices, ", validation_share: 0").ends_with(says("price")));
+  CHECK(refusal(table("x,year", 40, [](int i) {
+          return fmt::format("{}", 1980 + i);
+        })).ends_with(says("year")));
   const auto some = table("x,price", 200, [](int i) { return fmt::format("{:.1f}", 0.3 * (i % 50)); });
   CHECK(refusal(some, ", validation_share: 0").find("50 different numbers in 200 rows") != std::string::npos);
 }

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,12 +70,127 @@ TEST_CASE("images that were moved, swapped or renamed are other data") {
   CHECK(before.older_origin != before.origin);
 }
 
+namespace {
+
+// Opens this table for a regression, or for the task that `model` names.
+RunData open_targets(const std::string& table, const std::string& keys,
+                     const std::string& model = "task: regression",
+                     const std::optional<TrainedData>& trained = {}) {
+  const TemporaryFolder folder;
+  write_text(folder / "t.csv", table);
+  const Config config = Config::parse(fmt::format("model: {{{}}}\ndata: {{format: csv, path: {}, {}}}\n",
+                                                  model, (folder / "t.csv").string(), keys),
+                                      "test.yaml");
+  RunData data = open_data(config, trained);
+  config.check_all_used();
+  return data;
+}
+
+// Returns the features and targets of a training sample.
+std::vector<std::vector<float>> sample_of(const RunData& data, std::int64_t index) {
+  std::vector<std::vector<float>> values;
+  std::vector<std::span<std::byte>> bytes;
+  for (const Field& field : data.train->fields())
+    values.emplace_back(static_cast<std::size_t>(field.type.shape.elements()));
+  for (std::vector<float>& field : values) bytes.push_back(std::as_writable_bytes(std::span(field)));
+  data.train->read_fields(index, {}, bytes);
+  return values;
+}
+
+const std::string heights = "height,x,mass,y\n1,10,100,5\n2,20,300,5\n3,30,100,6\n4,40,300,6\n";
+
+}  // namespace
+
+TEST_CASE("the targets of a regression are separated from the inputs, and scaled as they are") {
+  const RunData plain = open_targets(
+      heights,
+      "targets: [mass, height], standardise: false, standardise_targets: false, validation_share: 0");
+  CHECK(plain.train->fields() ==
+        std::vector<Field>{{"samples", {DType::float32, {2}}}, {"targets", {DType::float32, {2}}}});
+  CHECK(sample_of(plain, 1) == std::vector<std::vector<float>>{{20, 5}, {300, 2}});
+  CHECK(plain.output_count() == 2);
+  CHECK(plain.outputs == "'mass', 'height'");
+  CHECK(plain.description.starts_with("4 samples of 2 targets, 0 for validation, csv from "));
+  CHECK(!plain.is_measured);
+  const RunData scaled =
+      open_targets(heights, "targets: [mass, height], standardise: false, validation_share: 0");
+  CHECK(sample_of(scaled, 1)[0] == std::vector<float>{20, 5});
+  CHECK(sample_of(scaled, 1)[1][0] == 1);
+  CHECK(scaled.trained.targets == std::vector<std::string>{"mass", "height"});
+  CHECK(scaled.trained.target_scale.mean == std::vector<float>{200, 2.5F});
+  CHECK(scaled.trained.target_scale.stddev[0] == 100);
+  CHECK(scaled.trained.scale.stddev == std::vector<float>{1, 1});
+  CHECK(scaled.is_measured);
+  CHECK(scaled.origin == plain.origin);
+  CHECK(scaled.origin !=
+        open_targets(heights, "targets: [height, mass], standardise: false, validation_share: 0").origin);
+  // Other rows are scaled as those of the training were, and columns are found by name.
+  const RunData other =
+      open_targets("mass,y,height,x\n0,7,8,9\n", "targets: [height, mass], validation_share: 0",
+                   "task: regression", scaled.trained);
+  CHECK(sample_of(other, 0)[0] == std::vector<float>{9, 7});
+  CHECK(sample_of(other, 0)[1][0] == -2);
+}
+
+TEST_CASE("keys that do not fit the task are refused") {
+  const auto refusal = [](const std::string& keys, const std::string& model = "task: regression") {
+    return user_error([&] { open_targets(heights, keys, model); });
+  };
+  CHECK(refusal("validation_share: 0") ==
+        "test.yaml:2:1: data.targets is missing, and model.task is regression; list the columns of the "
+        "numbers to "
+        "predict, for example [price]");
+  CHECK(refusal("targets: []").find("data.targets is empty, and model.task is regression") !=
+        std::string::npos);
+  CHECK(refusal("targets: [mass]", "task: classification")
+            .ends_with("data.targets has no effect here, because model.task is classification; set that to "
+                       "regression, "
+                       "or name the column of the classes in data.label"));
+  CHECK(refusal("targets: [mass], label: y")
+            .ends_with(
+                "data.label has no effect here, because model.task is regression and data.targets names the "
+                "columns to predict; remove it"));
+  CHECK(refusal("targets: [weight]")
+            .ends_with("t.csv: no column is called 'weight'; the columns are: height, x, mass, y"));
+  CHECK(refusal("targets: [mass, mass]").ends_with("the target mass is given twice; give each target once"));
+  CHECK(refusal("targets: [mass, x, y, height]")
+            .ends_with("all columns are targets; features need one at least"));
+  CHECK(refusal("targets: [mass], validation_share: 0.99")
+            .ends_with("data.validation_share is 0.99, which leaves none of the 4 samples to train on; give "
+                       "a smaller share"));
+  CHECK(refusal("standardise_targets: false", "task: classification").find("data.targets is not given") !=
+        std::string::npos);
+  CHECK(
+      refusal("targets: [mass], header: false")
+          .ends_with(
+              "data.targets names 'mass' and with data.header=false the columns have no names; give numbers "
+              "from 0, or leave out data.header"));
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  CHECK(user_error([&] {
+          open_data(
+              Config::parse(fmt::format("model: {{task: regression}}\ndata: {{format: idx, path: {}}}\n",
+                                        (folder / "digits").string()),
+                            "test.yaml"));
+        })
+            .find("data.format is idx, whose samples have classes, and model.task is regression; give a "
+                  "table (csv)") != std::string::npos);
+}
+
+TEST_CASE("targets of a table without a header are numbers of columns") {
+  const RunData data =
+      open_targets("1,10,100\n2,20,300\n",
+                   "header: false, targets: [-1, 0], standardise: false, standardise_targets: false, "
+                   "validation_share: 0");
+  CHECK(sample_of(data, 1) == std::vector<std::vector<float>>{{20}, {300, 2}});
+}
+
 TEST_CASE("data are described with their classes") {
   const auto classes = [](const std::string& keys) {
     return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}/models/iris.csv{}}}\n",
                                                PLEXAURA_SOURCE, keys),
                                    "test.yaml"))
-        .classes;
+        .outputs;
   };
   CHECK(classes("") == "'setosa' (40), 'versicolor' (40), 'virginica' (40)");
   CHECK(classes(", limit: 4") == "'setosa' (2), 'versicolor' (1), 'virginica' (1)");
@@ -82,12 +199,12 @@ TEST_CASE("data are described with their classes") {
   CHECK(open_data(Config::parse(
                       fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "images").string()),
                       "test.yaml"))
-            .classes == "'a' (1), 'b' (1)");
+            .outputs == "'a' (1), 'b' (1)");
   write_digits(folder / "digits");
   CHECK(open_data(Config::parse(fmt::format("data: {{format: idx, path: {}, classes: 3}}\n",
                                             (folder / "digits").string()),
                                 "test.yaml"))
-            .classes == "'0' (1), '1' (1), '2' (0)");
+            .outputs == "'0' (1), '1' (1), '2' (0)");
 }
 
 TEST_CASE("a label that may be a missing one is a class where the configuration says so") {

@@ -8,21 +8,23 @@
 #include "distributed/communicator/group_communicator.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/wire/thread_transport.h"
-#include "training/data/remote_dataset.h"
+#include "training/data/remote_samples.h"
 
 namespace plexaura::testing::sent_data_test {
 
 namespace {
 
-std::shared_ptr<const Dataset> dataset(std::int64_t size) {
-  return std::make_shared<RemoteDataset>(size, TensorType{DType::uint8, Shape{3, 20, 24}},
-                                         std::vector<std::string>{"a dog", "", "12:34\n5", "käfer"});
+std::shared_ptr<const SampleSource> source(std::int64_t size) {
+  return std::make_shared<RemoteSamples>(
+      size,
+      std::vector<Field>{{"samples", {DType::uint8, Shape{3, 20, 24}}}, {"labels", {DType::int64, {}}}});
 }
 
 RunData some_data() {
   RunData data;
-  data.train = dataset(1'000'000'007);
-  data.validation = dataset(0);
+  data.train = source(1'000'000'007);
+  data.validation = source(0);
+  data.trained = {{"a dog", "", "12:34\n5", "käfer"}, {"x"}, {{0.1F}, {2}}, {"y z"}, {{-3}, {0.5F}}};
   data.pixels = {{0.1, 1.0 / 3, 0.25}, {1e-300}};
   data.origin = ~std::uint64_t{0};
   data.older_origin = 17;
@@ -50,13 +52,13 @@ TEST_CASE("data of rank 0: the others learn all but the samples") {
     CHECK(data.validation->size() == 0);
     CHECK(data.train->fields() == expected.train->fields());
     CHECK(data.validation->fields() == expected.validation->fields());
-    CHECK(data.train->class_names() == expected.train->class_names());
+    CHECK(data.trained == expected.trained);
     CHECK(data.pixels.mean == expected.pixels.mean);
     CHECK(data.pixels.stddev == expected.pixels.stddev);
     CHECK(data.origin == expected.origin);
     CHECK(data.older_origin == expected.older_origin);
     CHECK(data.keys == expected.keys);
-    CHECK_THROWS_AS(data.train->label(0), InternalError);
+    CHECK_THROWS_AS(data.train->read_fields(0, {}, {}), InternalError);
   }
 }
 

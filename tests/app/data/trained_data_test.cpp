@@ -23,6 +23,10 @@ TEST_CASE("what weights say of their data is read again exactly") {
   const TrainedData images{{"rose", "tulip"}};
   CHECK(trained_data_in(to_metadata(images), "weights") == images);
   CHECK(!trained_data_in({{"setting.model.name", "mlp"}}, "weights"));
+  const TrainedData regression{
+      {}, {"x"}, {{0.5F}, {2}}, {"height", "body mass"}, {{170, -0.1F}, {1.0F / 3, 1}}};
+  CHECK(to_metadata(regression).at("data.target 1") == "-0.1 1 body mass");
+  CHECK(trained_data_in(to_metadata(regression), "weights") == regression);
 }
 
 TEST_CASE("data that differ in one thing are not equal") {
@@ -34,6 +38,12 @@ TEST_CASE("data that differ in one thing are not equal") {
   CHECK(!(other == table));
   other = table;
   other.scale.stddev[2] = 2;
+  CHECK(!(other == table));
+  other = table;
+  other.targets = {"y"};
+  CHECK(!(other == table));
+  other = table;
+  other.target_scale.mean = {1};
   CHECK(!(other == table));
   other = table;
   other.classes.pop_back();

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "tests/training/data/data_support.h"
-#include "training/data/remote_dataset.h"
+#include "training/data/remote_samples.h"
 
 namespace plexaura::testing::sent_steps_test {
 
@@ -53,13 +53,12 @@ class FakeCourier final : public Courier {
 class Ranks {
  public:
   Ranks(const std::shared_ptr<const Dataset>& dataset, LoaderOptions options) {
-    const auto remote = std::make_shared<RemoteDataset>(
-        dataset->size(), TensorType{dataset->sample_dtype(), dataset->sample_shape()},
-        dataset->class_names());
+    const auto remote = std::make_shared<RemoteSamples>(dataset->size(), dataset->fields());
     for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
       couriers_.emplace_back(post_, static_cast<int>(options.rank));
       streams_.emplace_back(&couriers_.back(), Courier::Stream::training);
-      const std::shared_ptr<const Dataset> has = options.rank == 0 ? dataset : remote;
+      const std::shared_ptr<const SampleSource> has =
+          options.rank == 0 ? std::shared_ptr<const SampleSource>(dataset) : remote;
       steps_.push_back(make_steps(has, options, streams_.back()));
     }
   }
@@ -171,10 +170,11 @@ TEST_CASE("sent steps: data of another size or with other fields is refused") {
     const auto sender = make_steps(std::make_shared<CountingDataset>(31), options, sending);
     options.rank = 1;
     const Shape sample = size == 30 ? Shape{2} : Shape{3};
-    const auto receiver =
-        make_steps(std::make_shared<RemoteDataset>(size == 30 ? 30 : 31, TensorType{DType::float32, sample},
-                                                   std::vector<std::string>{"a", "b", "c"}),
-                   options, receiving);
+    const auto receiver = make_steps(
+        std::make_shared<RemoteSamples>(
+            size == 30 ? 30 : 31,
+            std::vector<Field>{{"samples", {DType::float32, sample}}, {"labels", {DType::int64, {}}}}),
+        options, receiving);
     sender->next();
     CHECK(user_error([&] { receiver->next(); }) ==
           "rank 0 has sent samples that are not those this rank expects: give all ranks a data set of the "

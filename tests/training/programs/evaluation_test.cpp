@@ -10,8 +10,11 @@
 #include "core/base/clock.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
@@ -116,6 +119,59 @@ TEST_CASE("validation draws for a sample by its place in the data, however these
   CHECK(loss(alone, 4) == doctest::Approx(whole).epsilon(1e-12));
   ThreadRanks(2).run(
       [&](Collective& ranks) { CHECK(loss(ranks, 4) == doctest::Approx(whole).epsilon(1e-12)); });
+}
+
+TEST_CASE("a ratio of sums does not depend on how the samples are divided") {
+  const ModelBuilder model = [](const ModelInputs& inputs) {
+    const Node x = inputs["samples"];
+    const auto sum_of = [](const Node& node) { return reshape(sum(node), {1}); };
+    return LossOutputs{.loss = mean(x),
+                       .metrics = {{.name = "mean", .mean = mean(x)}},
+                       .validation = {.sums = concat({sum_of(square(x)), sum_of(abs(x - 0.5))}, 0),
+                                      .values = [](std::span<const double> totals, double samples) {
+                                        return std::vector<std::pair<std::string, double>>{
+                                            {"ratio", totals[0] / totals[1]},
+                                            {"root", std::sqrt(totals[0] / samples)}};
+                                      }}};
+  };
+  const auto validate_by = [&](Collective& ranks, std::int64_t batch_size) {
+    const auto backend = open_backend("cpu");
+    ParameterStore store = small_store();
+    Evaluator evaluator(model, points(1)->fields(), store, *backend, ranks);
+    return validate(evaluator, points(9), ranks, {.batch_size = batch_size});
+  };
+  SingleProcess alone;
+  const Validation whole = validate_by(alone, 9);
+  const double ratio = value_of("ratio", whole.metrics);
+  CHECK(whole.metrics.size() == 3);
+  REQUIRE(whole.totals.size() == 2);
+  CHECK(ratio == whole.totals[0] / whole.totals[1]);
+  CHECK(value_of("root", whole.metrics) == std::sqrt(whole.totals[0] / 9));
+  const auto check_same = [&](const Validation& other) {
+    CHECK(value_of("ratio", other.metrics) == doctest::Approx(ratio).epsilon(1e-12));
+  };
+  check_same(validate_by(alone, 2));
+  // In the last step of batches of 4 one of the ranks has no sample.
+  for (const std::int64_t batch_size : {9, 4})
+    ThreadRanks(2).run([&](Collective& ranks) { check_same(validate_by(ranks, batch_size)); });
+}
+
+TEST_CASE("sums for validation that change their shape are refused") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  const auto refusal = [&](const std::function<ValidationSums(const Node&)>& sums) {
+    const ModelBuilder model = [&](const ModelInputs& inputs) {
+      LossOutputs outputs = small_model(inputs);
+      outputs.validation = sums(inputs["samples"]);
+      return outputs;
+    };
+    Evaluator evaluator(model, points(1)->fields(), store, test_backend(), alone);
+    return user_error([&] { validate(evaluator, points(9), alone, {.batch_size = 4}); });
+  };
+  CHECK(refusal([](const Node& x) { return ValidationSums{.sums = x}; }) ==
+        "the model has 16 sums for validation with one size of batch or mode, and 4 with another; give them "
+        "the "
+        "same shape whatever the number of samples is");
 }
 
 TEST_CASE("validation may take longer on one rank than ranks wait for each other") {

@@ -70,14 +70,31 @@ class Columns {
   std::vector<std::string> names_;
 };
 
-std::vector<std::size_t> feature_columns(const Columns& columns, const CsvOptions& options,
-                                         std::size_t label) {
+std::vector<std::size_t> find_all(const Columns& columns, const std::vector<ColumnRef>& wanted) {
+  std::vector<std::size_t> found;
+  for (const ColumnRef& column : wanted) found.push_back(columns.find(column));
+  return found;
+}
+
+std::vector<std::size_t> feature_columns(const Columns& columns, const CsvOptions& options, std::size_t label,
+                                         const std::vector<std::size_t>& targets) {
+  if (!options.features.empty()) return find_all(columns, options.features);
   std::vector<std::size_t> chosen;
-  for (const ColumnRef& feature : options.features) chosen.push_back(columns.find(feature));
-  if (options.features.empty())
-    for (std::size_t column = 0; column < columns.size(); ++column)
-      if (column != label) chosen.push_back(column);
+  for (std::size_t column = 0; column < columns.size(); ++column)
+    if (column != label && std::ranges::find(targets, column) == targets.end()) chosen.push_back(column);
   return chosen;
+}
+
+void check_targets(const std::string& file, const Columns& columns, const std::vector<std::size_t>& targets,
+                   const std::vector<std::size_t>& features) {
+  for (auto target = targets.begin(); target != targets.end(); ++target) {
+    if (std::find(targets.begin(), target, *target) != target)
+      throw UserError(fmt::format("{}: the target {} is given twice; give each target once", file,
+                                  shortened(columns.name(*target))));
+    if (std::ranges::find(features, *target) != features.end())
+      throw UserError(fmt::format("{}: {} is both a feature and a target; give it as one of them", file,
+                                  shortened(columns.name(*target))));
+  }
 }
 
 void check_names(const CsvText& text, const CsvRow& first, const CsvOptions& options,
@@ -255,27 +272,36 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
     throw UserError(fmt::format("{}: the file is empty; it needs rows of samples", path.string()));
   check_first_line(text, row);
   const Columns columns(path.string(), row, options.header);
-  const std::size_t label = options.labelled ? columns.find(options.label) : no_column;
-  const std::vector<std::size_t> features = feature_columns(columns, options, label);
+  const bool has_targets = !options.targets.empty();
+  const bool has_label = options.labelled && !has_targets;
+  const std::size_t label = has_label ? columns.find(options.label) : no_column;
+  const std::vector<std::size_t> targets = find_all(columns, options.targets);
+  const std::vector<std::size_t> features = feature_columns(columns, options, label, targets);
   if (features.empty())
-    throw UserError(
-        fmt::format("{}: the label is the only column; features need one at least", path.string()));
-  check_names(text, row, options, features, label);
+    throw UserError(fmt::format("{}: {}; features need one at least", path.string(),
+                                has_targets ? "all columns are targets" : "the label is the only column"));
+  check_targets(path.string(), columns, targets, features);
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
+  for (const std::size_t column : targets) target_names_.push_back(columns.name(column));
   if (label != no_column) label_name_ = columns.name(label);
+  std::vector<std::size_t> numbers = features;
+  numbers.insert(numbers.end(), targets.begin(), targets.end());
+  check_names(text, row, options, numbers, label);
 
   Table table;
-  if (!options.header) table.append(text, row, columns, features, label);
-  while (text.next(row)) table.append(text, row, columns, features, label);
+  if (!options.header) table.append(text, row, columns, numbers, label);
+  while (text.next(row)) table.append(text, row, columns, numbers, label);
   if (table.labels.empty())
     throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
   if (options.class_names.empty() && !options.missing_is_class) check_none_means_missing(table.labels);
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
-  labels_ = options.labelled ? place_labels(table.labels, class_names_)
-                             : std::vector<std::int64_t>(table.labels.size(), 0);
-  if (options.labelled) {
-    level_noise(table.values, feature_names_.size());
-    check_precision(path.string(), table.values, feature_names_);
+  labels_ = has_label ? place_labels(table.labels, class_names_)
+                      : std::vector<std::int64_t>(table.labels.size(), 0);
+  if (has_label || has_targets) {
+    std::vector<std::string> names = feature_names_;
+    names.insert(names.end(), target_names_.begin(), target_names_.end());
+    level_noise(table.values, names.size());
+    check_precision(path.string(), table.values, names);
   }
   values_.assign(table.values.begin(), table.values.end());
 }
@@ -283,7 +309,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
 void CsvDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,
                       std::int64_t& label) const {
   const auto row = static_cast<std::size_t>(index);
-  const auto width = feature_names_.size();
+  const auto width = feature_names_.size() + target_names_.size();
   std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(row * width), width, sample.begin());
   label = labels_[row];
 }

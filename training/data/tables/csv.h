@@ -24,7 +24,9 @@ struct CsvOptions {
   // column is named "label", "labels", "class" or "target", in small or capital letters.
   bool label_is_assumed = false;
   bool labelled = true;  // false: there is no label column, and every label is 0
-  // In the order of a sample; empty: all columns except the label's, in the file's order.
+  // Columns of numbers to predict. If some are given, there is no label column.
+  std::vector<ColumnRef> targets{};
+  // In the order of a sample; empty: all columns except the label's and the targets', in the file's order.
   std::vector<ColumnRef> features{};
   char delimiter = ',';
   // The permitted classes, in order (those of the training set, for a validation set). Empty: the classes in
@@ -36,11 +38,13 @@ struct CsvOptions {
 };
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
-// [features]; its label is the index of its class in class_names(). The file is a regular file of UTF-8 text.
+// [features]; its label is the index of its class in class_names(). In a table with targets a sample is
+// [features + targets], the targets last, and every label is 0: TargetSamples separates them. The file is a
+// regular file of UTF-8 text.
 // Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
 // Every cell of a feature must be a finite number. No label may be empty or a word for a missing value. Every
-// used column must have a name of its own, unless `features` lists it. In a labelled table, the numbers of a
-// column must differ by more than the rounding of float32; numbers that differ only by the rounding of
+// used column must have a name of its own, unless `features` lists it. In a table with labels or targets, the
+// numbers of a column must differ by more than the rounding of float32; numbers that differ only by the rounding of
 // float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the
 // column in characters) if a rule is broken. Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
@@ -49,7 +53,9 @@ class CsvDataset final : public DatasetOf<float> {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   bool in_memory() const override { return true; }
-  Shape sample_shape() const override { return Shape{static_cast<std::int64_t>(feature_names_.size())}; }
+  Shape sample_shape() const override {
+    return Shape{static_cast<std::int64_t>(feature_names_.size() + target_names_.size())};
+  }
   const std::vector<std::string>& class_names() const override { return class_names_; }
   std::int64_t label(std::int64_t index) const override { return labels_[static_cast<std::size_t>(index)]; }
   void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
@@ -58,17 +64,21 @@ class CsvDataset final : public DatasetOf<float> {
   // Returns the names of the features, in the order of a sample; "column 3" if there is no header.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
 
+  // Returns the names of the targets, in the order of CsvOptions::targets.
+  const std::vector<std::string>& target_names() const { return target_names_; }
+
   // Returns the name of the label column; empty if there is none.
   const std::string& label_name() const { return label_name_; }
 
-  // Returns all features, sample by sample.
+  // Returns all features and targets, sample by sample.
   const std::vector<float>& values() const { return values_; }
 
  private:
   std::vector<std::string> feature_names_;
+  std::vector<std::string> target_names_;
   std::string label_name_;
   std::vector<std::string> class_names_;
-  std::vector<float> values_;  // [size, features]
+  std::vector<float> values_;  // [size, features + targets]
   std::vector<std::int64_t> labels_;
 };
 

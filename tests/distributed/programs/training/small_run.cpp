@@ -4,7 +4,7 @@
 #include "distributed/communicator/handshake.h"
 #include "tests/distributed/programs/training/small_data.h"
 #include "tests/distributed/programs/training/small_model.h"
-#include "training/data/remote_dataset.h"
+#include "training/data/remote_samples.h"
 
 namespace plexaura::testing {
 namespace {
@@ -21,11 +21,10 @@ class CallingObserver final : public TrainingObserver {
 };
 
 // Returns the data of a rank. It has no samples if rank 0 sends them.
-std::shared_ptr<const Dataset> data_of(const Collective& ranks, Strategy* strategy,
-                                       const std::shared_ptr<const Dataset>& whole) {
+std::shared_ptr<const SampleSource> data_of(const Collective& ranks, Strategy* strategy,
+                                            const std::shared_ptr<const Dataset>& whole) {
   if (strategy_or_none(strategy).parts().courier == nullptr || ranks.rank() == 0) return whole;
-  return std::make_shared<RemoteDataset>(
-      whole->size(), TensorType{whole->sample_dtype(), whole->sample_shape()}, whole->class_names());
+  return std::make_shared<RemoteSamples>(whole->size(), whole->fields());
 }
 
 TrainerOptions trainer_options(const SmallRunOptions& options) {
@@ -55,10 +54,11 @@ ParameterStore make_small_store(const SmallRunOptions& options) {
 
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options) {
   const std::unique_ptr<Backend> backend = open_backend(options.backend);
-  const auto train = data_of(ranks, strategy, make_small_data(44, options.broken_sample));
+  const auto whole = make_small_data(44, options.broken_sample);
+  const auto train = data_of(ranks, strategy, whole);
   const auto validation = data_of(ranks, strategy, make_small_data(5));
-  const auto classes = static_cast<std::int64_t>(train->class_names().size());
-  const SmallModel model = make_small_model(options.model, train->sample_shape(), classes, options.dtype);
+  const auto classes = static_cast<std::int64_t>(whole->class_names().size());
+  const SmallModel model = make_small_model(options.model, whole->sample_shape(), classes, options.dtype);
   ParameterStore store(model.specs, 1);
   if (options.change_weights) options.change_weights(store);
   Trainer trainer({model.build, store, *backend, train, validation, &ranks, strategy},

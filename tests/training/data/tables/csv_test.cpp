@@ -57,6 +57,22 @@ TEST_CASE("large numbers that float32 would make the same are refused") {
   CHECK(CsvDataset(folder.write("constant.csv", "t,class\n123456789,a\n123456789,b\n")).size() == 2);
 }
 
+TEST_CASE("a table with targets has them after the features, and no labels") {
+  const std::string text = "a,t,b,u\n1,2,3,4\n5,6,7,8\n";
+  const CsvDataset table = dataset_of(text, {.targets = {"u", "t"}});
+  CHECK(table.feature_names() == std::vector<std::string>{"a", "b"});
+  CHECK(table.target_names() == std::vector<std::string>{"u", "t"});
+  CHECK(table.label_name().empty());
+  CHECK(values_of(table, 1) == std::vector<float>{5, 7, 8, 6});
+  CHECK(table.label(1) == 0);
+  CHECK(dataset_of(text, {.targets = {"u"}, .features = {"b"}}).sample_shape() == Shape{2});
+  CHECK(contains(error_in(text, {.targets = {"u"}, .features = {"b", "u"}}),
+                 "u is both a feature and a target; give it as one of them"));
+  CHECK(contains(error_in("a,t\n1,x\n", {.targets = {"t"}}), ":2:3: 'x' in t is not a finite number"));
+  CHECK(contains(error_in("a,t\n1,100000000\n2,100000001\n", {.targets = {"t"}}),
+                 "the numbers of t lie between"));
+}
+
 TEST_CASE("a table without labels has features alone, in the order that is asked for") {
   const CsvDataset dataset =
       dataset_of("y,x,note\n1,2,a\n3,4,b\n", {.labelled = false, .features = {"x", "y"}});

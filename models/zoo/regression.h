@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+// How well a regression predicts one target, in the unit of the target.
+struct TargetFigures {
+  double mae = 0;   // mean absolute error
+  double rmse = 0;  // root of the mean squared error
+  double r2 =
+      0;  // 1 - squared errors / squared differences from the mean; NaN if the target is the same in all samples
+};
+
+// Returns the loss of a regression. In validation it reports "mae" and "r2" as means over the targets, and "rmse" over all
+// of them.
+//   outputs and targets [N, targets], floating.
+LossOutputs build_regression(const Model& model, Operand outputs, Operand targets);
+
+// Computes the figures of each target from the totals of the ValidationSums of build_regression().
+//   target_units: see ModelInfo.
+std::vector<TargetFigures> target_figures(std::span<const double> totals, double samples,
+                                          std::span<const double> target_units);
+
+}  // namespace plexaura
