@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "app/confusion.h"
 #include "app/predict.h"
 #include "app/report/report.h"
 #include "backends/registry.h"
@@ -99,10 +100,15 @@ std::string lines_of_targets(const Validation& validation, const RunData& data,
   return text;
 }
 
+bool counts_confusions(const Model& model) {
+  return model.info().task == Task::classification && model.classes() <= most_confused_classes;
+}
+
 std::string text_of(const Validation& validation, const RunData& data, const Model& model) {
   std::string text =
       printable(data.description) + "\n" + validation_text(validation.loss, validation.metrics) + "\n";
   text += lines_of_targets(validation, data, model.info().target_units);
+  if (counts_confusions(model)) text += confusion_text(validation.totals, data.trained.classes);
   if (validation.skipped.count > 0)
     text += printable(fmt::format("unreadable samples that were left out: {}; the first: {}",
                                   validation.skipped.count, validation.skipped.first)) +
@@ -117,8 +123,9 @@ void report_ops_on_host(const std::set<std::string>& ops, const Backend& backend
 void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& options, Model& model,
               ParameterStore& store, Backend& backend) {
   check_agreement(ranks, {{"initial weights", fmt::format("{:016x}", weights_hash(store))}});
-  Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch, nullptr,
-                      nullptr, options.strict);
+  Evaluator evaluator(counts_confusions(model) ? builder_with_confusion(model) : builder_of(model),
+                      data.train->fields(), store, backend, ranks, options.watch, nullptr, nullptr,
+                      options.strict);
   const Validation validation = validate(evaluator, data.validation, ranks,
                                          {.batch_size = options.batch_size,
                                           .micro_batches = options.micro_batches,

@@ -18,6 +18,20 @@ class Evaluate(ProgramTest):
             for weights in ([], ["--weights", self.checkpoint("run") / "weights.safetensors"]):
                 self.assertEqual(figures.findall(self.run_ranks(ranks, "convnet", *arguments, "--evaluate", *weights).out), [trained])
 
+    def test_confusions_are_counted_over_all_ranks(self):
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"))
+        tables = []
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            out = self.run_ranks(ranks, "mlp", *self.iris("output.dir=run"), "--evaluate").out
+            head, *rows = out.splitlines()[-4:]
+            self.assertEqual(head.split(), ["true", "\\", "predicted", "setosa", "versicolor", "virginica"])
+            counts = [[int(cell) for cell in row.split()[1:]] for row in rows]
+            self.assertEqual([sum(row) for row in counts], [10, 10, 10])
+            accuracy = float(re.search(r"validation accuracy (\S+) %", out)[1])
+            self.assertAlmostEqual(100 * sum(row[i] for i, row in enumerate(counts)) / 30, accuracy, delta=0.01)
+            tables.append(counts)
+        self.assertEqual(tables, tables[:1] * len(tables))
+
     def test_without_weights_or_samples(self):
         result = self.run_one("mlp", *self.iris(), "--evaluate", status=2)
         self.assertIn("there are no weights to use; name a file with --weights", result.err)

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// The value of a metric of the model, as a mean over samples of all ranks.
+// The value of a metric of the model, over the samples of all ranks.
 struct MetricValue {
   std::string name;
   double value = 0;
