@@ -56,6 +56,20 @@ TEST_CASE("an embedding and a linear layer share a weight") {
   CHECK(specs_of(model, DType::float32).size() == 1);
 }
 
+TEST_CASE("positions are added to a sequence, and a shorter one gets the first of them") {
+  layers::Positions positions(3, 2);
+  ParameterStore store = make_store(positions, DType::float64, 1);
+  store.write("weight", Tensor::of<double>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 2, 2}});
+  const Tensor zeros(x.type());
+  check_close(run_graph(graph, store, {positions(x)}, {{"x", zeros}})[0], {1, 2, 3, 4, 1, 2, 3, 4});
+  const Node longer = graph.input("longer", {DType::float64, {1, 4, 2}});
+  CHECK(user_error([&] {
+          positions(longer);
+        }).ends_with(": positions of [3,2] are given float64[1,4,2]; they take [N, at most 3 steps, 2]"));
+}
+
 TEST_CASE("a padding that is no index is refused") {
   CHECK(user_error([] { layers::Embedding(3, 2, {.padding = 3}); }) ==
         "an embedding of 3 words has the padding 3; it must be from -3 to 2");
