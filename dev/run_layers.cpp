@@ -1,4 +1,4 @@
-// Runs layers on weights and inputs from files and prints how far their outputs are from those in the files. See
+// Runs layers on weights and inputs from files and prints how far outputs and gradients are from those in the files. See
 // dev/compare_layers.
 
 #include <algorithm>
@@ -12,8 +12,11 @@
 #include "tools/tool.h"
 
 #include "backends/registry.h"
+#include "core/autodiff/gradients.h"
 #include "core/base/error.h"
 #include "core/compile/compile.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/vm/vm.h"
 #include "training/checkpoints/weights.h"
 
@@ -42,24 +45,57 @@ double difference(const Tensor& found, const Tensor& expected) {
   return largest;
 }
 
-// The file has tensors "before.NAME", the parameters and buffers before the call, "after.NAME", the buffers after it,
-// "input.0", "input.1" and so on, and "output".
+// Appends inputs for the tensors whose names begin with "input." and returns them.
+std::vector<Node> inputs_of(Graph& graph, const SafeTensors& file, std::vector<Feed>& feeds) {
+  std::vector<Node> inputs;
+  for (const auto& [name, tensor] : file.tensors)
+    if (name.starts_with("input.")) {
+      inputs.push_back(graph.input(name, tensor.type()));
+      feeds.push_back({name, tensor});
+    }
+  return inputs;
+}
+
+Tensor tensor_of(const SafeTensors& file, const std::string& name) {
+  return part_of(file, name).tensors.at(0).second;
+}
+
+// What is computed, and the values that the file has for it.
+struct Comparison {
+  std::vector<ProgramOutput> outputs;
+  std::vector<Tensor> expected;
+};
+
+Comparison output_and_gradients(const Node& output, const Node& factor, const ParameterStore& store,
+                                const SafeTensors& file) {
+  Comparison all{{{.node = output}}, {tensor_of(file, "output")}};
+  std::vector<Node> parameters;
+  for (const ParameterSpec& spec : store.specs())
+    if (spec.role == ParameterRole::trainable) {
+      parameters.push_back(output.graph().parameter(spec.name, spec.type));
+      all.expected.push_back(tensor_of(file, "gradient." + spec.name));
+    }
+  for (const Node& slope : gradients(sum(output * factor), parameters))
+    all.outputs.push_back({.node = slope});
+  return all;
+}
+
+// The file has tensors "before.NAME", the parameters and buffers before the call, and "after.NAME", the buffers after
+// it; "input.0", "input.1" and so on; "output", and "gradient.NAME", the gradient of sum(output * factor) by a parameter.
 double compared(const LayerCase& of, const std::filesystem::path& path, Backend& backend) {
   const SafeTensors file = read_safetensors(path);
   ParameterStore store = make_store(*of.module, DType::float32);
   put_weights(path, part_of(file, "before."), store);
   Graph graph(of.mode);
-  std::vector<Node> inputs;
   std::vector<Feed> feeds;
-  const SafeTensors given = part_of(file, "input.");
-  for (const auto& [name, tensor] : given.tensors) {
-    inputs.push_back(graph.input(name, tensor.type()));
-    feeds.push_back({name, tensor});
-  }
-  const std::vector<ProgramOutput> outputs{{.node = of.call(inputs)}};
-  VM vm(compile(graph, outputs, backend, {.placement = &store.placement()}), backend, {.store = &store});
+  const Node output = of.call(inputs_of(graph, file, feeds));
+  feeds.push_back({"factor", tensor_of(file, "factor")});
+  const Comparison all = output_and_gradients(output, graph.input("factor", output.type()), store, file);
+  VM vm(compile(graph, all.outputs, backend, {.placement = &store.placement()}), backend, {.store = &store});
   vm.run(feeds);
-  double largest = difference(vm.output(0), part_of(file, "output").tensors.at(0).second);
+  double largest = 0;
+  for (std::size_t i = 0; i < all.outputs.size(); ++i)
+    largest = std::max(largest, difference(vm.output(i), all.expected[i]));
   vm.wait();
   const SafeTensors after = part_of(file, "after.");
   for (const auto& [name, tensor] : after.tensors)
@@ -86,7 +122,7 @@ bool compare_all(const std::filesystem::path& folder, double most, Backend& back
 
 int main(int argc, char** argv) {
   using namespace plexaura;
-  CLI::App app("Compares the outputs of layers with those in files", "run_layers");
+  CLI::App app("Compares the outputs and gradients of layers with those in files", "run_layers");
   std::string folder;
   std::string backend = "cpu";
   double most = 1e-5;
