@@ -88,7 +88,7 @@ Node Flatten::operator()(Operand x) const {
   return reshape(x, std::move(extents));
 }
 
-Node Reshape::operator()(Operand x) const {
+Node ReshapeSamples::operator()(Operand x) const {
   const auto call = enter_unseen(x);
   std::vector<std::int64_t> extents = extents_;
   extents.insert(extents.begin(), x.node().shape()[0]);

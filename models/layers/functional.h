@@ -44,9 +44,9 @@ class Flatten final : public Layer {
 };
 
 // Gives samples another shape: [N, ...] -> [N, extents...].
-class Reshape final : public Layer {
+class ReshapeSamples final : public Layer {
  public:
-  explicit Reshape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {}
+  explicit ReshapeSamples(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {}
   Node operator()(Operand x) const override;
 
  private:

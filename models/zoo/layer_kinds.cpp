@@ -179,7 +179,7 @@ Made reshape_layer(const LayerRequest& request) {
     throw request.yaml.error(
         "shape", fmt::format("has {} elements than the {} that the layer gets; they must be equally many",
                              wanted > elements ? "more" : "fewer", elements));
-  return std::make_unique<layers::Reshape>(request.keys.shape);
+  return std::make_unique<layers::ReshapeSamples>(request.keys.shape);
 }
 
 InterpolateMode linear_mode(std::int64_t rank) {

@@ -2,16 +2,20 @@
 #include <doctest/doctest.h>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/convolution.h"
+#include "models/layers/embedding.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
+#include "models/layers/recurrent.h"
 #include "models/layers/sequential.h"
+#include "models/layers/transformer.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
@@ -113,6 +117,18 @@ TEST_CASE("a layer has the name of its op, is called when it is const, and lies 
   const Images& model = images;
   Graph graph;
   CHECK(model(graph.input("x", {DType::float32, {2, 1, 8, 8}})).shape() == Shape{2, 4});
+}
+
+TEST_CASE("the names of layers can be used together with those of ops") {
+  using namespace plexaura;
+  using namespace plexaura::layers;
+  using All = std::tuple<Activation, AvgPool2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d,
+                         ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Embedding, Flatten,
+                         GlobalAvgPool, GroupNorm, Gru, Identity, InstanceNorm, LastStep, LayerNorm, Linear,
+                         Lstm, MaxPool2d, MeanOfSteps, MultiheadAttention, Positions, ReshapeSamples,
+                         Residual, RmsNorm, Rnn, Sequential, Standardise, Tokens, TransformerDecoder,
+                         TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer, Upsample>;
+  CHECK(std::tuple_size_v<All> == 39);
 }
 
 TEST_CASE("one number makes a square kernel, stride and padding") {
