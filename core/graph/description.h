@@ -17,7 +17,8 @@ class Subgraph;
 
 // The options of an op as named values: see fields.h. Printing, hashing and comparing ops all use it, so none
 // of them can miss a field. Equality is exact: floats are compared by their bits, tensors by their contents,
-// and graphs by their structure. Copies share tensors and graphs, which never change. Several threads may read a Description at once.
+// and graphs by their structure. Copies share tensors and graphs, which never change. Several threads may
+// read a Description at once.
 class PLEXAURA_API Description {
  public:
   using Value =

@@ -47,7 +47,7 @@ struct ArenaSlice {
 };
 
 // A node without inputs: a value that a program gets from outside, or a constant. `label` is the name of an
-// input, parameter or buffer.
+// input, parameter, buffer or step scalar.
 class PLEXAURA_API Leaf final : public Op {
  public:
   Leaf(LeafKind kind, std::string label, TensorType type)

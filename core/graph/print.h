@@ -11,7 +11,8 @@ namespace plexaura {
 // models/iris.yaml:9:5 (hidden1)".
 PLEXAURA_API std::string to_text(const Graph& graph);
 
-// Prints a graph for graphviz: scopes are clusters, saved outputs are dashed, updates are dotted.
+// Prints a graph for graphviz: scopes are clusters, edges of saved outputs are dashed, and those of
+// updates are dotted.
 PLEXAURA_API std::string to_dot(const Graph& graph);
 
 // Returns the name of a node in messages: "matmul %7 of models/iris.yaml:9:5".

@@ -8,8 +8,8 @@
 namespace plexaura::portable {
 
 // One tile of a matrix product, which matmul and the convolutions use. It is allocated on the stack. It reads
-// its operands through functions that load, convert and gather a piece at a time, and adds terms up in the
-// order of k.
+// its operands through functions that load, convert and gather a piece at a time, and always adds terms up in
+// the same order.
 template <class Sum>
 class GemmTile {
  public:
