@@ -52,7 +52,7 @@ static_assert(sizeof(LossScale) == scaling_count * sizeof(float));
 // The dtypes of the store's arenas. All are floating.
 struct ArenaTypes {
   DType values = DType::float32;     // also of the tail and of buffers in the gradient arena
-  DType gradients = DType::float32;  // dtype of trainables
+  DType gradients = DType::float32;  // of trainables
   DType states = DType::float32;
   std::optional<DType> shadow = {};  // dtype of the copy of values that each update writes; empty: no copy
 
@@ -70,8 +70,9 @@ struct ArenaTypes {
   bool operator==(const ArenaTypes&) const = default;
 };
 
-PLEXAURA_API std::string to_text(
-    const ArenaTypes& types);  // "float32", or "float32/bfloat16/float32/bfloat16"
+// Returns the dtypes of values, gradients, states and the shadow: "float32/float32/float32/bfloat16". Returns
+// "float32" if all are equal and there is no shadow.
+PLEXAURA_API std::string to_text(const ArenaTypes& types);
 
 // The place of each parameter in the store. The first training program makes it, and it is an input of every
 // other compile. The value arena and its shadow hold trainables, buffers and frozen parameters, in this

@@ -36,8 +36,8 @@ class PLEXAURA_API Layout {
   Shape padded(const Shape& shape) const;           // logical axes, extents with padding
   std::int64_t elements(const Shape& shape) const;  // physical elements, padding included
   std::int64_t bytes(const TensorType& type) const;
-  std::vector<std::int64_t> outer_strides(
-      const Shape& shape) const;  // stride of each axis' outermost piece, by logical axis
+  // Returns for each logical axis the number of elements between two neighbours of its outermost piece.
+  std::vector<std::int64_t> outer_strides(const Shape& shape) const;
 
   // Returns offsets[axis][index]. The physical offset of an element is the sum of one of these for each axis.
   std::vector<std::vector<std::int64_t>> axis_offsets(const Shape& shape) const;
@@ -49,8 +49,8 @@ class PLEXAURA_API Layout {
   std::vector<Block> blocks_;
 };
 
-PLEXAURA_API std::string to_string(
-    const Layout& layout);  // "aBcd16b": letters are axes, capitals are blocked
+// Returns a text such as "aBcd16b": letters are axes, and capitals are axes with blocks.
+PLEXAURA_API std::string to_string(const Layout& layout);
 
 // Copies a value from one layout to another in host memory. Padding of the target becomes zero. `src` and
 // `dst` must not overlap. Several threads may run it at once, with different `dst`.

@@ -45,8 +45,8 @@ std::span<const LaunchedStep> StepRunner::read(bool is_last) {
 }
 
 std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool is_last) {
-  programs_.step().await_exchange(
-      step.ticket);  // an error there is not agreed upon: other ranks may not call agree_on_error() for it
+  // An error here is not agreed upon, because other ranks may not call agree_on_error() for it.
+  programs_.step().await_exchange(step.ticket);
   one_ = {};
   std::exception_ptr mine;
   try {
