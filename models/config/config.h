@@ -68,7 +68,8 @@ class Section {
   // True if the key is given. This does not mark it as used.
   bool has(std::string_view key) const;
 
-  // Return where this section begins, and where the value of a key is; the section if the key is not given.
+  // Return the position of this section, and that of a key's value. For a key that is not given, the second
+  // function returns the position of the section.
   const YamlPosition& position() const;
   const YamlPosition& position(std::string_view key) const;
   // Such as "training" or "model.layers[2]"; empty for the whole configuration.

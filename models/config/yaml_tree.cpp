@@ -207,8 +207,7 @@ YamlValue& descend(YamlValue& parent, const std::string& step, const YamlPositio
 
 // Parses the right side of an override. It is YAML only if it begins with a bracket, a brace or a quote, or
 // has several lines. Otherwise it is a text, also if it begins with a character that has a meaning in YAML,
-// such as '
-// ' or '%'.
+// such as '@' or '%'.
 YamlValue parse_assigned(const std::string& text, const YamlPosition& position) {
   const std::size_t first = text.find_first_not_of(' ');
   const bool is_yaml =

@@ -43,7 +43,7 @@ struct LayerKeys {
 
 // The place of a layer in its net, which determines some defaults and limits of its keys.
 struct LayerPlace {
-  Shape input = {};  // shape of one sample
+  Shape input = {};  // the shape of a batch of one sample
   std::int64_t classes = 1;
   // For each prefix of a name, such as "conv": how many layers before have it.
   std::map<std::string, int> numbers = {};

@@ -18,8 +18,8 @@ class LayerList {
  public:
   LayerList(std::int64_t classes, Initialiser weight) : classes_(classes), weight_(weight) {}
 
-  // `x`: one sample before the call, the output of the layers after it. `path`: the path of the list in the
-  // model.
+  // `x`: a batch of one sample before the call, the output of the layers after it. `path`: the path of the
+  // list in the model.
   std::unique_ptr<layers::Sequential> make(const std::vector<Section>& list, Node& x,
                                            const std::string& path);
 
