@@ -24,8 +24,8 @@ class PaddingEraser {
   // The elements whose index along one axis is beyond the last real element.
   struct Band {
     std::vector<Run> runs;                           // along the axis
-    std::vector<std::vector<std::int64_t>> corners;  // offsets by other axis and index
-    std::int64_t rows = 1;                           // index combinations of all corners but the last
+    std::vector<std::vector<std::int64_t>> corners;  // for each other axis: the offset of each index
+    std::int64_t rows = 1;  // the product of the extents of all other axes but the last
 
     void erase(std::byte* data) const;
     void erase_row(std::byte* data, std::int64_t row) const;

@@ -32,6 +32,7 @@ std::unique_ptr<const KernelSource> make_class_source();
 std::unique_ptr<const KernelSource> make_image_source();
 // dropout and its gradient.
 std::unique_ptr<const KernelSource> make_dropout_source();
+// uniform, normal.
 std::unique_ptr<const KernelSource> make_random_source();
 
 }  // namespace plexaura::fast

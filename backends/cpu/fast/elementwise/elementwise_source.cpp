@@ -103,7 +103,7 @@ std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
 
 constexpr std::size_t most_operands = 3;
 
-// True if the op of zeros is +0.
+// True if the op's result for zeros is +0.
 bool keeps_zero(const Elementwise& op) {
   constexpr std::array<std::byte, sizeof(float)> zero{};
   const std::array<const std::byte*, most_operands> operands{zero.data(), zero.data(), zero.data()};
@@ -184,8 +184,9 @@ bool is_stretched_to_pixels(const RegionQuery& query) {
          from[2] == 1 && from[3] == 1 && to[1] % 16 == 0;
 }
 
-// Returns the layouts of the operands that have the result's shape. If there are none, returns blocked ones
-// first, since the reader of the result is likely to want one.
+// Returns the layouts of the operands that have the result's shape, blocked ones first. If there are none,
+// returns blocked channels if a value per channel is broadcast over pixels, and otherwise the row-major
+// layout.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   std::vector<Layout> layouts;

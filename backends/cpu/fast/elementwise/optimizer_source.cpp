@@ -19,7 +19,7 @@ struct SgdNumbers {
   float momentum;
   float decay;
   float grad;           // factor of the gradient: 1 / loss scale
-  float slope_weight;   // weight of the slope in the step: 1 for plain and Nesterov's, else 0
+  float slope_weight;   // weight of the slope in a step with momentum: 1 for Nesterov's, else 0
   float moving_weight;  // weight of the new momentum in the step
 };
 
