@@ -8,8 +8,8 @@ namespace plexaura {
 
 namespace {
 
-// The lifetimes of one memory, and the places that plan() fills in.
-class Layer {
+// Plans one memory: collects lifetimes, and fills in their places in plan().
+class MemoryPlanner {
  public:
   void add(Lifetime lifetime, Place& place) {
     lifetimes_.push_back(lifetime);
@@ -45,7 +45,7 @@ class Assigner {
 
  private:
   // The memory of a value, from the instruction that writes it to the last one that reads it.
-  struct Piece {
+  struct Allocation {
     std::size_t bytes = 0;
     std::size_t first = 0;
     std::size_t last = 0;
@@ -69,30 +69,31 @@ class Assigner {
     for (std::size_t output = 0; output < step.region.outputs.size(); ++output) {
       const Value value = step.region.outputs[output];
       if (!step.wanted[output] || homes_.contains(value)) continue;
-      pieces_[value] = {bytes_of(value), index, index, false, step.prologue};
+      allocations_[value] = {bytes_of(value), index, index, false, step.prologue};
     }
     for (std::size_t input = 0; input < step.inputs.size(); ++input) {
-      const auto piece = pieces_.find(lowered_.storage_of(step.inputs[input]));
-      if (step.reads(input) && piece != pieces_.end()) note_use(piece->second, step.prologue, index);
+      const auto allocation = allocations_.find(lowered_.storage_of(step.inputs[input]));
+      if (step.reads(input) && allocation != allocations_.end())
+        note_use(allocation->second, step.prologue, index);
     }
   }
 
   // A value that the prologue computes for the program is read in every run, long after the last instruction
   // of the prologue.
-  void note_use(Piece& piece, bool by_prologue, std::size_t index) const {
-    const bool stays = piece.prologue && !by_prologue;
-    piece.last = std::max(piece.last, stays ? lowered_.steps.size() : index);
+  void note_use(Allocation& allocation, bool by_prologue, std::size_t index) const {
+    const bool stays = allocation.prologue && !by_prologue;
+    allocation.last = std::max(allocation.last, stays ? lowered_.steps.size() : index);
   }
 
   void pin_roots() {
     for (const Value root : lowered_.roots) {
-      const auto piece = pieces_.find(lowered_.storage_of(root));
-      if (piece == pieces_.end()) continue;
-      piece->second.pinned = true;
-      piece->second.last = lowered_.steps.size();
+      const auto allocation = allocations_.find(lowered_.storage_of(root));
+      if (allocation == allocations_.end()) continue;
+      allocation->second.pinned = true;
+      allocation->second.last = lowered_.steps.size();
     }
     if (reuse_) return;
-    for (auto& [value, piece] : pieces_) piece.last = lowered_.steps.size();
+    for (auto& [value, allocation] : allocations_) allocation.last = lowered_.steps.size();
   }
 
   void work_in_place(std::size_t index) {
@@ -100,18 +101,19 @@ class Assigner {
     for (const auto& [output, input] : step.candidate.in_place) {
       const Value target = step.region.outputs[output];
       const Value source = storage(step.inputs[input]);
-      const auto taken = pieces_.find(target);
-      const auto given = pieces_.find(source);
-      if (taken == pieces_.end() || given == pieces_.end() || in_place_of_.contains(target)) continue;
+      const auto taken = allocations_.find(target);
+      const auto given = allocations_.find(source);
+      if (taken == allocations_.end() || given == allocations_.end() || in_place_of_.contains(target))
+        continue;
       if (!may_take(given->second, taken->second, index) || read_by_another(step, input, source)) continue;
       given->second.last = taken->second.last;
       given->second.pinned = given->second.pinned || taken->second.pinned;
       in_place_of_[target] = source;
-      pieces_.erase(taken);
+      allocations_.erase(taken);
     }
   }
 
-  static bool may_take(const Piece& given, const Piece& taken, std::size_t index) {
+  static bool may_take(const Allocation& given, const Allocation& taken, std::size_t index) {
     return given.last == index && !given.pinned && given.prologue == taken.prologue &&
            given.bytes == taken.bytes;
   }
@@ -123,10 +125,11 @@ class Assigner {
   }
 
   void plan() {
-    Layer arena;
-    Layer prologue;
-    for (const auto& [value, piece] : pieces_)
-      (piece.prologue ? prologue : arena).add({piece.bytes, piece.first, piece.last}, planned_[value]);
+    MemoryPlanner arena;
+    MemoryPlanner prologue;
+    for (const auto& [value, allocation] : allocations_)
+      (allocation.prologue ? prologue : arena)
+          .add({allocation.bytes, allocation.first, allocation.last}, planned_[value]);
     result_.workspaces.resize(lowered_.steps.size());
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
       if (const std::size_t bytes = lowered_.steps[index].workspace(); bytes > 0)
@@ -149,7 +152,7 @@ class Assigner {
   const std::map<Value, Place>& homes_;
   const bool reuse_;
   const std::size_t apart_;
-  std::map<Value, Piece> pieces_;
+  std::map<Value, Allocation> allocations_;
   std::map<Value, Value> in_place_of_;
   std::map<Value, Place> planned_;
   Assignment result_;

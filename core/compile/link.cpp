@@ -24,29 +24,29 @@ void check(const Program& first, const Program& second) {
 
 // Changes an instruction of the second program so that it refers to the nodes and constants of the linked
 // program.
-class Move {
+class Relocation {
  public:
-  explicit Move(const Program& first)
+  explicit Relocation(const Program& first)
       : nodes_(first.graph->size()),
         constants_(static_cast<std::int64_t>(whole_granules(first.constants.size()))) {}
 
   Instruction operator()(Instruction instruction) const {
-    for (NodeId& node : instruction.nodes) node = moved(node);
+    for (NodeId& node : instruction.nodes) node = new_id(node);
     for (auto* slots : {&instruction.inputs, &instruction.outputs})
       for (std::optional<Slot>& slot : *slots)
-        if (slot) move(*slot);
-    if (auto* loop = std::get_if<LoopWork>(&instruction.work)) move(loop->constants);
+        if (slot) relocate(*slot);
+    if (auto* loop = std::get_if<LoopWork>(&instruction.work)) relocate(loop->constants);
     return instruction;
   }
 
-  NodeId moved(NodeId node) const { return static_cast<NodeId>(node + nodes_); }
+  NodeId new_id(NodeId node) const { return static_cast<NodeId>(node + nodes_); }
 
  private:
-  void move(Slot& slot) const {
-    slot.value.node = moved(slot.value.node);
-    move(slot.place);
+  void relocate(Slot& slot) const {
+    slot.value.node = new_id(slot.value.node);
+    relocate(slot.place);
   }
-  void move(Place& place) const {
+  void relocate(Place& place) const {
     if (place.space == Place::Space::constant) place.offset += constants_;
   }
 
@@ -54,12 +54,12 @@ class Move {
   std::int64_t constants_;
 };
 
-std::unique_ptr<const Graph> both(const Graph& first, const Graph& second, const Move& move) {
+std::unique_ptr<const Graph> both(const Graph& first, const Graph& second, const Relocation& relocate) {
   PassGraph linked = copy(first, {}, false);
   for (NodeId id = 0; id < second.size(); ++id) {
     const NodeRecord& record = second.record(id);
     std::vector<Value> inputs = record.inputs;
-    for (Value& input : inputs) input.node = move.moved(input.node);
+    for (Value& input : inputs) input.node = relocate.new_id(input.node);
     append_with_origin(*linked.graph, record.op, inputs, record.origin);
   }
   return std::move(linked.graph);
@@ -93,13 +93,13 @@ void move_to_addends(std::span<Instruction> instructions) {
 
 std::shared_ptr<Program> join(const Program& first, const Program& second) {
   check(first, second);
-  const Move move(first);
+  const Relocation relocate(first);
   auto linked = std::make_shared<Program>();
-  linked->graph = both(*first.graph, *second.graph, move);
+  linked->graph = both(*first.graph, *second.graph, relocate);
   linked->passes = first.passes;
   append(linked->passes, second.passes);
   linked->instructions = first.instructions;
-  std::ranges::transform(second.instructions, std::back_inserter(linked->instructions), move);
+  std::ranges::transform(second.instructions, std::back_inserter(linked->instructions), relocate);
   linked->feeds = first.feeds;
   linked->unread_inputs = first.unread_inputs;
   linked->constants = first.constants;

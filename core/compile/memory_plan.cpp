@@ -15,7 +15,7 @@ namespace {
 
 // The work of Packing grows with the square of the number of lifetimes. For this many it takes some tens of
 // milliseconds.
-constexpr std::size_t most_pieces_packed = 8192;
+constexpr std::size_t most_lifetimes_packed = 8192;
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -44,31 +44,31 @@ std::vector<Lifetime> stretched(std::span<const Lifetime> lifetimes, std::size_t
   std::vector<std::size_t> alive = alive_at(lifetimes);
   const std::size_t most = most_of(alive);
   for (std::size_t more = 1; more <= instructions; ++more)
-    for (std::size_t piece = 0; piece < longer.size(); ++piece) {
-      const std::size_t at = lifetimes[piece].last + more;
-      const std::size_t bytes = whole_granules(longer[piece].bytes);
-      if (longer[piece].last + 1 != at || at >= alive.size() || alive[at] + bytes > most) continue;
+    for (std::size_t index = 0; index < longer.size(); ++index) {
+      const std::size_t at = lifetimes[index].last + more;
+      const std::size_t bytes = whole_granules(longer[index].bytes);
+      if (longer[index].last + 1 != at || at >= alive.size() || alive[at] + bytes > most) continue;
       alive[at] += bytes;
-      longer[piece].last = at;
+      longer[index].last = at;
     }
   return longer;
 }
 
-// Places lifetimes one by one in the given order. Each goes to the smallest gap that fits, among those that
-// overlap with it in time.
+// Places lifetimes one by one in the given order. Each goes to the smallest gap that is large enough between
+// those that overlap with it in time.
 class Packing {
  public:
   explicit Packing(std::span<const Lifetime> lifetimes)
       : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size()), 0, 0} {}
 
-  void place(std::size_t piece) {
-    const std::size_t bytes = whole_granules(lifetimes_[piece].bytes);
+  void place(std::size_t index) {
+    const std::size_t bytes = whole_granules(lifetimes_[index].bytes);
     const std::size_t none = static_cast<std::size_t>(-1);
     std::size_t best = none;
     std::size_t least_slack = none;
     std::size_t gap_start = 0;
     for (const std::size_t other : placed_) {  // in the order of offsets
-      if (!overlap(lifetimes_[piece], lifetimes_[other])) continue;
+      if (!overlap(lifetimes_[index], lifetimes_[other])) continue;
       const std::size_t start = plan_.offsets[other];
       if (start >= gap_start + bytes && start - gap_start - bytes < least_slack) {
         least_slack = start - gap_start - bytes;
@@ -76,11 +76,11 @@ class Packing {
       }
       gap_start = std::max(gap_start, start + whole_granules(lifetimes_[other].bytes));
     }
-    plan_.offsets[piece] = best == none ? gap_start : best;
-    plan_.peak = std::max(plan_.peak, plan_.offsets[piece] + bytes);
-    const auto behind = std::ranges::upper_bound(placed_, plan_.offsets[piece], {},
+    plan_.offsets[index] = best == none ? gap_start : best;
+    plan_.peak = std::max(plan_.peak, plan_.offsets[index] + bytes);
+    const auto behind = std::ranges::upper_bound(placed_, plan_.offsets[index], {},
                                                  [&](std::size_t other) { return plan_.offsets[other]; });
-    placed_.insert(behind, piece);
+    placed_.insert(behind, index);
   }
 
   MemoryPlan plan() && { return std::move(plan_); }
@@ -91,9 +91,9 @@ class Packing {
   std::vector<std::size_t> placed_;
 };
 
-// Places lifetimes in the order in which they begin. Each goes to the smallest gap that fits among those in
-// use at that time. The plan is the one that Packing would make in this order, but Sweep does not visit
-// lifetimes that have ended.
+// Places lifetimes in the order in which they begin. Each goes to the smallest gap that is large enough
+// between those in use at that time. The plan is the one that Packing would make in this order, but Sweep
+// does not visit lifetimes that have ended.
 class Sweep {
  public:
   explicit Sweep(std::span<const Lifetime> lifetimes)
@@ -103,22 +103,22 @@ class Sweep {
     const std::vector<std::size_t> births = sorted(&Lifetime::first);
     const std::vector<std::size_t> deaths = sorted(&Lifetime::last);
     auto dying = deaths.begin();
-    for (const std::size_t piece : births) {
-      if (lifetimes_[piece].bytes == 0) continue;
-      for (; lifetimes_[*dying].last < lifetimes_[piece].first; ++dying)
+    for (const std::size_t index : births) {
+      if (lifetimes_[index].bytes == 0) continue;
+      for (; lifetimes_[*dying].last < lifetimes_[index].first; ++dying)
         if (lifetimes_[*dying].bytes > 0) release(*dying);
-      plan_.offsets[piece] = take(bytes_of(piece));
+      plan_.offsets[index] = take(bytes_of(index));
     }
     return std::move(plan_);
   }
 
  private:
-  std::size_t bytes_of(std::size_t piece) const { return whole_granules(lifetimes_[piece].bytes); }
+  std::size_t bytes_of(std::size_t index) const { return whole_granules(lifetimes_[index].bytes); }
 
   std::vector<std::size_t> sorted(std::size_t Lifetime::*key) const {
     std::vector<std::size_t> order(lifetimes_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return lifetimes_[piece].*key; });
+    std::ranges::stable_sort(order, {}, [&](std::size_t index) { return lifetimes_[index].*key; });
     return order;
   }
 
@@ -136,9 +136,9 @@ class Sweep {
   }
 
   // Frees the memory of a lifetime, and joins the gap with gaps on both sides.
-  void release(std::size_t piece) {
-    std::size_t start = plan_.offsets[piece];
-    std::size_t bytes = bytes_of(piece);
+  void release(std::size_t index) {
+    std::size_t start = plan_.offsets[index];
+    std::size_t bytes = bytes_of(index);
     auto next = gaps_.upper_bound(start);
     if (next != gaps_.begin())
       if (const auto previous = std::prev(next); previous->first + previous->second == start) {
@@ -192,12 +192,12 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
     if (plan.peak < best.peak) best = std::move(plan);
   };
   for (const Key key : keys) {
-    if (lifetimes.size() > most_pieces_packed) break;
+    if (lifetimes.size() > most_lifetimes_packed) break;
     std::vector<std::size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return key(lifetimes[piece]); });
+    std::ranges::stable_sort(order, {}, [&](std::size_t index) { return key(lifetimes[index]); });
     Packing packing(lifetimes);
-    for (const std::size_t piece : order) packing.place(piece);
+    for (const std::size_t index : order) packing.place(index);
     keep_less(std::move(packing).plan());
   }
   keep_less(Sweep(lifetimes).plan());
