@@ -29,10 +29,10 @@ bool is_saved(const Graph& graph, Value value) {
   return value.output >= producer.types.size() - saved;
 }
 
-// One walk over the graph from the outputs back to its beginning. It adds up the cotangent of each value.
-class Walk {
+// Visits the nodes from the outputs back to the beginning of the graph. Adds up the cotangent of each value.
+class BackwardPass {
  public:
-  Walk(std::span<const Node> outputs, std::span<const Node> wrt)
+  BackwardPass(std::span<const Node> outputs, std::span<const Node> wrt)
       : graph_(outputs[0].graph()), end_(std::ranges::max(outputs, {}, &Node::id).id() + 1) {
     mark_dependents(wrt);
   }
@@ -168,7 +168,7 @@ void check_loss(const Node& loss, const Node& seed) {
 }
 
 // Returns the nodes on all paths from `from` to the loss, without `from`, the last ones first.
-std::vector<NodeId> ways(const Node& from, const Node& loss) {
+std::vector<NodeId> nodes_on_paths(const Node& from, const Node& loss) {
   const Graph& graph = loss.graph();
   std::vector<bool> follows(graph.size(), false);
   std::vector<bool> leads(graph.size(), false);
@@ -195,7 +195,7 @@ UserError not_differentiable(const Node& loss, const Node& node, NodeId barrier)
 }
 
 UserError does_not_depend(const Node& loss, const Node& node) {
-  for (const NodeId id : ways(node, loss))
+  for (const NodeId id : nodes_on_paths(node, loss))
     if (!is_floating(loss.graph().record(id).types[0].dtype)) return not_differentiable(loss, node, id);
   return UserError(
       fmt::format("gradients({}): the loss does not depend on {}; leave it out", named(loss), named(node)));
@@ -203,10 +203,10 @@ UserError does_not_depend(const Node& loss, const Node& node) {
 
 // The error names the node where the gradient ends: the last node that has a gradient, since the nodes before
 // it have none. If this node reads a saved output, the error names the op that saved it.
-UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk) {
+UserError gets_no_gradient(const Node& loss, const Node& node, const BackwardPass& pass) {
   NodeId barrier = loss.id();
-  for (const NodeId id : ways(node, loss))
-    if (!walk.cotangent({id, 0}).is_empty()) barrier = id;
+  for (const NodeId id : nodes_on_paths(node, loss))
+    if (!pass.cotangent({id, 0}).is_empty()) barrier = id;
   for (const Value input : loss.graph().record(barrier).inputs)
     if (is_saved(loss.graph(), input)) return not_differentiable(loss, node, input.node);
   return not_differentiable(loss, node, barrier);
@@ -214,9 +214,9 @@ UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk)
 
 Node one_like(const Node& loss) { return loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype())); }
 
-std::vector<Node> cotangents_of(const Walk& walk, std::span<const Node> values) {
+std::vector<Node> cotangents_of(const BackwardPass& pass, std::span<const Node> values) {
   std::vector<Node> result;
-  for (const Node& value : values) result.push_back(walk.cotangent(value.value()));
+  for (const Node& value : values) result.push_back(pass.cotangent(value.value()));
   return result;
 }
 
@@ -232,15 +232,15 @@ std::vector<Node> vjp(std::span<const Node> outputs, std::span<const Node> cotan
   const Graph& graph = outputs[0].graph();
   for (std::size_t i = 0; i < outputs.size(); ++i) check_output(outputs[i], cotangents[i], graph);
   for (const Node& node : wrt) check_wrt("vjp", graph, node);
-  Walk walk(outputs, wrt);
-  walk.run(outputs, cotangents);
-  return cotangents_of(walk, wrt);
+  BackwardPass pass(outputs, wrt);
+  pass.run(outputs, cotangents);
+  return cotangents_of(pass, wrt);
 }
 
 std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed) {
   check_loss(loss, seed);
   for (const Node& node : wrt) check_wrt("gradients", loss.graph(), node);
-  if (!Walk({&loss, 1}, wrt).depends(loss)) return std::vector<Node>(wrt.size());
+  if (!BackwardPass({&loss, 1}, wrt).depends(loss)) return std::vector<Node>(wrt.size());
   if (seed.is_empty()) seed = one_like(loss);
   return vjp({&loss, 1}, {&seed, 1}, wrt);
 }
@@ -249,11 +249,11 @@ std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
   std::vector<Node> result = gradients_or_empty(loss, wrt, seed);
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (!result[i].is_empty()) continue;
-    Walk walk({&loss, 1}, wrt.subspan(i, 1));
-    if (!walk.depends(loss)) throw does_not_depend(loss, wrt[i]);
+    BackwardPass pass({&loss, 1}, wrt.subspan(i, 1));
+    if (!pass.depends(loss)) throw does_not_depend(loss, wrt[i]);
     const Node one = one_like(loss);
-    walk.run({&loss, 1}, {&one, 1});
-    throw gets_no_gradient(loss, wrt[i], walk);
+    pass.run({&loss, 1}, {&one, 1});
+    throw gets_no_gradient(loss, wrt[i], pass);
   }
   return result;
 }
