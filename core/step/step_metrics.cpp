@@ -46,36 +46,36 @@ StepTail tail_of(const StepMetrics& metrics) {
 }
 
 MetricsRing::MetricsRing(Backend& backend, const ParameterStore& store) : backend_(backend), store_(store) {
-  for (Entry& entry : entries_) {
-    entry.tail = backend.allocate(tail_bytes(store.dtype()), MemoryUse::staging);
-    entry.copied = backend.make_event();
+  for (TailCopy& copy : copies_) {
+    copy.tail = backend.allocate(tail_bytes(store.dtype()), MemoryUse::staging);
+    copy.copied = backend.make_event();
   }
 }
 
 std::uint64_t MetricsRing::push(std::exception_ptr failure) {
-  Entry& entry = entries_[++pushed_ % entries_.size()];
-  entry.failure = std::move(failure);
+  TailCopy& copy = copies_[++pushed_ % copies_.size()];
+  copy.failure = std::move(failure);
   const Placement& placement = store_.placement();
   const std::int64_t offset = placement.bytes_before(ArenaKind::gradient, placement.tail_offset());
-  backend_.copy(Stream::compute, entry.tail->address(), store_.gradients() + offset,
+  backend_.copy(Stream::compute, copy.tail->address(), store_.gradients() + offset,
                 tail_bytes(store_.dtype()));
-  entry.copied->record(Stream::compute);
+  copy.copied->record(Stream::compute);
   return pushed_;
 }
 
 void MetricsRing::add_failure(const std::exception_ptr& late) {
-  Entry& entry = entries_[pushed_ % entries_.size()];
-  if (!entry.failure) entry.failure = late;
+  TailCopy& copy = copies_[pushed_ % copies_.size()];
+  if (!copy.failure) copy.failure = late;
 }
 
 StepMetrics MetricsRing::read(std::uint64_t number) {
-  if (number == 0 || number > pushed_ || number + entries_.size() <= pushed_)
+  if (number == 0 || number > pushed_ || number + copies_.size() <= pushed_)
     throw InternalError(fmt::format(
         "the metrics of step {} were requested after {} steps; only the last two are kept", number, pushed_));
-  Entry& entry = entries_[number % entries_.size()];
-  if (entry.failure) std::rethrow_exception(entry.failure);
-  entry.copied->wait();
-  const std::byte* data = entry.tail->address();
+  TailCopy& copy = copies_[number % copies_.size()];
+  if (copy.failure) std::rethrow_exception(copy.failure);
+  copy.copied->wait();
+  const std::byte* data = copy.tail->address();
   return metrics_of(store_.dtype() == DType::float64 ? widened<double>(data) : widened<float>(data));
 }
 

@@ -49,7 +49,7 @@ class MetricsRing {
   StepMetrics read(std::uint64_t number);
 
  private:
-  struct Entry {
+  struct TailCopy {
     std::unique_ptr<Memory> tail;
     std::unique_ptr<Event> copied;
     std::exception_ptr failure;
@@ -57,7 +57,7 @@ class MetricsRing {
 
   Backend& backend_;
   const ParameterStore& store_;
-  std::array<Entry, 2> entries_;
+  std::array<TailCopy, 2> copies_;
   std::uint64_t pushed_ = 0;
 };
 
