@@ -156,7 +156,8 @@ void require_whole(const fs::path& checkpoint) {
   for (const std::string_view name : file_names)
     if (fs::symlink_status(checkpoint / name, error).type() == fs::file_type::not_found)
       throw UserError(fmt::format(
-          "{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from one before",
+          "{} is not a complete checkpoint: {} is missing; copy it again, or move it away to resume from an "
+          "earlier one",
           checkpoint.string(), name));
 }
 

@@ -168,18 +168,17 @@ TEST_CASE("a link to a folder that is not there is told so") {
   prepare_checkpoints(folder / "link");
 }
 
-TEST_CASE("a checkpoint that lacks a file is told so") {
+TEST_CASE("a checkpoint that lacks a file is refused, and the error names the file") {
   const TemporaryFolder folder;
   const fs::path checkpoint = folder / "checkpoint-000001";
   for (const char* name : {"weights.safetensors", "state.safetensors"}) {
     save_checkpoint(folder.path(), TinyStore(1).store, {.step = 1});
     fs::remove(checkpoint / name);
     TinyStore model(0);
-    CHECK(
-        user_error([&] { load_checkpoint(folder.path(), model.store); }) ==
-        fmt::format("{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from "
-                    "one before",
-                    checkpoint.string(), name));
+    CHECK(user_error([&] { load_checkpoint(folder.path(), model.store); }) ==
+          fmt::format("{} is not a complete checkpoint: {} is missing; copy it again, or move it away to "
+                      "resume from an earlier one",
+                      checkpoint.string(), name));
   }
 }
 
