@@ -3,7 +3,9 @@
 // Graphs, gradients, programs and stores: all public headers of plexaura::core and plexaura::cpu.
 
 #include "backends/registry.h"
+#include "core/autodiff/custom_gradient.h"
 #include "core/autodiff/gradients.h"
+#include "core/autodiff/products.h"
 #include "core/compile/compile.h"
 #include "core/base/error.h"
 #include "core/graph/print.h"
@@ -60,6 +62,7 @@
 #include "core/ops/vector_losses.h"
 #include "core/ops/vectors.h"
 #include "core/params/module.h"
+#include "core/scan/jacobian.h"
 #include "core/scan/scan.h"
 #include "core/vm/function.h"
 #include "core/vm/vm.h"

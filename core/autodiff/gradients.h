@@ -13,7 +13,8 @@ namespace plexaura {
 // cotangent. Returns one node for each entry of `wrt`, with its type. A returned node is empty, which stands
 // for zero, if no output depends on the entry or no gradient reaches it. `cotangents` has one node for each
 // output, with its type; an empty one stands for zero. The results are nodes of the graph like any others,
-// and may be differentiated again. There is no forward mode.
+// and may be differentiated again. There is no forward mode; jvp() of
+// core/autodiff/products.h calls vjp() twice.
 //
 // Throws UserError, with the names of the nodes, if there is no output, if the numbers of outputs and
 // cotangents differ, if a cotangent and its output have different types, if an output or an entry is not
