@@ -117,8 +117,9 @@ template <class T>
 PLEXAURA_HD inline T hurwitz_zeta(int s, T q) {
   T sum = T(0);
   for (; q < T(10 + s); q += T(1)) sum += T(1) / whole_power(q, s);
-  const T first = T(1) / whole_power(q, s);
-  sum += first * (q / T(s - 1) + T(0.5));
+  const T rest = T(1) / whole_power(q, s - 1);
+  const T first = rest / q;
+  sum += rest / T(s - 1) + T(0.5) * first;
   // B(2j) / (2j)!
   const double coefficients[] = {1.0 / 12,
                                  -1.0 / 720,
@@ -153,24 +154,26 @@ PLEXAURA_HD inline T digamma_of_positive(T x) {
   return sum + Math::log(x) - T(0.5) / x - tail * z;
 }
 
-// For x < 0 this is digamma(1 - x) - pi / tan(pi x), which is NaN at the poles -1, -2, ...
+// For x < 0 this is digamma(1 - x) - pi / tan(pi x), which is NaN at the poles -1, -2, ... The distance to the
+// nearest pole is exact.
 template <class T, class Math>
 PLEXAURA_HD inline T digamma(T x) {
   if (!(x < T(0))) return digamma_of_positive<T, Math>(x);
-  const T fraction = x - Math::floor(x);
+  const T fraction = x - Math::rint(x);
   if (fraction == T(0)) return fraction / fraction;
   const T pi = T(3.14159265358979324);
   return digamma_of_positive<T, Math>(T(1) - x) - pi / Math::tan(pi * fraction);
 }
 
 // Returns (-1)^s times the sum of (x + k)^-s for k = 0, 1, ..., for any x. For x < 0 the terms with x + k < 0
-// are the difference of two such sums.
+// are the difference of two such sums. The distances to the whole numbers below and above x are computed one by
+// one, since the smaller one is exact.
 template <class T, class Math>
 PLEXAURA_HD inline T alternating_zeta(int s, T x) {
   const T sign = s % 2 == 0 ? T(1) : T(-1);
   if (!(x < T(0))) return sign * hurwitz_zeta(s, x);
-  const T fraction = x - Math::floor(x);
-  return sign * hurwitz_zeta(s, fraction) + hurwitz_zeta(s, T(1) - fraction) - hurwitz_zeta(s, T(1) - x);
+  const T below = Math::floor(x);
+  return sign * hurwitz_zeta(s, x - below) + hurwitz_zeta(s, (below + T(1)) - x) - hurwitz_zeta(s, T(1) - x);
 }
 
 // Returns x with erf(x) = y: an estimate with three digits, then steps of Halley's method, each of which triples
@@ -327,9 +330,9 @@ PLEXAURA_BINARY_FUNCTOR(Lt, bool, return a < b;)
 PLEXAURA_BINARY_FUNCTOR(Le, bool, return a <= b;)
 PLEXAURA_BINARY_FUNCTOR(Gt, bool, return a > b;)
 PLEXAURA_BINARY_FUNCTOR(Ge, bool, return a >= b;)
-// a is the logit, b the target: max(a, 0) - a b + log(1 + e^-|a|).
-PLEXAURA_BINARY_FUNCTOR(SigmoidCrossEntropy, T,
-                        return (a < T(0) ? T(0) : a) - a * b + Math::log1p(Math::exp(-Math::abs(a)));)
+// a is the logit, b the target: max(a, 0) - a b + log(1 + e^-|a|). A weight of 0 gives 0, even for an infinite logit.
+PLEXAURA_BINARY_FUNCTOR(SigmoidCrossEntropy, T, const T weight = a < T(0) ? -b : T(1) - b;
+                        return (weight == T(0) ? T(0) : weight * a) + Math::log1p(Math::exp(-Math::abs(a)));)
 PLEXAURA_BINARY_FUNCTOR(FloorDiv, T, return (floor_divide<T, Math>(a, b));)
 PLEXAURA_BINARY_FUNCTOR(Mod, T, return (modulo<T, Math>(a, b));)
 PLEXAURA_BINARY_FUNCTOR(Atan2, T, return Math::atan2(a, b);)

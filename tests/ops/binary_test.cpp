@@ -328,6 +328,20 @@ TEST_CASE("equal operands of maximum and minimum share the gradient; a NaN is no
   CHECK(std::isnan(results[1].to_doubles()[2]));
   CHECK(results[2].to_doubles()[0] == 0.5);
   CHECK(results[2].to_doubles()[1] == 0);
+  CHECK(results[2].to_doubles()[2] == 0);
+}
+
+TEST_CASE("the cross-entropy of an infinite logit is 0 or infinite, and its gradient is finite") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  Graph graph;
+  const Node logits = input(graph, "logits", DType::float64, {6});
+  const Node targets = input(graph, "targets", DType::float64, {6});
+  const Node loss = sigmoid_cross_entropy(logits, targets);
+  const auto results = Runner(graph, {loss, gradients(sum(loss), {logits})[0]}, test_backend())(
+      {Tensor::of<double>({6}, {infinity, infinity, infinity, -infinity, -infinity, -infinity}),
+       Tensor::of<double>({6}, {1, 0.5, 0, 1, 0.5, 0})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, infinity, infinity, infinity, infinity, 0});
+  CHECK(results[1].to_doubles() == std::vector<double>{0, 0.5, 1, -1, -0.5, 0});
 }
 
 TEST_CASE("pow has finite gradients at the edges") {

@@ -146,7 +146,26 @@ TEST_CASE("digamma and its kin at poles, far from zero and without a number") {
     CHECK(second[2] == 0);
     CHECK(second[3] == doctest::Approx(std::pow(std::acos(-1.0), 2) - 1 / 101.0).epsilon(1e-4));
     CHECK(std::isnan(second[4]));
+    CHECK(apply_to(+trigamma, dtype, {1e30})[0] * 1e30 == doctest::Approx(1).epsilon(1e-6));
     CHECK(apply_to(lgamma, dtype, {-2})[0] == infinity);
+  }
+}
+
+TEST_CASE("digamma and its kin lose no digits just below 0 and near other poles") {
+  const auto trigamma = [](Operand x) { return polygamma(1, x); };
+  const auto tetragamma = [](Operand x) { return polygamma(2, x); };
+  const double distance = std::ldexp(1.0, -40);
+  const double beyond = -7 - std::ldexp(1.0, -8);
+  for (const DType dtype : {DType::float64, DType::float32}) {
+    const double rounding = dtype == DType::float64 ? 1e-11 : 2e-6;
+    const auto is_near = [=](double value) { return doctest::Approx(value).epsilon(rounding); };
+    const std::vector<double> first = apply_to(digamma, dtype, {-distance, beyond});
+    CHECK(first[0] == is_near(1 / distance));
+    CHECK(first[1] == is_near(digamma_by_terms(beyond)));
+    const std::vector<double> second = apply_to(+trigamma, dtype, {-distance, beyond});
+    CHECK(second[0] == is_near(std::pow(distance, -2)));
+    CHECK(second[1] == is_near(trigamma_by_terms(beyond)));
+    CHECK(apply_to(+tetragamma, dtype, {-distance})[0] == is_near(2 * std::pow(distance, -3)));
   }
 }
 
