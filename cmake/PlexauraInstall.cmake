@@ -14,7 +14,7 @@ foreach(library ${libraries})
 endforeach()
 
 # Headers that need an optional library of Plexaura's build are not installed.
-install(DIRECTORY core testing training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
+install(DIRECTORY core testing training backends distributed models onnx plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
   PATTERN sodium_seal.h EXCLUDE)

@@ -1,0 +1,261 @@
+#include "onnx/format/proto.h"
+
+#include <fmt/format.h>
+
+#include "onnx/format/wire.h"
+
+#include "core/base/error.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+constexpr int most_nested = 32;
+
+// Calls `take` for each field of a message.
+template <class Take>
+void for_each_field(std::string_view bytes, Take&& take) {
+  WireReader fields(bytes);
+  while (fields.next()) take(fields);
+}
+
+std::pair<std::string, std::string> parse_entry(std::string_view bytes) {
+  std::pair<std::string, std::string> entry;
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 1) entry.first = field.text();
+    if (field.number() == 2) entry.second = field.text();
+  });
+  return entry;
+}
+
+std::int64_t parse_extent(std::string_view bytes) {
+  std::int64_t extent = -1;
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 1) extent = field.integer();
+  });
+  return extent;
+}
+
+void parse_tensor_type(std::string_view bytes, ValueProto& value) {
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 1) value.type = static_cast<ElementType>(field.integer());
+    if (field.number() != 2) return;
+    value.has_shape = true;
+    for_each_field(field.bytes(), [&](const WireReader& axis) {
+      if (axis.number() == 1) value.extents.push_back(parse_extent(axis.bytes()));
+    });
+  });
+}
+
+ValueProto parse_value(std::string_view bytes) {
+  ValueProto value;
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 1) value.name = field.text();
+    if (field.number() != 2) return;
+    for_each_field(field.bytes(), [&](const WireReader& kind) {
+      if (kind.number() == 1) parse_tensor_type(kind.bytes(), value);
+    });
+  });
+  return value;
+}
+
+GraphProto parse_graph(std::string_view bytes, int depth);
+
+AttributeProto parse_attribute(std::string_view bytes, int depth) {
+  AttributeProto attribute;
+  for_each_field(bytes, [&](const WireReader& field) {
+    switch (field.number()) {
+      case 1:
+        attribute.name = field.text();
+        break;
+      case 2:
+        attribute.real = field.real();
+        break;
+      case 3:
+        attribute.integer = field.integer();
+        break;
+      case 4:
+        attribute.text = field.text();
+        break;
+      case 5:
+        attribute.tensor = parse_tensor(field.bytes());
+        break;
+      case 6:
+        attribute.graph = std::make_shared<const GraphProto>(parse_graph(field.bytes(), depth + 1));
+        break;
+      case 7:
+        field.add_to(attribute.reals);
+        break;
+      case 8:
+        field.add_to(attribute.integers);
+        break;
+      case 9:
+        attribute.texts.push_back(field.text());
+        break;
+      case 20:
+        attribute.type = field.integer();
+        break;
+      case 22:
+        attribute.is_sparse = true;
+        break;
+      default:
+        break;
+    }
+  });
+  return attribute;
+}
+
+NodeProto parse_node(std::string_view bytes, int depth) {
+  NodeProto node;
+  for_each_field(bytes, [&](const WireReader& field) {
+    switch (field.number()) {
+      case 1:
+        node.inputs.push_back(field.text());
+        break;
+      case 2:
+        node.outputs.push_back(field.text());
+        break;
+      case 3:
+        node.name = field.text();
+        break;
+      case 4:
+        node.op = field.text();
+        break;
+      case 5:
+        node.attributes.push_back(parse_attribute(field.bytes(), depth));
+        break;
+      case 7:
+        node.domain = field.text();
+        break;
+      default:
+        break;
+    }
+  });
+  if (node.domain == "ai.onnx") node.domain.clear();
+  return node;
+}
+
+GraphProto parse_graph(std::string_view bytes, int depth) {
+  if (depth > most_nested) throw UserError(fmt::format("graphs are nested more than {} deep", most_nested));
+  GraphProto graph;
+  for_each_field(bytes, [&](const WireReader& field) {
+    switch (field.number()) {
+      case 1:
+        graph.nodes.push_back(parse_node(field.bytes(), depth));
+        break;
+      case 2:
+        graph.name = field.text();
+        break;
+      case 5:
+        graph.initialisers.push_back(parse_tensor(field.bytes()));
+        break;
+      case 11:
+        graph.inputs.push_back(parse_value(field.bytes()));
+        break;
+      case 12:
+        graph.outputs.push_back(parse_value(field.bytes()));
+        break;
+      case 15:
+        graph.has_sparse = true;
+        break;
+      default:
+        break;
+    }
+  });
+  return graph;
+}
+
+void parse_opset(std::string_view bytes, ModelProto& model) {
+  std::string domain;
+  std::int64_t version = 0;
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 1) domain = field.text();
+    if (field.number() == 2) version = field.integer();
+  });
+  model.opsets[domain == "ai.onnx" ? "" : domain] = version;
+}
+
+}  // namespace
+
+DType dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return DType::float32;
+    case ElementType::float64:
+      return DType::float64;
+    case ElementType::float16:
+      return DType::float16;
+    case ElementType::bfloat16:
+      return DType::bfloat16;
+    case ElementType::int64:
+      return DType::int64;
+    case ElementType::int32:
+      return DType::int32;
+    case ElementType::uint8:
+      return DType::uint8;
+    case ElementType::boolean:
+      return DType::boolean;
+    default:
+      throw UserError(fmt::format(
+          "elements of the standard's type {} are not supported; there are float64, float32, bfloat16, "
+          "float16, int64, int32, uint8 and bool",
+          static_cast<std::int32_t>(type)));
+  }
+}
+
+TensorProto parse_tensor(std::string_view bytes) {
+  TensorProto tensor;
+  for_each_field(bytes, [&](const WireReader& field) {
+    switch (field.number()) {
+      case 1:
+        field.add_to(tensor.extents);
+        break;
+      case 2:
+        tensor.type = static_cast<ElementType>(field.integer());
+        break;
+      case 4:
+        field.add_to(tensor.floats);
+        break;
+      case 5:
+      case 7:
+      case 11:
+        field.add_to(tensor.integers);
+        break;
+      case 8:
+        tensor.name = field.text();
+        break;
+      case 9:
+        tensor.raw = field.bytes();
+        break;
+      case 10:
+        field.add_to(tensor.doubles);
+        break;
+      case 13:
+        tensor.external.insert(parse_entry(field.bytes()));
+        break;
+      case 14:
+        tensor.is_external = field.integer() == 1;
+        break;
+      default:
+        break;
+    }
+  });
+  return tensor;
+}
+
+ModelProto parse_model(std::string_view bytes) {
+  ModelProto model;
+  bool has_graph = false;
+  for_each_field(bytes, [&](const WireReader& field) {
+    if (field.number() == 7) {
+      model.graph = parse_graph(field.bytes(), 0);
+      has_graph = true;
+    }
+    if (field.number() == 8) parse_opset(field.bytes(), model);
+    if (field.number() == 25) model.has_functions = true;
+  });
+  if (!has_graph) throw UserError("it has no graph");
+  return model;
+}
+
+}  // namespace plexaura::onnx

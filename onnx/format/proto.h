@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor/shape.h"
+
+namespace plexaura::onnx {
+
+// The messages of an ONNX file, as far as they are used. Texts of tensors refer to the bytes of the file.
+
+// The numbers that the standard gives to the types of elements.
+enum class ElementType : std::int32_t {
+  undefined = 0,
+  float32 = 1,
+  uint8 = 2,
+  int8 = 3,
+  uint16 = 4,
+  int16 = 5,
+  int32 = 6,
+  int64 = 7,
+  text = 8,
+  boolean = 9,
+  float16 = 10,
+  float64 = 11,
+  uint32 = 12,
+  uint64 = 13,
+  complex64 = 14,
+  complex128 = 15,
+  bfloat16 = 16,
+};
+
+// Returns the dtype with these elements. Throws UserError, which begins with "elements of", if there is none.
+DType dtype_of(ElementType type);
+
+struct TensorProto {
+  std::string name;
+  std::vector<std::int64_t> extents;
+  ElementType type = ElementType::undefined;
+  // The elements are in one of these.
+  std::optional<std::string_view> raw = {};
+  std::vector<float> floats = {};
+  std::vector<double> doubles = {};
+  std::vector<std::int64_t> integers = {};
+  bool is_external = false;  // in another file, at the place that `external` describes
+  std::map<std::string, std::string> external = {};  // "location", "offset", "length"
+};
+
+struct GraphProto;
+
+struct AttributeProto {
+  std::string name;
+  std::int64_t type = 0;
+  float real = 0;
+  std::int64_t integer = 0;
+  std::string text;
+  std::optional<TensorProto> tensor = {};
+  std::shared_ptr<const GraphProto> graph = {};
+  std::vector<float> reals = {};
+  std::vector<std::int64_t> integers = {};
+  std::vector<std::string> texts = {};
+  bool is_sparse = false;
+};
+
+struct NodeProto {
+  std::string name;
+  std::string op;
+  std::string domain;                // "" for the standard's own ops
+  std::vector<std::string> inputs;   // "" for an input that is left out
+  std::vector<std::string> outputs;  // "" for an output that no one reads
+  std::vector<AttributeProto> attributes;
+};
+
+// An input or output of a graph. An extent that the file leaves open is -1.
+struct ValueProto {
+  std::string name;
+  ElementType type = ElementType::undefined;  // undefined if it is no tensor
+  std::vector<std::int64_t> extents = {};
+  bool has_shape = false;
+};
+
+struct GraphProto {
+  std::string name;
+  std::vector<NodeProto> nodes;
+  std::vector<TensorProto> initialisers;
+  std::vector<ValueProto> inputs;
+  std::vector<ValueProto> outputs;
+  bool has_sparse = false;
+};
+
+struct ModelProto {
+  std::map<std::string, std::int64_t>
+      opsets;  // version by domain; the domain of the standard's own ops is ""
+  GraphProto graph;
+  bool has_functions = false;
+};
+
+// Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested 32
+// deep. Throw UserError, without the name of a file, if the bytes are no such message.
+ModelProto parse_model(std::string_view bytes);
+TensorProto parse_tensor(std::string_view bytes);
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,268 @@
+#include "onnx/model.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <set>
+
+#include "onnx/format/tensor_data.h"
+#include "onnx/ops/graph_builder.h"
+
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
+#include "training/files/file.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+constexpr std::uint64_t largest_file = std::uint64_t{1} << 31;
+constexpr std::int64_t oldest_opset = 7;
+constexpr std::int64_t newest_opset = 20;
+
+// Inputs of ops that must be known when the graph is built. Initialisers that are used there are no parameters.
+bool needs_value(const std::string& op, std::size_t input) {
+  static const std::set<std::string> all_but_first{"Resize", "Upsample", "Clip",   "Pad", "Dropout",
+                                                   "Range",  "OneHot",   "CumSum", "TopK"};
+  return (input > 0 && all_but_first.contains(op)) || op.find("QuantizeLinear") != std::string::npos ||
+         op.find("quantizeLinear") != std::string::npos;
+}
+
+bool is_moment(const std::string& op, std::size_t input) { return op == "BatchNormalization" && input >= 3; }
+
+struct Uses {
+  bool any = false;
+  bool of_value = false;
+  bool of_moment = false;
+};
+
+void collect_uses(const GraphProto& graph, std::map<std::string, Uses>& uses) {
+  for (const NodeProto& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Uses& use = uses[node.inputs[i]];
+      use.any = true;
+      use.of_value |= needs_value(node.op, i);
+      use.of_moment |= is_moment(node.op, i);
+    }
+    for (const AttributeProto& attribute : node.attributes)
+      if (attribute.graph) collect_uses(*attribute.graph, uses);
+  }
+  for (const ValueProto& output : graph.outputs) uses[output.name].any = true;
+}
+
+// A name that a store accepts, unlike all in `taken`.
+std::string parameter_name(std::string name, std::set<std::string>& taken) {
+  for (char& letter : name)
+    if (!is_parameter_name(std::string_view(&letter, 1))) letter = '_';
+  if (name.empty()) name.push_back('_');
+  std::string unique = name;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", name, i);
+  return unique;
+}
+
+}  // namespace
+
+struct FileModel::FileParameter {
+  std::string name;
+  const TensorProto* proto = nullptr;
+  std::unique_ptr<Parameter> parameter;
+};
+
+struct FileModel::Contents {
+  std::string bytes;
+  ModelProto proto;
+  FileFacts facts;
+  std::vector<InputFacts> inputs;
+  DType dtype = DType::float32;
+  std::vector<FileParameter> parameters;
+  std::vector<const TensorProto*> constants;
+
+  void parse();
+  void check_version() const;
+  void read_inputs();
+  void sort_initialisers();
+};
+
+void FileModel::Contents::parse() {
+  try {
+    proto = parse_model(bytes);
+    if (proto.has_functions)
+      throw UserError("it has functions of its own, which are not supported; inline them");
+    if (proto.graph.has_sparse) throw UserError("it has sparse initialisers, which are not supported");
+    facts.opsets = proto.opsets;
+    check_version();
+    read_inputs();
+    sort_initialisers();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", facts.file, error.what()));
+  }
+  check_ops(proto.graph, facts);
+}
+
+void FileModel::Contents::check_version() const {
+  const auto found = proto.opsets.find("");
+  if (found == proto.opsets.end())
+    throw UserError("it is no ONNX model, for it names no version of the standard's ops");
+  if (found->second < oldest_opset || found->second > newest_opset)
+    throw UserError(
+        fmt::format("it uses version {} of the standard's ops, but versions {} to {} are supported; export "
+                    "it with one of them",
+                    found->second, oldest_opset, newest_opset));
+}
+
+void FileModel::Contents::read_inputs() {
+  for (const ValueProto& input : proto.graph.inputs) {
+    const bool has_value = std::ranges::find(proto.graph.initialisers, input.name, &TensorProto::name) !=
+                           proto.graph.initialisers.end();
+    if (has_value) continue;
+    if (input.type == ElementType::undefined)
+      throw UserError(fmt::format("the input '{}' is no tensor; only tensors are supported", input.name));
+    inputs.push_back({input.name, dtype_of(input.type), input.extents});
+  }
+}
+
+void FileModel::Contents::sort_initialisers() {
+  std::map<std::string, Uses> uses;
+  collect_uses(proto.graph, uses);
+  const auto may_train = [&](const TensorProto& tensor) {
+    const Uses& use = uses[tensor.name];
+    return is_floating(dtype_of(tensor.type)) && !tensor.extents.empty() && use.any && !use.of_value;
+  };
+  std::map<DType, std::int64_t> elements;
+  for (const TensorProto& tensor : proto.graph.initialisers)
+    if (may_train(tensor)) elements[dtype_of(tensor.type)] += type_of(tensor).shape.elements();
+  const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  if (most != elements.end()) dtype = most->first;
+
+  std::set<std::string> taken;
+  for (const TensorProto& tensor : proto.graph.initialisers) {
+    if (!may_train(tensor) || dtype_of(tensor.type) != dtype) {
+      constants.push_back(&tensor);
+      continue;
+    }
+    const ParameterRole role = uses[tensor.name].of_moment ? ParameterRole::buffer : ParameterRole::trainable;
+    parameters.push_back({parameter_name(tensor.name, taken), &tensor,
+                          std::make_unique<Parameter>(type_of(tensor).shape, Initialiser::zeros(), role)});
+  }
+}
+
+FileModel::FileModel(const std::filesystem::path& file) : contents_(std::make_unique<Contents>()) {
+  const InputFile opened(file);
+  if (opened.bytes() > largest_file)
+    throw UserError(
+        fmt::format("{}: it has more than 2 GiB; export the weights to files of their own", file.string()));
+  contents_->facts = {file.string(), file.parent_path(), {}};
+  contents_->bytes.resize(opened.bytes());
+  opened.read(0, std::as_writable_bytes(std::span(contents_->bytes)));
+  contents_->parse();
+}
+
+FileModel::FileModel(std::string bytes, const std::string& name) : contents_(std::make_unique<Contents>()) {
+  contents_->facts = {name, {}, {}};
+  contents_->bytes = std::move(bytes);
+  contents_->parse();
+}
+
+FileModel::FileModel(FileModel&&) noexcept = default;
+FileModel& FileModel::operator=(FileModel&&) noexcept = default;
+FileModel::~FileModel() = default;
+
+const std::vector<InputFacts>& FileModel::inputs() const { return contents_->inputs; }
+DType FileModel::file_dtype() const { return contents_->dtype; }
+
+std::vector<std::string> FileModel::outputs() const {
+  std::vector<std::string> names;
+  for (const ValueProto& output : contents_->proto.graph.outputs) names.push_back(output.name);
+  return names;
+}
+
+std::vector<std::string> FileModel::parameter_names() const {
+  std::vector<std::string> names;
+  for (const FileParameter& parameter : contents_->parameters) names.push_back(parameter.name);
+  return names;
+}
+
+void FileModel::members(MemberVisitor& visit) {
+  for (const FileParameter& parameter : contents_->parameters) visit(parameter.name, *parameter.parameter);
+}
+
+ParameterStore FileModel::make_store() {
+  ParameterStore store = plexaura::make_store(*this, contents_->dtype);
+  load_into(store);
+  return store;
+}
+
+void FileModel::load_into(ParameterStore& store) const {
+  for (const FileParameter& parameter : contents_->parameters) {
+    try {
+      store.write(parameter.parameter->name(), read_tensor(*parameter.proto, contents_->facts.folder));
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: {}", contents_->facts.file, error.what()));
+    }
+  }
+}
+
+void FileModel::require_named() const {
+  if (!contents_->parameters.empty() && dtype() != contents_->dtype)
+    throw UserError(
+        fmt::format("{}: its parameters are {}, but the model was named with the dtype {}; name it with "
+                    "make_store() of the model",
+                    contents_->facts.file, name_of(contents_->dtype), name_of(dtype())));
+}
+
+std::vector<Node> FileModel::operator()(Graph& graph, const NamedNodes& inputs) const {
+  require_named();
+  NamedNodes values;
+  std::vector<std::string> known;
+  for (const InputFacts& input : contents_->inputs) {
+    known.push_back(input.name);
+    const auto found = inputs.find(input.name);
+    if (found == inputs.end())
+      throw UserError(fmt::format("{}: the input '{}' is missing", contents_->facts.file, input.name));
+    if (found->second.dtype() != input.dtype)
+      throw UserError(fmt::format("{}: the input '{}' must be {}, not {}", contents_->facts.file, input.name,
+                                  name_of(input.dtype), name_of(found->second.dtype())));
+    values.insert(*found);
+  }
+  for (const auto& [name, node] : inputs)
+    if (!values.contains(name))
+      throw UserError(fmt::format("{}: there is no input '{}'{}", contents_->facts.file, name,
+                                  did_you_mean(name, known)));
+  for (const FileParameter& parameter : contents_->parameters)
+    values[parameter.proto->name] = parameter.parameter->in(graph);
+  try {
+    for (const TensorProto* constant : contents_->constants)
+      values[constant->name] = graph.constant(read_tensor(*constant, contents_->facts.folder));
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", contents_->facts.file, error.what()));
+  }
+  return build_graph(graph, contents_->proto.graph, std::move(values), contents_->facts);
+}
+
+Node FileModel::operator()(Operand x) const {
+  const auto call = enter(x);
+  if (contents_->inputs.size() != 1)
+    throw UserError(fmt::format("{}: it has {} inputs; pass them by name", contents_->facts.file,
+                                contents_->inputs.size()));
+  const std::vector<Node> results = (*this)(x.node().graph(), {{contents_->inputs[0].name, x.node()}});
+  if (results.empty()) throw UserError(fmt::format("{}: it has no outputs", contents_->facts.file));
+  return results[0];
+}
+
+std::vector<std::string> FileModel::inputs_of(std::string_view value) const {
+  std::set<std::string, std::less<>> needed{std::string(value)};
+  const std::vector<NodeProto>& nodes = contents_->proto.graph.nodes;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const bool is_needed =
+        std::ranges::any_of(node->outputs, [&](const auto& name) { return needed.contains(name); });
+    if (is_needed && node->op != "Shape" && node->op != "Size")
+      needed.insert(node->inputs.begin(), node->inputs.end());
+  }
+  std::vector<std::string> names;
+  for (const InputFacts& input : contents_->inputs)
+    if (needed.contains(input.name)) names.push_back(input.name);
+  return names;
+}
+
+}  // namespace plexaura::onnx

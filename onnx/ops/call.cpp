@@ -1,0 +1,97 @@
+#include "onnx/ops/call.h"
+
+#include <fmt/format.h>
+
+#include "onnx/format/tensor_data.h"
+
+#include "core/graph/leaf.h"
+
+namespace plexaura::onnx {
+
+const Tensor* known_value(const Node& node) {
+  const Leaf* leaf = as_leaf(*node.graph().record(node.id()).op);
+  return leaf != nullptr && leaf->kind() == LeafKind::constant ? leaf->value().get() : nullptr;
+}
+
+Node Call::operator[](std::size_t i) const {
+  if (!has(i)) throw UserError(fmt::format("input {} is missing", i));
+  return inputs_[i];
+}
+
+const Tensor& Call::value(std::size_t i) const {
+  const Tensor* known = known_value((*this)[i]);
+  if (known == nullptr)
+    throw UnknownValue(
+        proto_.inputs[i],
+        fmt::format("input {} ('{}') must be known when the graph is built, but it is computed "
+                    "when the graph runs",
+                    i, proto_.inputs[i]));
+  return *known;
+}
+
+std::vector<std::int64_t> Call::input_integers(std::size_t i) const {
+  const Tensor whole = value(i).cast(DType::int64);
+  const auto elements = whole.as<std::int64_t>();
+  return {elements.begin(), elements.end()};
+}
+
+double Call::number(std::size_t i) const {
+  const Tensor& known = value(i);
+  if (known.elements() != 1)
+    throw UserError(fmt::format("input {} must have one element, not {}", i, known.elements()));
+  return known.to_doubles()[0];
+}
+
+bool Call::has_attribute(std::string_view name) const {
+  return std::ranges::find(proto_.attributes, name, &AttributeProto::name) != proto_.attributes.end();
+}
+
+const AttributeProto* Call::find(std::string_view name) {
+  read_.emplace(name);
+  const auto found = std::ranges::find(proto_.attributes, name, &AttributeProto::name);
+  return found == proto_.attributes.end() ? nullptr : &*found;
+}
+
+std::int64_t Call::integer(std::string_view name, std::int64_t otherwise) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? otherwise : attribute->integer;
+}
+
+double Call::real(std::string_view name, double otherwise) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? otherwise : static_cast<double>(attribute->real);
+}
+
+std::string Call::text(std::string_view name, std::string_view otherwise) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? std::string(otherwise) : attribute->text;
+}
+
+std::vector<std::int64_t> Call::integers(std::string_view name, std::vector<std::int64_t> otherwise) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? std::move(otherwise) : attribute->integers;
+}
+
+std::vector<float> Call::reals(std::string_view name) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? std::vector<float>() : attribute->reals;
+}
+
+std::vector<std::string> Call::texts(std::string_view name) {
+  const AttributeProto* attribute = find(name);
+  return attribute == nullptr ? std::vector<std::string>() : attribute->texts;
+}
+
+std::optional<Tensor> Call::tensor(std::string_view name) {
+  const AttributeProto* attribute = find(name);
+  if (attribute == nullptr || !attribute->tensor) return std::nullopt;
+  return read_tensor(*attribute->tensor, folder_);
+}
+
+void Call::check_all_read() const {
+  for (const AttributeProto& attribute : proto_.attributes)
+    if (!read_.contains(attribute.name))
+      throw UserError(fmt::format("its attribute '{}' is not supported", attribute.name));
+}
+
+}  // namespace plexaura::onnx

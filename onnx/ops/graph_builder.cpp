@@ -1,0 +1,134 @@
+#include "onnx/ops/graph_builder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+
+#include "onnx/format/tensor_data.h"
+#include "onnx/ops/known.h"
+#include "onnx/ops/table.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+std::string label_of(const NodeProto& node, std::size_t index) {
+  return node.name.empty() ? fmt::format("{}", index) : fmt::format("'{}'", node.name);
+}
+
+// The version of the set of ops to which a node belongs; 0 if the file has no set of its domain.
+std::int64_t version_of(const NodeProto& node, const FileFacts& facts) {
+  const auto found = facts.opsets.find(node.domain);
+  return found == facts.opsets.end() ? 0 : found->second;
+}
+
+const Row* row_of(const NodeProto& node, const FileFacts& facts) {
+  return node.domain.empty() ? find_row(node.op, version_of(node, facts)) : nullptr;
+}
+
+void collect_missing(const GraphProto& graph, const FileFacts& facts,
+                     std::map<std::string, std::vector<std::string>>& missing) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const NodeProto& node = graph.nodes[i];
+    if (row_of(node, facts) == nullptr)
+      missing[node.domain.empty() ? node.op : node.domain + "." + node.op].push_back(label_of(node, i));
+    for (const AttributeProto& attribute : node.attributes)
+      if (attribute.graph) collect_missing(*attribute.graph, facts, missing);
+  }
+}
+
+class GraphBuilder {
+ public:
+  GraphBuilder(Graph& graph, const GraphProto& proto, NamedNodes values, const FileFacts& facts)
+      : graph_(graph), proto_(proto), values_(std::move(values)), facts_(facts) {}
+
+  std::vector<Node> build() {
+    for (std::size_t i = 0; i < proto_.nodes.size(); ++i) add(proto_.nodes[i], label_of(proto_.nodes[i], i));
+    std::vector<Node> outputs;
+    for (const ValueProto& output : proto_.outputs) outputs.push_back(find(output.name));
+    return outputs;
+  }
+
+ private:
+  void add(const NodeProto& node, const std::string& label) {
+    const auto place = [&](const std::exception& error) {
+      return fmt::format("{}: node {} ({}): {}", facts_.file, label, node.op, error.what());
+    };
+    try {
+      const Graph::WithOrigin origin(
+          graph_, Origin{.file = facts_.file, .scope = node.name.empty() ? node.op : node.name});
+      store(node, run(node));
+    } catch (const UnknownValue& error) {
+      throw UnknownValue(error.name(), place(error));
+    } catch (const UserError& error) {
+      throw UserError(place(error));
+    } catch (const std::logic_error& error) {  // broken rules about shapes and axes
+      throw UserError(place(error));
+    }
+  }
+
+  std::vector<Node> run(const NodeProto& node) {
+    const Row* row = row_of(node, facts_);
+    if (row == nullptr) throw UserError("the op is not supported");
+    std::vector<Node> inputs;
+    for (const std::string& input : node.inputs) inputs.push_back(input.empty() ? Node() : find(input));
+    Call call(graph_, node, version_of(node, facts_), std::move(inputs), facts_.folder);
+    std::vector<Node> outputs = row->build(call);
+    call.check_all_read();
+    const bool all_known = [&] {
+      for (std::size_t i = 0; i < call.inputs(); ++i)
+        if (call.has(i) && known_value(call[i]) == nullptr) return false;
+      return true;
+    }();
+    if (all_known)
+      for (Node& output : outputs) make_known(output);
+    return outputs;
+  }
+
+  void make_known(Node& output) {
+    if (output.is_empty() || known_value(output) != nullptr) return;
+    if (auto value = evaluate_known(output)) output = graph_.constant(std::move(*value));
+  }
+
+  void store(const NodeProto& node, const std::vector<Node>& outputs) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      if (i >= outputs.size() || outputs[i].is_empty())
+        throw UserError(fmt::format("its output {} ('{}') is not supported", i, node.outputs[i]));
+      values_[node.outputs[i]] = outputs[i];
+    }
+  }
+
+  Node find(const std::string& name) const {
+    const auto found = values_.find(name);
+    if (found == values_.end())
+      throw UserError(fmt::format("the value '{}' is not made by any node before", name));
+    return found->second;
+  }
+
+  Graph& graph_;
+  const GraphProto& proto_;
+  NamedNodes values_;
+  const FileFacts& facts_;
+};
+
+}  // namespace
+
+void check_ops(const GraphProto& graph, const FileFacts& facts) {
+  std::map<std::string, std::vector<std::string>> missing;
+  collect_missing(graph, facts, missing);
+  if (missing.empty()) return;
+  std::vector<std::string> lines;
+  for (const auto& [op, nodes] : missing)
+    lines.push_back(
+        fmt::format("{} ({} {})", op, nodes.size() == 1 ? "node" : "nodes", fmt::join(nodes, ", ")));
+  throw UserError(fmt::format("{}: these ops are not supported: {}; replace them before the export",
+                              facts.file, fmt::join(lines, "; ")));
+}
+
+std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
+                              const FileFacts& facts) {
+  return GraphBuilder(graph, proto, std::move(values), facts).build();
+}
+
+}  // namespace plexaura::onnx

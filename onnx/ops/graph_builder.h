@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "onnx/format/proto.h"
+
+#include "core/graph/graph.h"
+
+namespace plexaura::onnx {
+
+// The values of a graph by their names in the file.
+using NamedNodes = std::map<std::string, Node, std::less<>>;
+
+// What all graphs of a file share.
+struct FileFacts {
+  std::string file;                            // for messages
+  std::filesystem::path folder;                // of the model
+  std::map<std::string, std::int64_t> opsets;  // version by domain
+};
+
+// Throws UserError that lists all ops which are not supported, each with the names of its nodes, in this graph and
+// in the graphs within it.
+void check_ops(const GraphProto& graph, const FileFacts& facts);
+
+// Adds the nodes of a graph of a file to `graph` and returns its outputs. `values` has its inputs and initialisers,
+// and for a graph within another one also the values of that one. Values that depend only on constants are computed
+// at once. Throws UserError that names the file and the node, and UnknownValue if a shape or another value that is
+// needed now is only computed later.
+std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
+                              const FileFacts& facts);
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,113 @@
+// Normalisation.
+
+#include "core/ops/norms.h"
+
+#include <fmt/format.h>
+
+#include "onnx/ops/table.h"
+
+#include "core/ops/axes.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+// [C] -> [C, 1, ...], to be combined with x [N, C, ...].
+Node per_channel(const Node& values, const Node& x) {
+  std::vector<std::int64_t> extents(static_cast<std::size_t>(x.shape().rank() - 1), 1);
+  extents[0] = values.shape()[0];
+  return reshape(values, extents);
+}
+
+Node normalised(const Call& call, const Node& mean, const Node& variance, double epsilon) {
+  const Node x = call[0];
+  const std::int64_t rank = x.shape().rank();
+  if (rank >= 2 && rank <= 4)
+    return batch_norm_inference(x, call[1], call[2], mean, variance, {.epsilon = epsilon});
+  const Node scale = per_channel(call[1] * rsqrt(variance + epsilon), x);
+  return (x - per_channel(mean, x)) * scale + per_channel(call[2], x);
+}
+
+// With training_mode the moments are those of the batch, and the running ones are further outputs.
+std::vector<Node> batch_normalisation(Call& call) {
+  const double epsilon = call.real("epsilon", 1e-5F);
+  const double momentum = call.real("momentum", 0.9F);
+  if (!call.flag("training_mode", false)) {
+    if (call.wants(1)) throw UserError("outputs of the moments need training_mode");
+    return {normalised(call, call[3], call[4], epsilon)};
+  }
+  const Node x = call[0];
+  ReduceOptions others{.axes = {0}};
+  for (std::int64_t axis = 2; axis < x.shape().rank(); ++axis) others.axes.push_back(axis);
+  const Node batch_mean = mean(x, others);
+  const Node variance = mean(square(x - per_channel(batch_mean, x)), others);
+  return {normalised(call, batch_mean, variance, epsilon),
+          weighted_sum(call[3], momentum, batch_mean, 1 - momentum),
+          weighted_sum(call[4], momentum, variance, 1 - momentum)};
+}
+
+std::vector<Node> instance_normalisation(Call& call) {
+  return {instance_norm(call[0], call[1], call[2], {.epsilon = call.real("epsilon", 1e-5F)})};
+}
+
+std::vector<Node> response_normalisation(Call& call) {
+  const double alpha = call.real("alpha", 1e-4F);
+  const double beta = call.real("beta", 0.75);
+  const double k = call.real("bias", 1);
+  // The standard has the larger half of an even number of neighbours after the channel, which is what
+  // local_response_norm() has before it.
+  const std::int64_t size = call.integer("size", 1);
+  if (size % 2 == 0) throw UserError(fmt::format("size must be odd, not {}", size));
+  return {local_response_norm(call[0], size, {.alpha = alpha, .beta = beta, .k = k})};
+}
+
+// The mean and the inverse deviation over the axes from `axis` on are further outputs.
+std::vector<Node> layer_normalisation(Call& call) {
+  const Node x = call[0];
+  call.ignore("stash_type");
+  const double epsilon = call.real("epsilon", 1e-5F);
+  ReduceOptions last{.keepdims = true};
+  for (std::int64_t axis = normalise_axis(call.integer("axis", -1), x.shape().rank());
+       axis < x.shape().rank(); ++axis)
+    last.axes.push_back(axis);
+  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const Node exact = cast(x, wide);
+  const Node centre = mean(exact, last);
+  const Node inverse = rsqrt(mean(square(exact - centre), last) + epsilon);
+  const Node standard = cast((exact - centre) * inverse, x.dtype()) * call[1];
+  return {call.has(2) ? standard + call[2] : standard, centre, inverse};
+}
+
+std::vector<Node> mean_variance_normalisation(Call& call) {
+  const Node x = call[0];
+  const ReduceOptions options{.axes = call.integers("axes", {0, 2, 3}), .keepdims = true};
+  const Node centred = x - mean(x, options);
+  return {centred / (sqrt(mean(square(centred), options)) + 1e-9)};
+}
+
+std::vector<Node> lp_normalisation(Call& call) {
+  const ReduceOptions options{.axes = {call.integer("axis", -1)}, .keepdims = true};
+  const std::int64_t p = call.integer("p", 2);
+  if (p != 1 && p != 2) throw UserError(fmt::format("p must be 1 or 2, not {}", p));
+  return {call[0] / (p == 1 ? sum(abs(call[0]), options) : sqrt(sum(square(call[0]), options)))};
+}
+
+constexpr Row rows_of_norms[] = {
+    {"BatchNormalization", 7, batch_normalisation},
+    {"InstanceNormalization", 6, instance_normalisation},
+    {"LRN", 1, response_normalisation},
+    {"LayerNormalization", 17, layer_normalisation},
+    {"LpNormalization", 1, lp_normalisation},
+    {"MeanVarianceNormalization", 9, mean_variance_normalisation},
+};
+
+}  // namespace
+
+std::span<const Row> norm_rows() { return rows_of_norms; }
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,109 @@
+// Ops that combine the elements along axes, and products of matrices.
+
+#include <fmt/format.h>
+#include <numeric>
+
+#include "onnx/ops/table.h"
+
+#include "core/ops/axes.h"
+#include "core/ops/binary.h"
+#include "core/ops/einsum.h"
+#include "core/ops/linear_algebra.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/softmax.h"
+#include "core/ops/statistics.h"
+#include "core/ops/unary.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+Node sum_of_magnitudes(Operand x, ReduceOptions options) { return sum(abs(x), std::move(options)); }
+Node sum_of_squares(Operand x, ReduceOptions options) { return sum(x.node() * x.node(), std::move(options)); }
+Node euclidean_norm(Operand x, ReduceOptions options) { return sqrt(sum_of_squares(x, std::move(options))); }
+Node log_of_sum(Operand x, ReduceOptions options) { return log(sum(x, std::move(options))); }
+
+// The axes are an attribute in older versions, and input 1 in newer ones.
+template <Node (*function)(Operand, ReduceOptions)>
+std::vector<Node> reduce_by(Call& call) {
+  ReduceOptions options{.axes = call.has(1) ? call.input_integers(1) : call.integers("axes"),
+                        .keepdims = call.flag("keepdims", true)};
+  const bool nothing = call.flag("noop_with_empty_axes", false) && options.axes.empty();
+  if (nothing) return {call[0]};
+  return {function(call[0], std::move(options))};
+}
+
+template <Node (*function)(Operand, std::int64_t)>
+std::vector<Node> softmax_along(Call& call) {
+  return {function(call[0], call.integer("axis", -1))};
+}
+
+// Before version 13 the axes from `axis` on were taken together.
+template <Node (*function)(Operand, std::int64_t)>
+std::vector<Node> softmax_from(Call& call) {
+  const Shape& shape = call[0].shape();
+  const std::int64_t axis = normalise_axis(call.integer("axis", 1), shape.rank());
+  std::int64_t rows = 1;
+  for (std::int64_t i = 0; i < axis; ++i) rows *= shape[i];
+  const std::int64_t columns = rows == 0 ? 1 : shape.elements() / rows;
+  return {reshape(function(reshape(call[0], {rows, columns}), -1), shape.extents())};
+}
+
+// Vectors are matrices with one row or one column.
+std::vector<Node> matrix_product(Call& call) {
+  const bool row = call[0].shape().rank() == 1;
+  const bool column = call[1].shape().rank() == 1;
+  Node product = matmul(row ? unsqueeze(call[0], 0) : call[0], column ? unsqueeze(call[1], 1) : call[1]);
+  if (column) product = squeeze(product, -1);
+  return {row ? squeeze(product, column ? -1 : -2) : product};
+}
+
+std::vector<Node> general_product(Call& call) {
+  const double alpha = call.real("alpha", 1);
+  const double beta = call.real("beta", 1);
+  const bool transpose_a = call.flag("transA", false);
+  Node product =
+      matmul(call[0], call[1], {.transpose_a = transpose_a, .transpose_b = call.flag("transB", false)});
+  if (alpha != 1) product = product * alpha;
+  if (!call.has(2) || beta == 0) return {product};
+  return {product + (beta == 1 ? call[2] : call[2] * beta)};
+}
+
+std::vector<Node> einstein_sum(Call& call) {
+  std::string equation = call.text("equation", "");
+  std::erase(equation, ' ');
+  std::vector<Operand> operands;
+  for (std::size_t i = 0; i < call.inputs(); ++i) operands.emplace_back(call[i]);
+  return {einsum(equation, operands)};
+}
+
+std::vector<Node> determinant(Call& call) { return {det(call[0])}; }
+
+constexpr Row rows_of_reductions[] = {
+    {"Det", 11, determinant},
+    {"Einsum", 12, einstein_sum},
+    {"Gemm", 7, general_product},
+    {"LogSoftmax", 1, softmax_from<log_softmax>},
+    {"LogSoftmax", 13, softmax_along<log_softmax>},
+    {"MatMul", 1, matrix_product},
+    {"ReduceL1", 1, reduce_by<sum_of_magnitudes>},
+    {"ReduceL2", 1, reduce_by<euclidean_norm>},
+    {"ReduceLogSum", 1, reduce_by<log_of_sum>},
+    {"ReduceLogSumExp", 1, reduce_by<logsumexp>},
+    {"ReduceMax", 1, reduce_by<max>},
+    {"ReduceMean", 1, reduce_by<mean>},
+    {"ReduceMin", 1, reduce_by<min>},
+    {"ReduceProd", 1, reduce_by<prod>},
+    {"ReduceSum", 1, reduce_by<sum>},
+    {"ReduceSumSquare", 1, reduce_by<sum_of_squares>},
+    {"Softmax", 1, softmax_from<softmax>},
+    {"Softmax", 13, softmax_along<softmax>},
+};
+
+}  // namespace
+
+std::span<const Row> reduce_rows() { return rows_of_reductions; }
+
+}  // namespace plexaura::onnx

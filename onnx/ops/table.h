@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "onnx/ops/call.h"
+
+namespace plexaura::onnx {
+
+// Adds the ops that compute one node of a file, and returns its outputs. Those that no one reads may be left out
+// at the end, or empty.
+using Builder = std::vector<Node> (*)(Call& call);
+
+// How nodes with this op are built, from this version of the set of ops on, up to the next row of the same op.
+struct Row {
+  std::string_view op;
+  std::int64_t since = 1;
+  Builder build = nullptr;
+};
+
+// The rows of each family of ops.
+std::span<const Row> elementwise_rows();
+std::span<const Row> shape_rows();
+std::span<const Row> index_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> window_rows();
+std::span<const Row> pool_rows();
+std::span<const Row> norm_rows();
+
+// Returns the row for an op in a version of the set of ops, or null if there is none.
+const Row* find_row(std::string_view op, std::int64_t version);
+
+// Returns the names of all ops of the table, in alphabetical order.
+std::vector<std::string_view> known_ops();
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "onnx/ops/call.h"
+
+namespace plexaura::onnx {
+
+// How a window moves over the axes of x [N, C, ...] after the first two, with one number for each of these axes.
+struct WindowAttributes {
+  std::vector<std::int64_t> kernel;
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilations;
+  std::vector<std::int64_t> before;  // padding at the start of an axis
+  std::vector<std::int64_t> after;   // padding at its end
+  std::string auto_pad;
+
+  bool is_symmetric() const { return before == after; }
+};
+
+// Reads the attributes of a window. `kernel` holds the extents of the weights, for ops that have them; otherwise it is
+// empty. The padding of SAME_UPPER and SAME_LOWER is computed from x, unless `is_transposed`.
+WindowAttributes read_window(Call& call, std::vector<std::int64_t> kernel, bool is_transposed = false);
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,159 @@
+// Runs the backend tests of the standard, which other implementations run too.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "onnx/format/tensor_data.h"
+#include "onnx/runner.h"
+
+#include "core/base/error.h"
+#include "tests/support/backend.h"
+#include "training/files/file.h"
+
+namespace plexaura::conformance_test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-7;
+};
+
+Tensor read_stored(const fs::path& path) {
+  const std::vector<std::uint8_t> bytes = InputFile(path).read_all();
+  const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return onnx::read_tensor(onnx::parse_tensor(view), path.parent_path());
+}
+
+// Returns the stored tensors "input_0.pb", "input_1.pb", ... or those of outputs.
+std::vector<Tensor> read_all_stored(const fs::path& folder, const std::string& kind) {
+  std::vector<Tensor> tensors;
+  for (int i = 0; fs::exists(folder / fmt::format("{}_{}.pb", kind, i)); ++i)
+    tensors.push_back(read_stored(folder / fmt::format("{}_{}.pb", kind, i)));
+  return tensors;
+}
+
+// Returns the first difference beyond the tolerance; empty if there is none.
+std::string difference(const Tensor& found, const Tensor& expected, Tolerance tolerance) {
+  if (found.type() != expected.type())
+    return fmt::format("the type is {}, not {}", to_string(found.type()), to_string(expected.type()));
+  const std::vector<double> ours = found.to_doubles();
+  const std::vector<double> theirs = expected.to_doubles();
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))) continue;
+    if (!(std::abs(ours[i] - theirs[i]) <= tolerance.absolute + tolerance.relative * std::abs(theirs[i])))
+      return fmt::format("element {} is {}, not {}", i, ours[i], theirs[i]);
+  }
+  return {};
+}
+
+std::string difference_of_run(onnx::FileModel& model, onnx::Runner& run, const fs::path& data) {
+  const std::vector<Tensor> stored = read_all_stored(data, "input");
+  if (stored.size() != model.inputs().size()) return "the number of stored inputs differs";
+  std::map<std::string, Tensor> inputs;
+  for (std::size_t i = 0; i < stored.size(); ++i) inputs[model.inputs()[i].name] = stored[i];
+  const std::vector<Tensor> outputs = run(inputs);
+  const std::vector<Tensor> expected = read_all_stored(data, "output");
+  if (outputs.size() != expected.size()) return "the number of outputs differs";
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string found = difference(outputs[i], expected[i], {});
+    if (!found.empty()) return fmt::format("output {}: {}", i, found);
+  }
+  return {};
+}
+
+std::string difference_of_case(const fs::path& folder) {
+  try {
+    onnx::FileModel model(folder / "model.onnx");
+    ParameterStore store = model.make_store();
+    onnx::Runner run(model, store, testing::test_backend());
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_directory()) continue;
+      std::string found = difference_of_run(model, run, entry.path());
+      if (!found.empty()) return found;
+    }
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// The names of cases that are out of scope, by the reason, and the smallest number of cases that pass in each folder.
+struct Expectations {
+  std::map<std::string, std::string> out_of_scope;
+  std::map<std::string, int> floor;
+};
+
+Expectations read_expectations() {
+  std::ifstream file(PLEXAURA_SOURCE "/tests/onnx/scope.txt");
+  Expectations read;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string kind;
+    std::string name;
+    words >> kind >> name;
+    if (kind.empty() || kind[0] == '#') continue;
+    if (kind == "floor")
+      words >> read.floor[name];
+    else
+      read.out_of_scope[name] = kind;
+  }
+  return read;
+}
+
+struct Counts {
+  int passed = 0;
+  int failed = 0;
+  std::map<std::string, int> out_of_scope;
+};
+
+Counts run_folder(const fs::path& folder, const Expectations& expectations) {
+  std::vector<fs::path> cases;
+  for (const auto& entry : fs::directory_iterator(folder)) cases.push_back(entry.path());
+  std::ranges::sort(cases);
+  Counts counts;
+  for (const fs::path& path : cases) {
+    const std::string name = path.filename();
+    if (const auto found = expectations.out_of_scope.find(name); found != expectations.out_of_scope.end()) {
+      ++counts.out_of_scope[found->second];
+      continue;
+    }
+    const std::string found = difference_of_case(path);
+    ++(found.empty() ? counts.passed : counts.failed);
+    if (!found.empty()) fmt::print("{} fails: {}\n", name, found.substr(0, 300));
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("the standard's backend tests pass") {
+  const fs::path suite = "/usr/share/libonnx-testdata/data";
+  if (!fs::exists(suite)) {
+    fmt::print(
+        "skipped: there are no tests of the standard; install them with tools/install_packages onnx\n");
+    return;
+  }
+  const Expectations expectations = read_expectations();
+  for (const auto& [folder, floor] : expectations.floor) {
+    const Counts counts = run_folder(suite / folder, expectations);
+    fmt::print("{}: {} passed, {} failed", folder, counts.passed, counts.failed);
+    for (const auto& [reason, count] : counts.out_of_scope) fmt::print(", {} {}", count, reason);
+    fmt::print("\n");
+    INFO("in the folder ", folder);
+    CHECK_MESSAGE(counts.passed >= floor, "fewer cases pass than before");
+  }
+}
+
+}  // namespace plexaura::conformance_test
