@@ -25,14 +25,14 @@ bool reads(const Graph& graph, StepScalar scalar) {
   return false;
 }
 
-[[noreturn]] void throw_skips_late() {
-  throw InternalError("a strategy may skip an update only in its answer for the first bucket");
-}
-
 std::int64_t samples_of(const StepInputs& inputs) {
   std::int64_t samples = 0;
   for (const MicroBatchInputs& batch : inputs.micro_batches) samples += batch.samples;
   return samples;
+}
+
+bool begins_shard(const StepInputs& inputs, std::size_t micro_batch) {
+  return micro_batch % (inputs.micro_batches.size() / static_cast<std::size_t>(inputs.shards)) == 0;
 }
 
 }  // namespace
@@ -91,6 +91,11 @@ std::set<std::string> TrainingStep::ops_on_host() const {
   return ops;
 }
 
+HostPoint TrainingStep::point(std::size_t instruction, const PointWork& work) {
+  works_.push_back(work);
+  return {instruction, works_.size() - 1};
+}
+
 // Adds the points at which this program needs the open updates of the step before. They come before it announces any
 // bucket. The last bucket is never open.
 void TrainingStep::add_points_of_late_updates(const Program& gradients, bool final,
@@ -101,10 +106,7 @@ void TrainingStep::add_points_of_late_updates(const Program& gradients, bool fin
   for (std::size_t bucket = 0; bucket + 1 < buckets.size(); ++bucket) {
     const Bucket& slice = buckets[bucket];
     const std::size_t first = gradients.first_touch(slice.offset, slice.offset + slice.count);
-    points.push_back({std::min(first, latest), [this, bucket] {
-                        update_open(bucket);
-                        return true;
-                      }});
+    points.push_back(point(std::min(first, latest), {&TrainingStep::update_open, bucket}));
   }
 }
 
@@ -118,26 +120,18 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector
     // If the program itself sums over ranks, the strategy exchanges only after the program, never at the same time.
     const std::size_t ready =
         sums_in_programs_ ? gradients.instructions.size() : gradients.gradients_ready_after(end);
-    points.push_back({ready, [this, bucket] {
-                        announce(bucket);
-                        return true;
-                      }});
+    points.push_back(point(ready, {&TrainingStep::announce, bucket}));
     points.back().enqueue = [this, bucket] { border_.stage_out(bucket); };
   }
 }
 
 void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
-  if (parts_.agrees) {
-    points.push_back({begin, [this] {
-                        begin_whole_update();
-                        return true;
-                      }});
-    return;
-  }
-  for (std::size_t bucket = 0; parts_.gradients != nullptr && bucket < border_.buckets().size(); ++bucket) {
+  if (parts_.gradients == nullptr) return;
+  const std::size_t asked = parts_.agrees ? 1 : border_.buckets().size();  // together or one by one
+  for (std::size_t bucket = 0; bucket < asked; ++bucket) {
     const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
-    points.push_back({begin + first, [this, bucket] { return begin_update(bucket); }});
+    points.push_back(point(begin + first, {&TrainingStep::begin_update, bucket}));
   }
 }
 
@@ -153,11 +147,15 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   metrics_.add_failure(border_.failure());
   take_weights_back();
   border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
+  announced_ = asked_ = 0;
+  updating_ = exchanging_ = skips_ = false;
   try {
-    attempt(inputs);
+    compute(inputs);
+    if (failure_) exchange_after_failure(inputs);
     if (late_) leave_open(inputs);
   } catch (...) {
     strategy_.give_up();
+    if (failure_) std::rethrow_exception(failure_);  // the present error may be a consequence
     throw;
   }
   after_update(inputs.step);
@@ -174,62 +172,74 @@ void TrainingStep::after_update(std::int64_t step) {
   parts_.weights->after_update();
 }
 
-// Computes the gradients and, unless the strategy skips it, the update. If this rank's own work fails, it makes no update
-// but still takes part in the exchange with the other ranks. If a program sums over ranks, the other ranks wait in that
-// program, so it throws instead.
-void TrainingStep::attempt(const StepInputs& inputs) {
-  announced_ = 0;
-  asked_ = 0;
-  updating_ = false;
-  exchanging_ = false;
-  skips_ = false;
+// Computes the gradients and, unless the strategy skips it, the update. If this rank's own work fails, it makes no update,
+// and `failure_` is set. But if a program sums over ranks, the other ranks wait in that program, so it throws.
+void TrainingStep::compute(const StepInputs& inputs) {
   try {
     if (failure_) std::rethrow_exception(failure_);
-    run_micro_batches(inputs);
-    return;
+    for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
+      if (i > 0 && begins_shard(inputs, i)) border_.keep_shard();
+      const MicroBatchInputs& batch = inputs.micro_batches[i];
+      VmRun run(program_of(inputs, i), batch.feeds, block_of(inputs, batch));
+      while (const std::optional<std::size_t> id = run.next()) {
+        (this->*works_[*id].work)(works_[*id].bucket);
+        if (skips_) return run.end();
+      }
+    }
   } catch (...) {
     if (exchanging_ || (updating_ && !watch_) || sums_in_programs_) throw;
     failure_ = std::current_exception();
-    update_all_open();
-    fail(inputs);
   }
-  if (parts_.gradients == nullptr) return;
-  announce_rest();
-  if (parts_.agrees) {
-    if (!updating_) begin_whole_update();
-    return;
-  }
-  for (std::size_t bucket = asked_; !late_ && bucket < border_.buckets().size(); ++bucket)
-    if (!begin_update(bucket)) return;
 }
 
-// Called before the update of a bucket. Returns whether the update is made.
-bool TrainingStep::begin_update(std::size_t bucket) {
+// A rank whose work failed still takes part in the exchange, with gradients of zero, so that no rank waits for it and all
+// learn of the failure. Buckets that were announced before the failure belong to the strategy and are not changed.
+void TrainingStep::exchange_after_failure(const StepInputs& inputs) {
+  update_all_open();
+  clear_gradients(inputs.stop);
+  if (parts_.gradients == nullptr) return;
+  for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
+    border_.stage_out(bucket);
+    announce(bucket);
+  }
+  while (!late_ && !skips_ && asked_ < border_.buckets().size()) begin_update(asked_);
+}
+
+// Called before the update of a bucket. Sets `skips_` if the update is not to be made.
+void TrainingStep::begin_update(std::size_t bucket) {
+  if (parts_.agrees) return begin_whole_update();
+  const ProfileSpan span(profile_, "before_update", communication, bucket);
   updating_ = exchanging_ = true;
   asked_ = bucket + 1;
-  const UpdateAnswer answer = before_update(bucket);
+  const UpdateAnswer answer = parts_.gradients->before_update(bucket);
+  if (answer.skip && late_) throw InternalError("a strategy that updates late may skip no update");
+  if (answer.skip && bucket > 0)
+    throw InternalError("a strategy may skip an update only in its answer for the first bucket");
   skips_ = answer.skip;
-  if (skips_ && bucket > 0) throw_skips_late();
   // Even if the update is skipped, the last bucket is copied back, because it contains the tail.
   border_.stage_in(skips_ ? border_.buckets().size() - 1 : bucket, answer);
-  if (watch_ || profile_ != nullptr) border_.await_answers();  // both wait for the device without a deadline
+  // In these cases the host soon waits for the device without a deadline, so the exchange, which has one, is awaited
+  // first. A third late update waits until the feed slot of the first one is free.
+  if (watch_ || profile_ != nullptr || (late_ && !backend_.info().host_memory)) border_.await_answers();
   exchanging_ = false;
-  return !skips_;
 }
 
 // Called before the update, if ranks agree before they update: all buckets must be summed on all ranks first.
 void TrainingStep::begin_whole_update() {
   updating_ = exchanging_ = true;
+  asked_ = exchanged_.size();
   for (std::size_t bucket = 0; bucket < exchanged_.size(); ++bucket) {
-    const UpdateAnswer answer = before_update(bucket);
-    if (answer.skip) throw InternalError("a strategy that agrees on each step may skip no update");
-    exchanged_[bucket] = answer;
+    const ProfileSpan span(profile_, "before_update", communication, bucket);
+    exchanged_[bucket] = parts_.gradients->before_update(bucket);
+    if (exchanged_[bucket].skip)
+      throw InternalError("a strategy that agrees on each step may skip no update");
   }
   for (std::size_t bucket = 0; bucket < exchanged_.size(); ++bucket) {
     border_.await(bucket, exchanged_[bucket]);
     border_.stage_in(bucket);
   }
-  agree();
+  const ProfileSpan span(profile_, "agree", communication);
+  parts_.gradients->agree();
   exchanging_ = false;
 }
 
@@ -237,20 +247,14 @@ void TrainingStep::begin_whole_update() {
 // last bucket, which holds the loss, is updated at once. At the end of an epoch all updates are made, so that
 // validation sees the final weights.
 void TrainingStep::leave_open(const StepInputs& inputs) {
-  late_->open(block_, failure_ != nullptr);
+  late_->open(failure_ ? StepBlock{} : block_of(inputs, inputs.micro_batches.back()), failure_ != nullptr);
   update_open(border_.buckets().size() - 1);
   if (inputs.ends_epoch) update_all_open();
 }
 
 void TrainingStep::update_open(std::size_t bucket) {
   if (!late_->take(bucket)) return;
-  updating_ = exchanging_ = true;
-  const UpdateAnswer answer = before_update(bucket);
-  if (answer.skip) throw InternalError("a strategy that updates late may skip no update");
-  border_.stage_in(bucket, answer);
-  // On an asynchronous device, a third update would wait, without a deadline, until the slot of the first one is free.
-  if (profile_ != nullptr || !backend_.info().host_memory) border_.await_answers();
-  exchanging_ = false;
+  begin_update(bucket);
   late_->run(bucket);
   updating_ = false;
 }
@@ -270,64 +274,35 @@ void TrainingStep::take_weights_back() {
   if (std::exchange(shown_, false)) parts_.weights->take_weights_back();
 }
 
-// If this rank has failed before, an error of the strategy may be a consequence. So the first failure is reported.
-UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
-  const ProfileSpan span(profile_, "before_update", communication, bucket);
-  try {
-    return parts_.gradients->before_update(bucket);
-  } catch (...) {
-    if (failure_) std::rethrow_exception(failure_);
-    throw;
-  }
+// Returns the program of a micro-batch.
+VM& TrainingStep::program_of(const StepInputs& inputs, std::size_t micro_batch) const {
+  const std::size_t batches = inputs.micro_batches.size();
+  const std::int64_t samples = inputs.micro_batches[micro_batch].samples;
+  const auto vm = vms_.find({samples, begins_shard(inputs, micro_batch), micro_batch + 1 == batches});
+  if (vm == vms_.end())
+    throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}", samples,
+                                    micro_batch, batches));
+  return *vm->second;
 }
 
-void TrainingStep::agree() {
-  const ProfileSpan span(profile_, "agree", communication);
-  try {
-    parts_.gradients->agree();
-  } catch (...) {
-    if (failure_) std::rethrow_exception(failure_);
-    throw;
-  }
-}
-
-void TrainingStep::gradients_ready(std::size_t bucket) {
-  Event& final = border_.staged(bucket);
-  const ProfileSpan span(profile_, "gradients_ready", communication, bucket,
-                         border_.gradients(bucket).size());
-  parts_.gradients->gradients_ready(bucket, final);
-}
-
-void TrainingStep::run_micro_batches(const StepInputs& inputs) {
+StepBlock TrainingStep::block_of(const StepInputs& inputs, const MicroBatchInputs& batch) const {
   const std::int64_t whole =
       parts_.scope == GradientScope::global ? inputs.global_samples : samples_of(inputs);
-  const std::size_t of_shard = inputs.micro_batches.size() / static_cast<std::size_t>(inputs.shards);
-  for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
-    const MicroBatchInputs& batch = inputs.micro_batches[i];
-    const bool begins_shard = i % of_shard == 0;
-    if (begins_shard && i > 0) border_.keep_shard();
-    const auto vm = vms_.find({batch.samples, begins_shard, i + 1 == inputs.micro_batches.size()});
-    if (vm == vms_.end())
-      throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}",
-                                      batch.samples, i, inputs.micro_batches.size()));
-    StepBlock block;
-    block.share = static_cast<double>(batch.samples) / static_cast<double>(std::max<std::int64_t>(whole, 1));
-    block.gradient_seed = block.share * inputs.loss_scale;
-    block.samples = static_cast<double>(batch.samples);
-    block.learning_rate = inputs.learning_rate;
-    block.loss_scale = inputs.loss_scale;
-    block.step = static_cast<double>(inputs.step);
-    block.stop = inputs.stop && i == 0 ? 1 : 0;
-    block.seed = inputs.seed;
-    block.first_sample = batch.first_sample;
-    vm->second->run(batch.feeds, block);
-    block_ = block;
-  }
+  StepBlock block;
+  block.share = static_cast<double>(batch.samples) / static_cast<double>(std::max<std::int64_t>(whole, 1));
+  block.gradient_seed = block.share * inputs.loss_scale;
+  block.samples = static_cast<double>(batch.samples);
+  block.learning_rate = inputs.learning_rate;
+  block.loss_scale = inputs.loss_scale;
+  block.step = static_cast<double>(inputs.step);
+  block.stop = inputs.stop && &batch == &inputs.micro_batches.front() ? 1 : 0;
+  block.seed = inputs.seed;
+  block.first_sample = batch.first_sample;
+  return block;
 }
 
-// A rank whose work failed still takes part in the exchange, with gradients of zero, so that no rank waits for it and all
-// learn of the failure. Buckets that were announced before the failure belong to the strategy and are not changed.
-void TrainingStep::fail(const StepInputs& inputs) {
+// Sets the gradients that were not announced to zero, and `failed` in the tail.
+void TrainingStep::clear_gradients(bool stop) {
   const Placement& placement = store_.placement();
   const auto start = [&](std::int64_t element) {
     return static_cast<std::size_t>(placement.bytes_before(ArenaKind::gradient, element));
@@ -339,7 +314,7 @@ void TrainingStep::fail(const StepInputs& inputs) {
                 zeros.data() + start(placement.tail_offset() + static_cast<std::int64_t>(slot)));
   };
   set(TailSlot::failed, 1);
-  set(TailSlot::stop, inputs.stop ? 1 : 0);
+  set(TailSlot::stop, stop ? 1 : 0);
   try {
     wait_for(backend_);
   } catch (const std::exception&) {
@@ -351,17 +326,11 @@ void TrainingStep::fail(const StepInputs& inputs) {
 }
 
 void TrainingStep::announce(std::size_t bucket) {
-  gradients_ready(bucket);
+  Event& final = border_.staged(bucket);
+  const ProfileSpan span(profile_, "gradients_ready", communication, bucket,
+                         border_.gradients(bucket).size());
+  parts_.gradients->gradients_ready(bucket, final);
   announced_ = bucket + 1;
-}
-
-// After this rank's work failed: announces the buckets that the gradient program has not announced.
-void TrainingStep::announce_rest() {
-  for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
-    border_.stage_out(bucket);
-    gradients_ready(bucket);
-  }
-  announced_ = border_.buckets().size();
 }
 
 std::uint64_t TrainingStep::push_metrics() {

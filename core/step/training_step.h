@@ -160,24 +160,28 @@ class PLEXAURA_API TrainingStep {
     auto operator<=>(const Key&) const = default;
   };
 
+  // What is done at a host point of a program.
+  struct PointWork {
+    void (TrainingStep::*work)(std::size_t bucket);
+    std::size_t bucket;
+  };
+
+  HostPoint point(std::size_t instruction, const PointWork& work);
   void add_points_of_late_updates(const Program& gradients, bool final, std::vector<HostPoint>& points);
   void add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points);
   void add_points_of_update(const Program& update, std::size_t begin, std::vector<HostPoint>& points);
-  void attempt(const StepInputs& inputs);
-  void run_micro_batches(const StepInputs& inputs);
-  void fail(const StepInputs& inputs);
-  bool begin_update(std::size_t bucket);
+  void compute(const StepInputs& inputs);
+  VM& program_of(const StepInputs& inputs, std::size_t micro_batch) const;
+  StepBlock block_of(const StepInputs& inputs, const MicroBatchInputs& batch) const;
+  void exchange_after_failure(const StepInputs& inputs);
+  void clear_gradients(bool stop);
+  void begin_update(std::size_t bucket);
   void begin_whole_update();
   void leave_open(const StepInputs& inputs);
   void update_open(std::size_t bucket);
   void update_all_open();
   void announce(std::size_t bucket);
-  // Call the strategy and add an event to the profile.
-  UpdateAnswer before_update(std::size_t bucket);
-  void agree();
-  void gradients_ready(std::size_t bucket);
   void after_update(std::int64_t step);
-  void announce_rest();
   std::uint64_t push_metrics();
 
   BackendUse backend_use_;
@@ -189,6 +193,7 @@ class PLEXAURA_API TrainingStep {
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
+  std::vector<PointWork> works_;     // for each host point of the programs, which has the index as its id
   std::optional<LateUpdates> late_;  // open updates of the step before
   // Destroyed before the members above: the device may wait for exchanges that its destructor cancels.
   WeightsImmigration border_;
@@ -199,7 +204,6 @@ class PLEXAURA_API TrainingStep {
   std::size_t asked_ = 0;                // number of buckets for which before_update() was called
   bool updating_ = false;                // before_update() was called in this step
   bool exchanging_ = false;              // a call of the strategy about the update is under way
-  StepBlock block_;                      // of the step's last micro-batch
   bool skips_ = false;                   // the strategy skips the update
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
   bool shown_ = false;                   // the store has the weights that the strategy shows for evaluation

@@ -82,19 +82,10 @@ void HostCalls::bind(Call& call, const Kernel& kernel) const {
                    staging_->address() + call.workspace, &instruction.name});
 }
 
-std::vector<HostPoint> HostCalls::host_points() {
-  std::vector<HostPoint> points;
-  for (const Call& call : calls_)
-    points.push_back({call.index + 1, [this, &call] {
-                        run(call);
-                        return true;
-                      }});
-  return points;
-}
-
 // The host waits for the copies of the operands but not for those of the results: the next use of the staging memory comes
 // later in the stream, or waits for operands of its own.
-void HostCalls::run(const Call& call) {
+void HostCalls::run(std::size_t index) {
+  const Call& call = *std::ranges::find(calls_, index, &Call::index);
   const double start = profile_ != nullptr ? profile_->now() : 0;
   for (const StagedSlot& input : call.inputs)
     backend_.copy(Stream::compute, staging_->address() + input.offset, memory_.address(input.slot->place),

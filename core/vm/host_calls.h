@@ -9,7 +9,6 @@
 #include "core/compile/program.h"
 #include "core/exchange/collective.h"
 #include "core/vm/program_memory.h"
-#include "core/vm/segments.h"
 
 namespace plexaura {
 
@@ -26,8 +25,8 @@ class HostCalls {
   HostCalls(const Program& program, Backend& backend, Collective* collective, ProgramMemory& memory,
             Profile* profile, Observer observer);
 
-  // Returns one host point for each of these instructions. Its action carries out the instruction.
-  std::vector<HostPoint> host_points();
+  // Carries out the instruction with this index.
+  void run(std::size_t index);
 
  private:
   struct StagedSlot {
@@ -49,7 +48,6 @@ class HostCalls {
   std::size_t lay_out(Call& call) const;
   std::size_t lay_out_op(Call& call, std::size_t workspace) const;
   void bind(Call& call, const Kernel& kernel) const;
-  void run(const Call& call);
   void sum(const Call& call);
   void run_op(const Call& call);
 

@@ -50,6 +50,14 @@ struct VM::Implementation {
     Launches launches;  // of instructions that read feeds; null for all others
     std::vector<std::unique_ptr<Recording>> recordings;  // one for each segment that has run
   };
+  // Where a run is.
+  struct Position {
+    OfSlot* slot = nullptr;  // from which the run reads its feeds
+    std::size_t segment = 0;
+    std::size_t instruction = 0;  // the next one to be launched
+    std::size_t inner = 0;        // index of the segment's next inner point
+    bool is_replayed = false;  // a recording has run the segment, with the copies and events of inner points
+  };
 
   std::shared_ptr<const Program> program;
   BackendUse backend_use;
@@ -65,7 +73,7 @@ struct VM::Implementation {
 
   Launches launches;  // of instructions that read no feeds; null for all others
   std::vector<OfSlot> of_slots;
-  OfSlot* now = nullptr;  // for the slot of this run
+  Position now;  // of this run
   Launches prologue;
   bool bound = false;                  // `launches` is filled
   std::uint64_t prologue_version = 0;  // of the store, when the prologue ran last
@@ -88,10 +96,7 @@ struct VM::Implementation {
     for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
     if (program->prologue.empty()) bind_fixed();
-    // Before other points at the same instruction, because a host call completes the instruction before them.
-    std::vector<HostPoint> points = host_calls.host_points();
-    points.insert(points.end(), options.host_points.begin(), options.host_points.end());
-    segments = cut_segments(std::move(points), program->instructions.size());
+    segments = cut_segments(std::move(options.host_points), program->instructions);
   }
 
   // Binds the instructions that read no feeds.
@@ -114,13 +119,14 @@ struct VM::Implementation {
   // Binds the instructions that read feeds, in the first run from this slot.
   void bind_to(const FeedSlot& slot) {
     if (of_slots.size() <= slot.index()) of_slots.resize(slot.index() + 1);
-    now = &of_slots[slot.index()];
-    if (!now->recordings.empty()) return;
-    now->launches.resize(program->instructions.size());
-    for (std::size_t i = 0; i < now->launches.size(); ++i)
+    OfSlot& of_slot = of_slots[slot.index()];
+    now = {.slot = &of_slot};
+    if (!of_slot.recordings.empty()) return;
+    of_slot.launches.resize(program->instructions.size());
+    for (std::size_t i = 0; i < of_slot.launches.size(); ++i)
       if (const Instruction& instruction = program->instructions[i]; reads_feeds(instruction))
-        now->launches[i] = bind(instruction);
-    now->recordings.resize(segments.size());
+        of_slot.launches[i] = bind(instruction);
+    of_slot.recordings.resize(segments.size());
   }
 
   std::unique_ptr<Launch> bind(const Instruction& instruction) {
@@ -138,7 +144,7 @@ struct VM::Implementation {
     return std::get<KernelWork>(instruction.work).kernel->bind(binding);
   }
 
-  void run(std::span<const Feed> feeds, const StepBlock& block) {
+  void begin(std::span<const Feed> feeds, const StepBlock& block) {
     backend_use.get();
     check_store();
     if (!bound) bind_with_prologue();
@@ -147,58 +153,68 @@ struct VM::Implementation {
     try {
       bind_to(*memory.feeds().current());
       refresh_prologue();
-      for (std::size_t i = 0; i < segments.size(); ++i) {
-        run_segment(segments[i], now->recordings[i]);
-        if (segments[i].then && !segments[i].then()) break;
-      }
     } catch (...) {
       mark_failed_end();
       throw;
     }
-    mark_end();
-    failed = false;
   }
 
-  void run_segment(const Segment& segment, std::unique_ptr<Recording>& recording) {
+  // Runs on to the next host point and returns its id. Returns nothing at the end of the program.
+  std::optional<std::size_t> run_on() {
+    while (now.segment < segments.size()) {
+      const Segment& segment = segments[now.segment];
+      if (now.inner == 0 && now.instruction == segment.begin) replay(segment);
+      if (const HostPoint* point = launch(segment, now)) return point->id;
+      if (segment.ends_on_host) host_calls.run(segment.end - 1);
+      now = {.slot = now.slot, .segment = now.segment + 1, .instruction = segment.end};
+      if (segment.then) return segment.then;
+    }
+    return std::nullopt;
+  }
+
+  // Runs a whole segment by its recording, unless it cannot be recorded. The first run makes the recording.
+  void replay(const Segment& segment) {
+    std::unique_ptr<Recording>& recording = now.slot->recordings[now.segment];
     if (!recording && recordable && !observed() && segment.begin < segment.end) {
-      recording = backend.record([&] { launch(segment, /*with_actions=*/false); });
+      recording = backend.record([&, recorded = now]() mutable {
+        while (launch(segment, recorded) != nullptr) {
+        }
+      });
       recordable = recording != nullptr;
     }
-    if (!recording) return launch(segment, /*with_actions=*/true);
+    if (!recording) return;
     recording->replay();
-    for (const HostPoint& point : segment.inner) point.action();
+    now.instruction = segment.end;
+    now.is_replayed = true;
   }
 
-  // Launches the instructions of a segment. Its inner points enqueue their copies and events between them. With
-  // `with_actions` their actions are called at once.
-  void launch(const Segment& segment, bool with_actions) {
-    const Instruction* running = nullptr;
-    auto point = segment.inner.begin();
-    try {
-      for (std::size_t i = segment.begin;; ++i) {
-        for (; point != segment.inner.end() && point->instruction == i; ++point) {
-          point->enqueue();
-          if (with_actions) point->action();
-        }
-        if (i == segment.end) return;
-        Launch* const launch = launch_of(i);
-        if (launch == nullptr) continue;
-        const double start = time();
-        running = &program->instructions[i];
-        launch->run();
-        running = nullptr;
-        observe(program->instructions[i], start);
+  // Launches the instructions of a segment from `at` up to its next inner point, and enqueues the copies and events of
+  // this point. Returns the point, or null at the end of the segment.
+  const HostPoint* launch(const Segment& segment, Position& at) {
+    for (;; ++at.instruction) {
+      if (at.inner < segment.inner.size() && segment.inner[at.inner].instruction <= at.instruction) {
+        const HostPoint& point = segment.inner[at.inner++];
+        if (!at.is_replayed) point.enqueue();
+        return &point;
       }
-    } catch (...) {
-      if (running != nullptr) rethrow_as_of(*running);
-      throw;
+      if (at.instruction == segment.end) return nullptr;
+      Launch* const launch = launch_of(at.instruction);
+      if (launch == nullptr) continue;
+      const Instruction& instruction = program->instructions[at.instruction];
+      const double start = time();
+      try {
+        launch->run();
+      } catch (...) {
+        rethrow_as_of(instruction);
+      }
+      observe(instruction, start);
     }
   }
 
   // Returns null for an instruction that the host carries out after its segment.
   Launch* launch_of(std::size_t index) const {
     Launch* launch = launches[index].get();
-    return launch != nullptr ? launch : now->launches[index].get();
+    return launch != nullptr ? launch : now.slot->launches[index].get();
   }
 
   bool observed() const { return watch || profile != nullptr; }
@@ -312,14 +328,15 @@ VM::~VM() {
 }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
-  const InUse use(implementation_->busy, "a VM", one_thread);
-  implementation_->run(feeds, block);
+  VmRun run(*this, feeds, block);
+  while (run.next()) {
+  }
 }
 
 void VM::run(std::span<const Feed> feeds) {
-  const InUse use(implementation_->busy, "a VM", one_thread);
-  implementation_->run(feeds, {.step = implementation_->steps + 1});
-  ++implementation_->steps;
+  VmRun run(*this, feeds);
+  while (run.next()) {
+  }
 }
 
 void VM::run(std::initializer_list<Feed> feeds) { run(std::span(feeds.begin(), feeds.size())); }
@@ -361,5 +378,33 @@ Tensor VM::value(const Node& node) {
 }
 
 const Program& VM::program() const { return *implementation_->program; }
+
+VmRun::VmRun(VM& vm, std::span<const Feed> feeds, const StepBlock& block)
+    : vm_(*vm.implementation_), use_(vm_.busy, "a VM", one_thread) {
+  vm_.begin(feeds, block);
+}
+
+VmRun::VmRun(VM& vm, std::span<const Feed> feeds)
+    : vm_(*vm.implementation_), use_(vm_.busy, "a VM", one_thread), is_counted_(true) {
+  vm_.begin(feeds, {.step = vm_.steps + 1});
+}
+
+VmRun::~VmRun() {
+  if (!has_ended_) vm_.mark_failed_end();
+}
+
+std::optional<std::size_t> VmRun::next() {
+  if (has_ended_) return std::nullopt;
+  if (const auto point = vm_.run_on()) return point;
+  end();
+  return std::nullopt;
+}
+
+void VmRun::end() {
+  has_ended_ = true;
+  vm_.mark_end();
+  vm_.failed = false;
+  if (is_counted_) ++vm_.steps;
+}
 
 }  // namespace plexaura

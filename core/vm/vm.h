@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/base/busy.h"
 #include "core/base/export.h"
 #include "core/compile/program.h"
 #include "core/compile/step_block.h"
@@ -21,7 +23,7 @@ struct VmOptions {
   // Memory for intermediate values and feeds. Programs that share it overwrite each other's. Null: the VM allocates its own.
   std::shared_ptr<Workspace> workspace = {};
   Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
-  std::vector<HostPoint> host_points = {};  // in any order; they divide the program into segments
+  std::vector<HostPoint> host_points = {};  // where a VmRun stops, in any order
   bool watch = false;                       // checks the results of each instruction for NaN and Inf
   class Profile* profile = nullptr;         // gets an event for each instruction; the VM waits after each
 };
@@ -60,8 +62,36 @@ class PLEXAURA_API VM {
   const Program& program() const;
 
  private:
+  friend class VmRun;
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;
+};
+
+// A run that stops at the host points of the VM:
+//
+//   VmRun run(vm, feeds, block);
+//   while (const std::optional<std::size_t> point = run.next()) work_at(*point);
+//
+// VM::run() is the same without the work. The run has failed if this is destroyed before the end.
+class PLEXAURA_API VmRun {
+ public:
+  // Begin a run, with or without a step block; see VM::run(). The VM must outlive it.
+  VmRun(VM& vm, std::span<const Feed> feeds, const StepBlock& block);
+  VmRun(VM& vm, std::span<const Feed> feeds);
+  ~VmRun();
+  VmRun(const VmRun&) = delete;
+  VmRun& operator=(const VmRun&) = delete;
+
+  // Runs on to the next host point and returns its id. Returns nothing when the run has ended.
+  std::optional<std::size_t> next();
+  // Ends the run where it has stopped, and skips the rest of the program.
+  void end();
+
+ private:
+  VM::Implementation& vm_;
+  InUse use_;
+  bool is_counted_ = false;  // the VM counts the run as a step
+  bool has_ended_ = false;
 };
 
 }  // namespace plexaura

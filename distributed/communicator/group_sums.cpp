@@ -70,7 +70,7 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
     CallSignature call = announce(Call::sum, what, dtype, count);
     algorithm_->bring(call, data);
     meet_for_sum(call);
-    algorithm_->sum(call, data);
+    algorithm_->sum(call, data, {});
   });
 }
 

@@ -111,9 +111,9 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
     CallSignature call = announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
     algorithm_->bring(call, window.data() + offset);
     meet_for_sum(call);
-    if (window.shared() && rendezvous_)
-      return algorithm_->sum_windows(call, arrays_at(window, offset), place_.rank);
-    algorithm_->sum(call, window.data() + offset);
+    const bool is_shared = window.shared() && rendezvous_;
+    algorithm_->sum(call, window.data() + offset,
+                    is_shared ? arrays_at(window, offset) : std::span<std::byte*>());
   });
 }
 

@@ -13,11 +13,8 @@ void HierarchicalSum::all_gather(const CallSignature& call, std::byte* data) {
   ranks_.gather(call, std::span(&data, 1));
 }
 
-void HierarchicalSum::sum(const CallSignature& call, std::byte* data) {
-  ranks_.sum(call, std::span(&data, 1));
-}
-
-void HierarchicalSum::sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int) {
+void HierarchicalSum::sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) {
+  if (windows.empty()) return ranks_.sum(call, std::span(&data, 1));
   nodes_.sum(call, windows);
   rendezvous_->barrier(call);
 }

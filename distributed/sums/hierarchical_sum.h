@@ -14,8 +14,7 @@ class HierarchicalSum final : public SumAlgorithm {
   bool keeps_order() const override { return true; }
   void reduce_scatter(const CallSignature& call, std::byte* data) override;
   void all_gather(const CallSignature& call, std::byte* data) override;
-  void sum(const CallSignature& call, std::byte* data) override;
-  void sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) override;
+  void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) override;
 
  private:
   ShmRendezvous* rendezvous_;

@@ -11,7 +11,7 @@ class MpiSum final : public WholeSum {
 
   bool keeps_order() const override { return false; }
   bool is_of_library() const override { return true; }
-  void sum(const CallSignature& call, std::byte* data) override {
+  void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> /*windows*/) override {
     transport_.all_reduce(call.dtype, data, call.count);
   }
 

@@ -36,7 +36,8 @@ void RingSum::run(const Job& job) {
 
 void RingSum::begin(const Job& job, const Round& round) {
   expect(job, round, 0);
-  send(job, segment(job, round, (rank_ + ranks_ - (job.reduces ? 1 : 0)) % ranks_));
+  const Part own = segment(job, round, (rank_ + ranks_ - (job.reduces ? 1 : 0)) % ranks_);
+  if (own.count > 0) outbox_.send(bytes(job, own), (rank_ + 1) % ranks_, tag::summands);
 }
 
 void RingSum::step(const Job& job, const Round& round, int number) {
@@ -45,13 +46,13 @@ void RingSum::step(const Job& job, const Round& round, int number) {
   const Part arriving = segment(job, round, arriving_part(job, number));
   if (arriving.count == 0) return;
   means_.wait_for(inbox_, 1, job.call);
-  std::byte* const here = job.data + bytes_of(job.call.dtype, arriving.first);
+  const std::span<std::byte> here = bytes(job, arriving);
   if (job.reduces && number < ranks_ - 1)
-    add(job.call.dtype, here, inbox_.message(0).data(), arriving.count);
+    add(job.call.dtype, here.data(), inbox_.message(0).data(), arriving.count);
   else
-    std::ranges::copy(inbox_.message(0), here);
+    std::ranges::copy(inbox_.message(0), here.begin());
   inbox_.drop(1);
-  if (!is_last) send(job, arriving);
+  if (!is_last) outbox_.send(here, (rank_ + 1) % ranks_, tag::summands);
   outbox_.under_way();
 }
 
@@ -74,11 +75,8 @@ void RingSum::expect(const Job& job, const Round& round, int step) {
     inbox_.expect(bytes_of(job.call.dtype, arriving.count), (rank_ + ranks_ - 1) % ranks_, tag::summands);
 }
 
-void RingSum::send(const Job& job, const Part& segment) {
-  if (segment.count == 0) return;
-  outbox_.send(
-      std::span(job.data + bytes_of(job.call.dtype, segment.first), bytes_of(job.call.dtype, segment.count)),
-      (rank_ + 1) % ranks_, tag::summands);
+std::span<std::byte> RingSum::bytes(const Job& job, const Part& segment) {
+  return {job.data + bytes_of(job.call.dtype, segment.first), bytes_of(job.call.dtype, segment.count)};
 }
 
 }  // namespace plexaura

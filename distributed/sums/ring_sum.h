@@ -18,7 +18,9 @@ class RingSum final : public SumAlgorithm {
   bool keeps_order() const override { return false; }
   void reduce_scatter(const CallSignature& call, std::byte* data) override { run({call, data, true, false}); }
   void all_gather(const CallSignature& call, std::byte* data) override { run({call, data, false, true}); }
-  void sum(const CallSignature& call, std::byte* data) override { run({call, data, true, true}); }
+  void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> /*windows*/) override {
+    run({call, data, true, true});
+  }
 
  private:
   struct Job {
@@ -41,7 +43,7 @@ class RingSum final : public SumAlgorithm {
   int arriving_part(const Job& job, int step) const;
   Part segment(const Job& job, const Round& round, int part) const;
   void expect(const Job& job, const Round& round, int step);
-  void send(const Job& job, const Part& segment);
+  static std::span<std::byte> bytes(const Job& job, const Part& segment);
 
   SumMeans means_;
   int ranks_;

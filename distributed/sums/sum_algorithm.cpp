@@ -21,13 +21,4 @@ SumAlgorithm::~SumAlgorithm() = default;
 
 void SumAlgorithm::bring(const CallSignature&, const std::byte*) {}
 
-void SumAlgorithm::sum(const CallSignature& call, std::byte* data) {
-  reduce_scatter(call, data);
-  all_gather(call, data);
-}
-
-void SumAlgorithm::sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) {
-  sum(call, windows[static_cast<std::size_t>(own)]);
-}
-
 }  // namespace plexaura

@@ -61,18 +61,16 @@ class SumAlgorithm {
   // True if the message library computes the sums, so that the bytes it sends are unknown.
   virtual bool is_of_library() const { return false; }
 
-  // Called with this rank's array before the ranks meet for sum() or sum_windows().
+  // Called with this rank's array before the ranks meet for sum().
   virtual void bring(const CallSignature& call, const std::byte* data);
 
   // Leaves the sums in this rank's part of `data`, and unspecified values elsewhere.
   virtual void reduce_scatter(const CallSignature& call, std::byte* data) = 0;
   // Copies each rank's part to all other ranks. Copies bytes, whatever the type.
   virtual void all_gather(const CallSignature& call, std::byte* data) = 0;
-  // Calls both, unless the algorithm has a faster way.
-  virtual void sum(const CallSignature& call, std::byte* data);
-  // sum() for ranks that can access the arrays of their node: `windows` in the order of ranks; `own` is the
-  // index of this rank's array.
-  virtual void sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own);
+  // Leaves the sums in `data`. `windows`: the arrays of the ranks of this node, in their order, if this rank can
+  // access them; otherwise empty.
+  virtual void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) = 0;
 };
 
 }  // namespace plexaura

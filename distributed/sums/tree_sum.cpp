@@ -27,7 +27,7 @@ TreeSum::TreeSum(const SumMeans& means)
   if (rank > 0) parent_ = rank - step;
 }
 
-void TreeSum::sum(const CallSignature& call, std::byte* data) {
+void TreeSum::sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> /*windows*/) {
   const double begin = seconds_now();
   const Pace& pace = PaceChoice::pace(call.pace);
   const std::int64_t pieces_ahead = std::max(pace.bytes_ahead / pace.message_bytes, least_pieces_ahead);

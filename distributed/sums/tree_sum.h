@@ -16,7 +16,7 @@ class TreeSum final : public WholeSum {
   explicit TreeSum(const SumMeans& means);
 
   bool keeps_order() const override { return true; }
-  void sum(const CallSignature& call, std::byte* data) override;
+  void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) override;
 
  private:
   struct Piece {

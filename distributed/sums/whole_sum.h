@@ -10,11 +10,10 @@ class WholeSum : public SumAlgorithm {
  public:
   explicit WholeSum(const SumMeans& means) : parts_(means) {}
 
-  void reduce_scatter(const CallSignature& call, std::byte* data) final { sum(call, data); }
+  void reduce_scatter(const CallSignature& call, std::byte* data) final { sum(call, data, {}); }
   void all_gather(const CallSignature& call, std::byte* data) final {
     parts_.gather(call, std::span(&data, 1));
   }
-  void sum(const CallSignature& call, std::byte* data) override = 0;
 
  private:
   PartExchange parts_;

@@ -99,10 +99,16 @@ void WindowSum::all_gather(const CallSignature& call, std::byte* data) {
   });
 }
 
+void WindowSum::sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) {
+  if (is_small(call)) return add_brought(call, data);
+  if (windows.empty()) return sum_pieces(call, data);
+  add_own_part(call.dtype, call.count, windows);
+  rendezvous_.barrier(call);
+}
+
 // Each rank adds one part of each piece. While it adds a piece, the next one is copied to the other half of
 // the staging areas, so that one barrier for each piece is enough.
-void WindowSum::sum(const CallSignature& call, std::byte* data) {
-  if (is_small(call)) return add_brought(call, data);
+void WindowSum::sum_pieces(const CallSignature& call, std::byte* data) {
   const std::int64_t longest = piece_length(call);
   const std::int64_t count = (call.count + longest - 1) / longest;
   const auto piece = [&](std::int64_t i) {
@@ -155,12 +161,6 @@ void WindowSum::copy_sums(const CallSignature& call, std::byte* data, const Piec
                   staged_[static_cast<std::size_t>(rank)] + piece.offset + bytes_of(call.dtype, theirs.first),
                   bytes_of(call.dtype, theirs.count));
   }
-}
-
-void WindowSum::sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) {
-  if (is_small(call)) return add_brought(call, windows[static_cast<std::size_t>(own)]);
-  add_own_part(call.dtype, call.count, windows);
-  rendezvous_.barrier(call);
 }
 
 // Adds this rank's part of the arrays, one for each rank, each with `count` elements.

@@ -30,8 +30,7 @@ class WindowSum final : public SumAlgorithm {
   void bring(const CallSignature& call, const std::byte* data) override;
   void reduce_scatter(const CallSignature& call, std::byte* data) override;
   void all_gather(const CallSignature& call, std::byte* data) override;
-  void sum(const CallSignature& call, std::byte* data) override;
-  void sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) override;
+  void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) override;
 
  private:
   struct Piece {
@@ -40,6 +39,7 @@ class WindowSum final : public SumAlgorithm {
   };
   static bool is_small(const CallSignature& call);
   std::size_t brought_at() const { return brought_ % 2 * small_bytes; }
+  void sum_pieces(const CallSignature& call, std::byte* data);
   void add_brought(const CallSignature& call, std::byte* data);
   Part part_of_piece(const CallSignature& call, const Piece& piece, int rank) const;
   void copy_summands(const CallSignature& call, const std::byte* data, const Piece& piece);

@@ -19,6 +19,7 @@
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/vm/vm.h"
+#include "tests/support/points.h"
 
 namespace plexaura::testing::denormals_test {
 
@@ -112,13 +113,11 @@ TEST_CASE("the caller's own arithmetic keeps denormals, whatever a backend does"
     CHECK(keeps_denormals());
     std::vector<bool> at_points;
     std::vector<HostPoint> points;
-    for (std::size_t i = 0; i <= program->instructions.size(); ++i)
-      points.push_back({i, [&] {
-                          at_points.push_back(keeps_denormals());
-                          return true;
-                        }});
+    for (std::size_t i = 0; i <= program->instructions.size(); ++i) points.push_back({i});
     VM vm(program, *backend, {.host_points = points});
-    vm.run({{"x", filled(x.type(), 0.01)}, {"w", filled({DType::float32, {16, 16, 3, 3}}, 0.01)}});
+    run_with_points(vm,
+                    {{"x", filled(x.type(), 0.01)}, {"w", filled({DType::float32, {16, 16, 3, 3}}, 0.01)}},
+                    [&](std::size_t) { at_points.push_back(keeps_denormals()); });
     CHECK(at_points == std::vector<bool>(points.size(), true));
     CHECK(keeps_denormals());
     CHECK(new_thread_keeps_denormals());

@@ -13,6 +13,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/gate.h"
+#include "tests/support/points.h"
 
 namespace plexaura::testing::vm_test {
 
@@ -165,18 +166,14 @@ TEST_CASE("a VM that another thread is in refuses a call") {
 TEST_CASE("a VM that its own run calls refuses the call, and says that it is the same thread") {
   Graph graph;
   const std::vector<ProgramOutput> outputs{{.node = neg(graph.input("x", type))}};
-  VM* itself = nullptr;
   std::vector<std::string> texts;
-  const auto calls_itself = [&] {
+  VM vm(compile(graph, outputs, test_backend()), test_backend(), {.host_points = {{0}}});
+  run_with_points(vm, {{"x", filled(1)}}, [&](std::size_t) {
     texts = {user_error([&] {
-               itself->run({{"x", filled(2)}});
+               vm.run({{"x", filled(2)}});
              }),
-             user_error([&] { itself->output(); }), user_error([&] { itself->wait(); })};
-    return true;
-  };
-  VM vm(compile(graph, outputs, test_backend()), test_backend(), {.host_points = {{0, calls_itself}}});
-  itself = &vm;
-  vm.run({{"x", filled(1)}});
+             user_error([&] { vm.output(); }), user_error([&] { vm.wait(); })};
+  });
   CHECK(vm.output() == filled(-1));
   REQUIRE(texts.size() == 3);
   for (const std::string& text : texts)
@@ -281,33 +278,34 @@ TEST_CASE("a kernel that fails names its node, and later runs go on") {
   }
 }
 
-TEST_CASE("a host point that throws stops the run there, and later runs go on") {
+TEST_CASE("work at a host point that throws stops the run there, and later runs go on") {
   Graph graph;
   const Node x = graph.input("x", type);
   const std::vector<ProgramOutput> outputs{{.node = exp(tanh(x) * 2)}};
   const auto program = compile(graph, outputs, test_backend(), {.optimise = false});
   bool broken = false;
   std::vector<std::size_t> called;
-  std::vector<HostPoint> points;
-  for (const std::size_t instruction : {3, 0, 1, 1})
-    points.push_back({instruction, [&, instruction] {
-                        called.push_back(instruction);
-                        if (broken && instruction == 1) throw std::runtime_error("the host");
-                        return true;
-                      }});
-  VM vm(program, test_backend(), {.host_points = points});
+  const auto work = [&](std::size_t point) {
+    called.push_back(point);
+    if (broken && point == 10) throw std::runtime_error("the host");
+  };
+  VM vm(program, test_backend(), {.host_points = {{3, 30}, {0, 0}, {1, 10}, {1, 11}}});
   VM plain(program, test_backend());
   for (int round = 0; round < 3; ++round) {
     called.clear();
     broken = true;
-    CHECK_THROWS_AS(vm.run({{"x", filled(1)}}), std::runtime_error);
-    CHECK(called == std::vector<std::size_t>{0, 1});
+    CHECK_THROWS_AS(run_with_points(vm, {{"x", filled(1)}}, work), std::runtime_error);
+    CHECK(called == std::vector<std::size_t>{0, 10});
+    CHECK_THROWS_AS(vm.output(), UserError);
     broken = false;
     called.clear();
-    vm.run({{"x", filled(0.5)}});
+    run_with_points(vm, {{"x", filled(0.5)}}, work);
     plain.run({{"x", filled(0.5)}});
     CHECK(vm.output() == plain.output());
-    CHECK(called == std::vector<std::size_t>{0, 1, 1, 3});
+    CHECK(called == std::vector<std::size_t>{0, 10, 11, 30});
+    vm.run({{"x", filled(0.25)}});  // does not stop at the points
+    plain.run({{"x", filled(0.25)}});
+    CHECK(vm.output() == plain.output());
   }
 }
 
@@ -321,20 +319,19 @@ TEST_CASE("a host point can end the run, and later runs go on") {
                         {"count", type, ParameterRole::buffer, Initialiser::zeros()}});
   const auto program = compile(graph, {}, test_backend());
   REQUIRE(program->instructions.size() == 2);
-  bool goes_on = false;
-  bool reached_end = false;
-  VM vm(program, test_backend(),
-        {.store = &store,
-         .host_points = {{1, [&] { return goes_on; }}, {2, [&] { return reached_end = true; }}}});
-  vm.run({});
+  VM vm(program, test_backend(), {.store = &store, .host_points = {{1, 1}, {2, 2}}});
+  {
+    VmRun run(vm, {});
+    CHECK(run.next() == 1);
+    run.end();
+  }
   vm.wait();
-  CHECK(!reached_end);
   CHECK(store.read("total") == filled(1));
   CHECK(store.read("count") == filled(0));
-  goes_on = true;
-  vm.run({});
+  std::vector<std::size_t> called;
+  run_with_points(vm, {}, [&](std::size_t point) { called.push_back(point); });
   vm.wait();
-  CHECK(reached_end);
+  CHECK(called == std::vector<std::size_t>{1, 2});
   CHECK(store.read("total") == filled(2));
   CHECK(store.read("count") == filled(1));
 }
@@ -344,10 +341,10 @@ TEST_CASE("a run that fails may have written values, and so raises the store's v
   const Node total = graph.buffer("total", type);
   graph.update(total, total + 1);
   ParameterStore store({{"total", type, ParameterRole::buffer, Initialiser::zeros()}});
-  const auto breaks = []() -> bool { throw std::runtime_error("the host"); };
-  VM vm(compile(graph, {}, test_backend()), test_backend(), {.store = &store, .host_points = {{1, breaks}}});
+  VM vm(compile(graph, {}, test_backend()), test_backend(), {.store = &store, .host_points = {{1}}});
   const std::uint64_t before = store.version();
-  CHECK_THROWS_AS(vm.run({}), std::runtime_error);
+  const auto breaks = [](std::size_t) { throw std::runtime_error("the host"); };
+  CHECK_THROWS_AS(run_with_points(vm, {}, breaks), std::runtime_error);
   CHECK(store.version() > before);
 }
 
@@ -375,17 +372,14 @@ TEST_CASE("a run that fails tells its failure, even where its end cannot be mark
   };
   Marking backend(test_backend());
   Sum sum;
-  const HostPoint breaking{0, [&] {
-                             if (backend.broken) throw std::runtime_error("the host");
-                             return true;
-                           }};
-  VM vm(compile(sum.graph, sum.outputs, backend), backend, {.host_points = {breaking}});
+  const auto breaks = [](std::size_t) { throw std::runtime_error("the host"); };
+  VM vm(compile(sum.graph, sum.outputs, backend), backend, {.host_points = {{0}}});
   for (int round = 0; round < 3; ++round) {
     // On other devices the feeds need events, too, and the fault would hit those.
     backend.broken = backend.info().host_memory;
     if (backend.broken)
-      CHECK_THROWS_WITH_AS(vm.run({{"left", filled(1)}, {"right", filled(2)}}), "the host",
-                           std::runtime_error);
+      CHECK_THROWS_WITH_AS(run_with_points(vm, {{"left", filled(1)}, {"right", filled(2)}}, breaks),
+                           "the host", std::runtime_error);
     backend.broken = false;
     vm.run({{"left", filled(1)}, {"right", filled(3)}});
     CHECK(vm.output() == filled(4));

@@ -1,6 +1,7 @@
 // The training loop of ranks that make each step together.
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "core/base/events.h"
 #include "training/data/sent_steps.h"
@@ -11,10 +12,9 @@ namespace plexaura {
 
 namespace {
 
-LaunchedStep launch_next(Run& run, StepSource& steps) {
+// Returns the data of the next step. Sets `failure` if this rank has failed.
+Step read_step(Run& run, StepSource& steps, std::exception_ptr& failure) {
   const RunPlace& place = run.progress.place;
-  tell_event(EventKind::step, place.step + 1);
-  const double begin = seconds_now();
   const BatchPlan& plan = run.division.train;
   Step data{.epoch = place.epoch,
             .step_in_epoch = place.step_in_epoch,
@@ -22,14 +22,14 @@ LaunchedStep launch_next(Run& run, StepSource& steps) {
             .global_samples = plan.global_batch(place.step_in_epoch).count,
             .micro_batches = {}};
   // If an observer of an earlier step threw on this rank, the exception is treated as a failure of this step.
-  std::exception_ptr failure = run.observers.take_failure();
+  failure = run.observers.take_failure();
   if (!failure) failure = run.runner->failure();
   if (!failure) try {
       data = next_step(run, steps);
     } catch (...) {
       failure = std::current_exception();
     }
-  return launch(run, data, std::move(failure), begin, data.ends_epoch());
+  return data;
 }
 
 void note_under_way(Run& run) {
@@ -45,7 +45,12 @@ void note_under_way(Run& run) {
 
 // Launches the next step, and handles the former one while the device computes.
 void make_step(Run& run, StepSource& steps) {
-  const LaunchedStep step = launch_next(run, steps);
+  tell_event(EventKind::step, run.progress.place.step + 1);
+  const double begin = seconds_now();
+  std::exception_ptr failure;
+  Step data = read_step(run, steps, failure);
+  const bool ends_epoch = data.ends_epoch();
+  const LaunchedStep step = launch(run, std::move(data), std::move(failure), begin, ends_epoch);
   note_under_way(run);
   run.runner->keep(step);
   const bool is_verified = run.verifies && step.number % run.options.verify_every == 0;

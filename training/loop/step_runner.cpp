@@ -16,7 +16,7 @@ StepRunner::StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch
       is_local_(programs.strategy().parts.scope == GradientScope::local),
       tails_(ranks, programs.strategy().parts.courier != nullptr ? 0 : report_seconds) {}
 
-StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
+StepInputs StepRunner::with_batches(const Step& data, StepInputs inputs) {
   feeds_.clear();
   batches_.clear();
   try {
@@ -29,7 +29,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
   }
   inputs.micro_batches = batches_;
   inputs.shards = data.parts;
-  return programs_.step().run(inputs);
+  return inputs;
 }
 
 std::span<const LaunchedStep> StepRunner::read(bool is_last) {

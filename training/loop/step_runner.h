@@ -35,9 +35,9 @@ class StepRunner {
   // `report_seconds`: see TailSums.
   StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds);
 
-  // Launches a step on the micro-batches of `data`, which is empty if `inputs.failure` is set. Fills in
-  // `micro_batches` and `shards` of `inputs`.
-  StepTicket launch(const Step& data, StepInputs inputs);
+  // Returns the inputs with the micro-batches of `data`, which is empty if `inputs.failure` is set. They are valid until
+  // the next call.
+  StepInputs with_batches(const Step& data, StepInputs inputs);
 
   // Keeps a launched step whose metrics read() will read.
   void keep(const LaunchedStep& step) { under_way_ = step; }

@@ -15,7 +15,7 @@ Step next_step(const Run& run, StepSource& steps) {
   return steps.next();
 }
 
-LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, double begin, bool ends_epoch) {
+LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begin, bool ends_epoch) {
   const RunPlace& place = run.progress.place;
   LaunchedStep step{.number = place.step + 1,
                     .epoch = place.epoch,
@@ -32,15 +32,16 @@ LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, doub
     run.progress.go_to(step.step_in_epoch + 1);
     if (ends_epoch) run.progress.end_epoch();
   };
+  const StepInputs inputs = run.runner->with_batches(data, {.global_samples = step.global_samples,
+                                                            .step = step.number,
+                                                            .epoch = step.epoch,
+                                                            .ends_epoch = ends_epoch,
+                                                            .learning_rate = step.learning_rate,
+                                                            .seed = run.options.seed,
+                                                            .stop = run.stop.is_made(),
+                                                            .failure = std::move(failure)});
   try {
-    step.ticket = run.runner->launch(data, {.global_samples = step.global_samples,
-                                            .step = step.number,
-                                            .epoch = step.epoch,
-                                            .ends_epoch = ends_epoch,
-                                            .learning_rate = step.learning_rate,
-                                            .seed = run.options.seed,
-                                            .stop = run.stop.is_made(),
-                                            .failure = std::move(failure)});
+    step.ticket = run.programs->step().run(inputs);
   } catch (...) {
     if (run.programs->step().updated_step() == step.number) advance();
     throw;

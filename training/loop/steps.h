@@ -14,7 +14,7 @@ Step next_step(const Run& run, StepSource& steps);
 // Launches the next step and advances Run::progress. `failure` is this rank's own failure, or null; with it `data` is
 // empty. If something fails after the update, the step is counted all the same, so that no update is made twice.
 // `begin`: when the step began, in seconds. `ends_epoch`: all ranks end the epoch with this step.
-LaunchedStep launch(Run& run, const Step& data, std::exception_ptr failure, double begin, bool ends_epoch);
+LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begin, bool ends_epoch);
 // Adds the metrics of a step to the sums of the epoch, and gives its record to the observers.
 void note(Run& run, const LaunchedStep& step);
 // Throws on all ranks if an observer of any rank has thrown. All ranks call it together, after the last step of an epoch

@@ -73,7 +73,8 @@ void Trainer::step_on_zeros() {
     batch.fields = make_fields(run_->parts.train->fields(), batch.samples, memory.get());
     for (Tensor& field : batch.fields) std::fill_n(field.data(), field.bytes(), std::byte{0});
   }
-  run_->runner->launch(step, {.global_samples = step.global_samples, .seed = run_->options.seed});
+  run_->programs->step().run(
+      run_->runner->with_batches(step, {.global_samples = step.global_samples, .seed = run_->options.seed}));
 }
 
 TrainingResult Trainer::run() { return run(Observers::List{}); }

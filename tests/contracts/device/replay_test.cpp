@@ -18,6 +18,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
+#include "tests/support/points.h"
 
 namespace plexaura::testing::replay_test {
 
@@ -137,33 +138,27 @@ TEST_CASE("a point of the host that only enqueues cuts no recording") {
   const auto computed = backend.make_event();
   const auto copied = backend.make_event();
   const std::size_t end = program->instructions.size();
-  std::vector<int> calls;
+  std::vector<std::size_t> calls;
   Tensor seen(type);
-  const auto point = [&](std::size_t instruction, int call, bool copies) -> HostPoint {
-    const auto enqueue = [&, copies] {
-      if (!copies) return;
-      computed->record(Stream::compute);
-      computed->hold(Stream::copy);
-      backend.copy(Stream::copy, staging->address(), store.values(), static_cast<std::size_t>(type.bytes()));
-      copied->record(Stream::copy);
-    };
-    return {instruction,
-            [&, call, copies] {
-              calls.push_back(call);
-              if (!copies) return true;
-              copied->wait();
-              std::memcpy(seen.data(), staging->address(), seen.bytes());
-              return true;
-            },
-            enqueue};
+  const auto enqueue_copy = [&] {
+    computed->record(Stream::compute);
+    computed->hold(Stream::copy);
+    backend.copy(Stream::copy, staging->address(), store.values(), static_cast<std::size_t>(type.bytes()));
+    copied->record(Stream::copy);
   };
-  VM vm(program, backend, {.store = &store, .host_points = {point(end, 2, true), point(1, 1, false)}});
+  const auto work = [&](std::size_t point) {
+    calls.push_back(point);
+    if (point != 2) return;
+    copied->wait();
+    std::memcpy(seen.data(), staging->address(), seen.bytes());
+  };
+  VM vm(program, backend, {.store = &store, .host_points = {{end, 2, enqueue_copy}, {1, 1, [] {}}}});
   for (int i = 1; i <= 5; ++i) {
     CAPTURE(i);
     const CountingBackend::Counts before = backend.counts();
     calls.clear();
-    vm.run({{"x", input_of(i)}});
-    CHECK(calls == std::vector{1, 2});
+    run_with_points(vm, {{"x", input_of(i)}}, work);
+    CHECK(calls == std::vector<std::size_t>{1, 2});
     vm.wait();
     CHECK(seen == store.read("total"));
     if (records(test_backend())) CHECK(backend.counts().replays == before.replays + 1);
