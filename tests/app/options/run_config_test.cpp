@@ -28,8 +28,8 @@ TEST_CASE("groups of parameters are sections of their own, and their mistakes ha
   const auto refusal = [&](const std::string& yaml) { return user_error([&] { groups(yaml); }); };
   CHECK(
       refusal("[{rate: 2}]").starts_with("test.yaml:7:14: training.optimizer.groups[0].pattern is missing"));
-  CHECK(refusal("[{pattern: a, rate: 0}]")
-            .starts_with("test.yaml:7:28: training.optimizer.groups[0].rate is 0"));
+  CHECK(refusal("[{pattern: a, rate: 0}]") ==
+        "test.yaml:7:33: training.optimizer.groups[0].rate is '0'; it must be a number > 0");
   CHECK(refusal("[{pattern: a, rate: 1e-39}]")
             .ends_with("rate is 1e-39, which makes the learning rate 0 in float32; give a larger number"));
   CHECK(refusal("[{pattern: a, decay: 1e-39}]").ends_with("which is 0 in float32; give a larger number"));
