@@ -166,7 +166,7 @@ void ParameterStore::reset_states() {
   for (const auto& memory : state_->states)
     write_zeros(backend(), memory->address(), state_->placement.bytes(ArenaKind::state));
   if (state_->scaling) write_loss_scale({});
-  state_->updates = 0;
+  state_->trained_parts.set_updates(0);
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "core/device/backend_use.h"
 #include "core/params/initialiser.h"
 #include "core/params/placement.h"
+#include "core/params/trained_parts.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {
@@ -100,9 +101,10 @@ class PLEXAURA_API ParameterStore {
   // if there is one, to its initial value.
   void reset_states();
 
-  // The number of updates that the states have seen. An Optimizer counts it, and load_checkpoint() sets it.
-  std::int64_t updates() const { return state_->updates; }
-  void set_updates(std::int64_t updates) { state_->updates = updates; }
+  // The parts of the parameters that Optimizers of this store train.
+  TrainedParts& trained_parts() const { return state_->trained_parts; }
+  // The number of updates that the states have seen, of all Optimizers together.
+  std::int64_t updates() const { return state_->trained_parts.updates(); }
 
   // Throw UserError if the types have no loss scale.
   LossScale read_loss_scale() const;
@@ -160,9 +162,9 @@ class PLEXAURA_API ParameterStore {
     std::unique_ptr<Memory> gradients;
     std::unique_ptr<Memory> addends;  // null until first used
     std::vector<std::unique_ptr<Memory>> states;
-    std::int64_t updates = 0;
     std::uint64_t version = 1;
     std::uint64_t placed_times = 0;
+    TrainedParts trained_parts;
   };
   explicit ParameterStore(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

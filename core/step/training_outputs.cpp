@@ -34,11 +34,12 @@ std::string unknown_names(const std::map<std::string, Node>& used, const Paramet
 }
 
 void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
-                   std::vector<ProgramOutput>& outputs) {
+                   const std::set<std::string>* trained, std::vector<ProgramOutput>& outputs) {
   const auto parameters = parameters_of(graph);
   std::vector<Node> wanted;
   for (const ParameterSpec& spec : store.specs()) {
     if (spec.role != ParameterRole::trainable) continue;
+    if (trained != nullptr && !trained->contains(spec.name)) continue;
     const auto found = parameters.find(spec.name);
     if (found == parameters.end())
       throw UserError(
@@ -170,6 +171,13 @@ void check_model(const Graph& graph, const LossOutputs& model, const ParameterSt
   check_validation_sums(graph, model.validation);
 }
 
+std::set<std::string> updated_buffers(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Update& update : graph.updates())
+    if (const Leaf* leaf = updated_buffer(graph, update); leaf != nullptr) names.insert(leaf->label());
+  return names;
+}
+
 std::set<std::string> replaced_buffers(const Graph& graph) {
   std::set<std::string> names;
   for (const Update& update : graph.updates())
@@ -179,10 +187,11 @@ std::set<std::string> replaced_buffers(const Graph& graph) {
 }
 
 std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
-                                            const ParameterStore& store, std::int64_t samples) {
+                                            const ParameterStore& store, std::int64_t samples,
+                                            const std::set<std::string>* trained) {
   check_model(graph, model, store);
   std::vector<ProgramOutput> outputs;
-  add_gradients(graph, model.loss, store, outputs);
+  add_gradients(graph, model.loss, store, trained, outputs);
   add_buffers(graph, samples, outputs);
   add_tail(graph, model, samples, outputs);
   return outputs;

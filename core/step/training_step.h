@@ -63,10 +63,14 @@ PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, co
 // Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail. Returns these
 // outputs. The output of a buffer is this micro-batch's share of the step's samples times the number that its update adds
 // to the old value, or times its next value: see replaced_buffers(). With `samples` = 0, gradients, updates of buffers
-// and loss are zero. Throws UserError for a trainable parameter that the loss does not use, and what check_model()
-// throws.
+// and loss are zero. Only the parameters in `trained` get gradients; null: all trainable ones. Throws UserError if the loss
+// does not use one of them, and what check_model() throws.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
-                                                         const ParameterStore& store, std::int64_t samples);
+                                                         const ParameterStore& store, std::int64_t samples,
+                                                         const std::set<std::string>* trained = nullptr);
+
+// Returns the names of the buffers that the graph updates.
+PLEXAURA_API std::set<std::string> updated_buffers(const Graph& graph);
 
 // Returns the names of the buffers whose next value is not the old value plus an addend. The outputs of a step, summed over
 // ranks and micro-batches, are the next values of these buffers; of all other buffers they are what is added to the old

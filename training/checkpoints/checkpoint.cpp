@@ -30,6 +30,14 @@ const std::string bucket_bytes_key = "bucket_bytes";
 // Above this, a double cannot represent every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
+std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}", part); }
+
+// A trainable parameter has no state if no optimizer trains it.
+bool has_state(const ParameterStore& store, const ParameterSpec& spec) {
+  return spec.role == ParameterRole::trainable &&
+         store.placement().find(spec.name)->role == ParameterRole::trainable;
+}
+
 std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
@@ -57,7 +65,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   if (!state.compression.empty()) file.metadata[compression_key] = state.compression;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
-      if (spec.role == ParameterRole::trainable)
+      if (has_state(store, spec))
         file.tensors.emplace_back(state_name(index, spec.name), finite_state(store, index, spec.name));
   const auto add = [&](const char* name, auto value) {
     file.tensors.emplace_back(name, Tensor::scalar(value));
@@ -69,6 +77,9 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
     add("loss_scale.skipped_steps", scale.skipped_steps);
   }
   add("run.step", state.step);
+  const auto parts = store.trained_parts().parts();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i]->updates != state.step) add(updates_name(i).c_str(), parts[i]->updates);
   add("run.epoch", state.epoch);
   add("run.step_in_epoch", state.step_in_epoch);
   add("run.seed", state.seed);
@@ -185,7 +196,7 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
                     file.path().string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
-      if (spec.role != ParameterRole::trainable) continue;
+      if (!has_state(store, spec)) continue;
       const std::string name = state_name(index, spec.name);
       const Tensor& tensor = file.tensor(
           name,
@@ -209,6 +220,18 @@ void read_loss_scale(const Reader& file, ParameterStore& store) {
   if (!(scale.good_steps >= 0 && scale.good_steps < LossScale::growth_steps && scale.skipped_steps >= 0))
     file.fail("the steps of the loss scale are numbers that no run can reach");
   store.write_loss_scale(scale);
+}
+
+// Sets the number of updates of the store, and those of its parts. A part that has made all of them has no tensor.
+void read_updates(const Reader& file, const RunState& state, ParameterStore& store) {
+  store.trained_parts().set_updates(state.step);
+  const auto parts = store.trained_parts().parts();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i]->updates = file.has(updates_name(i)) ? file.count(updates_name(i)) : state.step;
+    if (parts[i]->updates > state.step)
+      file.fail(fmt::format("'{}' is {}, and all optimizers together have made {} updates", updates_name(i),
+                            parts[i]->updates, state.step));
+  }
 }
 
 // Checks that the counts are consistent. Earlier epochs may have had other batch sizes.
@@ -307,7 +330,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   read_optimizer_state(file, store);
   if (store.types().scales_loss()) read_loss_scale(file, store);
   read_state(file, metadata, state);
-  store.set_updates(state.step);
+  read_updates(file, state, store);
   return state;
 }
 

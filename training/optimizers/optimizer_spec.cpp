@@ -78,17 +78,19 @@ class UpdateBuilder {
   }
 
   // Updates consecutive buffers with the same rule in one node.
-  void update_buffers(const std::set<std::string>& replaced) {
+  void update_buffers(const UpdateOptions& options) {
     Bucket alike{placement_.count(ParameterRole::trainable), 0, types_.values};
     bool are_replaced = false;
     for (const Placement::Entry& entry : placement_.entries) {
       if (entry.role != ParameterRole::buffer) continue;
-      if (replaced.contains(entry.name) != are_replaced) {
+      const bool changes = !options.updated || options.updated->contains(entry.name);
+      const bool is_replaced = options.replaced.contains(entry.name);
+      if (!changes || is_replaced != are_replaced) {
         update_buffers(alike, are_replaced);
-        alike = {entry.offset, 0, types_.values};
-        are_replaced = !are_replaced;
+        alike = {changes ? entry.offset : entry.offset + entry.count, 0, types_.values};
+        are_replaced = is_replaced;
       }
-      alike.count += entry.count;
+      if (changes) alike.count += entry.count;
     }
     update_buffers(alike, are_replaced);
   }
@@ -315,7 +317,7 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
     builder.look_at_norm(trainables);
   if (options.is_guarded) builder.guard(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);
-  builder.update_buffers(options.replaced);
+  builder.update_buffers(options);
   if (scales_loss) builder.adapt_loss_scale();
 }
 
@@ -324,7 +326,7 @@ void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Pla
   check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   if (bucket.offset < placement.count(ParameterRole::trainable)) return builder.step(bucket);
-  builder.update_buffers(replaced);
+  builder.update_buffers({.replaced = replaced});
 }
 
 }  // namespace plexaura

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -49,7 +50,8 @@ std::string_view optimizer_name(const OptimizerSpec& optimizer);
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {
-  std::set<std::string> replaced = {};  // see replaced_buffers()
+  std::set<std::string> replaced = {};                // see replaced_buffers()
+  std::optional<std::set<std::string>> updated = {};  // the buffers that may change; empty: all
   // If the loss or a gradient is not finite, nothing changes, and TailSlot::failed is set. With a LossScale
   // the step is skipped instead.
   bool is_guarded = false;
@@ -57,9 +59,9 @@ struct UpdateOptions {
 
 // Builds the graph of the update program, in place on the arena slices. It has one node of the optimizer for
 // each bucket, or the nodes of lars and lamb for each parameter, after the norm of all gradients if that is
-// limited. For the last bucket it updates the buffers: a replaced buffer gets the sum of the ranks' next
-// values, and the sum of the ranks' changes is added to each other buffer. Throws UserError that names an
-// option with an invalid value.
+// limited. Parameters outside of the buckets do not change. For the last bucket it updates the buffers: a
+// replaced buffer gets the sum of the ranks' next values, and the sum of the ranks' changes is added to each
+// other buffer. Throws UserError that names an option with an invalid value.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 

@@ -50,7 +50,7 @@ std::size_t first_fit(const ParameterSpec& spec, std::span<const ParameterGroup>
         "{}each of its parameters fits a group before it, and the first counts; move it forward", what));
   if (fits_any)
     throw UserError(fmt::format(
-        "{}its pattern fits only buffers or frozen parameters, which no optimizer changes; remove it", what));
+        "{}its pattern fits no parameter that the optimizer trains; remove it, or correct it", what));
   throw UserError(
       fmt::format("{}no parameter is named like its pattern{}", what, did_you_mean(group.pattern, known)));
 }

@@ -6,6 +6,7 @@
 #include "core/base/did_you_mean.h"
 #include "core/base/error.h"
 #include "core/compile/mixed_precision.h"
+#include "core/compile/passes.h"
 
 namespace plexaura {
 
@@ -13,6 +14,27 @@ namespace {
 
 // Returns the dtype of a field's input in the graph.
 DType fed_dtype(DType of_field, DType of_store) { return is_floating(of_field) ? of_store : of_field; }
+
+std::vector<Value> roots_of(const LossOutputs& model) {
+  std::vector<Value> roots{model.loss.value()};
+  for (const Metric& metric : model.metrics)
+    roots.push_back((metric.mean.is_empty() ? metric.sum : metric.mean).value());
+  if (!model.validation.sums.is_empty()) roots.push_back(model.validation.sums.value());
+  return roots;
+}
+
+// Returns the model whose nodes are the roots, in the order of roots_of().
+BuiltModel of_roots(PassGraph made, const LossOutputs& model) {
+  BuiltModel built{std::move(made.graph), model};
+  const auto moved = [&](std::size_t root) { return Node(*built.graph, made.roots[root]); };
+  built.outputs.loss = moved(0);
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    Metric& metric = built.outputs.metrics[i];
+    (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(i + 1);
+  }
+  if (!model.validation.sums.is_empty()) built.outputs.validation.sums = moved(made.roots.size() - 1);
+  return built;
+}
 
 }  // namespace
 
@@ -43,23 +65,13 @@ BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields,
   return {std::move(graph), std::move(outputs)};
 }
 
+BuiltModel copied(const LossOutputs& model) {
+  return of_roots(copy(model.loss.graph(), roots_of(model)), model);
+}
+
 BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
   check_model(graph, model, store);
-  std::vector<Value> roots{model.loss.value()};
-  for (const Metric& metric : model.metrics)
-    roots.push_back((metric.mean.is_empty() ? metric.sum : metric.mean).value());
-  const bool has_sums = !model.validation.sums.is_empty();
-  if (has_sums) roots.push_back(model.validation.sums.value());
-  PassGraph made = in_mixed_precision(graph, roots, store.types().precision());
-  BuiltModel narrow{std::move(made.graph), model};
-  const auto moved = [&](std::size_t root) { return Node(*narrow.graph, made.roots[root]); };
-  narrow.outputs.loss = moved(0);
-  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
-    Metric& metric = narrow.outputs.metrics[i];
-    (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(i + 1);
-  }
-  if (has_sums) narrow.outputs.validation.sums = moved(roots.size() - 1);
-  return narrow;
+  return of_roots(in_mixed_precision(graph, roots_of(model), store.types().precision()), model);
 }
 
 std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype) {

@@ -44,6 +44,8 @@ struct BuiltModel {
 // Builds the model for one micro-batch, in the precision of the store.
 BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields, std::int64_t samples,
                        const ParameterStore& store, Mode mode);
+// Returns a copy of the model and its graph.
+BuiltModel copied(const LossOutputs& model);
 // Converts a float32 model with in_mixed_precision(). Throws what check_model() throws.
 BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store);
 

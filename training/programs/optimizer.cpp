@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/exchange/collective.h"
 #include "core/ops/batch_norm.h"
 #include "core/vm/watch.h"
 #include "training/checkpoints/checkpoint.h"
 #include "training/files/records.h"
-#include "training/programs/model_inputs.h"
+#include "training/programs/optimizer_parts.h"
 
 namespace plexaura {
 
@@ -27,35 +28,105 @@ Collective& the_only_rank() {
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
-    : options_(options), store_(store.share()) {
+    : options_(options), backend_(backend), store_(store.share()) {
   check_trains(store);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
-  options_.optimizer.groups = groups_by_name(options.optimizer.groups, store.specs());
-  BuiltModel narrow;
-  if (store.types().is_mixed()) narrow = narrowed(outputs.loss.graph(), outputs, store);
+  parameters_ = trained_parameters(store, options.parameters);
+  options_.optimizer.groups = groups_by_name(options.optimizer.groups, specs_trained_here());
+  const auto others = store.trained_parts().beside(parameters_, trained_parameters(store, {}));
+  if (!others.empty() && store.types().scales_loss())
+    throw UserError(fmt::format(
+        "the store has an Optimizer, {}, and a loss scale, which only one Optimizer can adapt; train "
+        "in bfloat16, or with a store for each",
+        others.front()->name));
+  for (const TrainedParts::Part& other : others)
+    if (other->seed != options.seed)
+      throw UserError(fmt::format(
+          "another Optimizer of this store, {}, has the seed {} and OptimizerOptions::seed is {}; give all "
+          "Optimizers of a store one seed, which its checkpoint holds",
+          other->name, other->seed, options.seed));
+  check_model(outputs.loss.graph(), outputs, store);
+  model_ = store.types().is_mixed() ? narrowed(outputs.loss.graph(), outputs, store) : copied(outputs);
   labels_ = label_inputs(outputs.loss.graph());
-  const LossOutputs& model = narrow.graph ? narrow.outputs : outputs;
-  Graph& graph = model.loss.graph();
-  const std::vector<ProgramOutput> gradients = training_outputs(graph, model, store, one_sample);
-  const auto gradient_program =
-      compile(graph, gradients, backend, {.types = store.types(), .apply_updates = false});
-  store.place(gradient_program->placement, backend);
-  store.require_states(state_count(options.optimizer));
-  store.reset_states();
-  step_ = std::make_unique<TrainingStep>(
-      backend, store, alone_, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
-      options.watch);
-  Graph update;
-  build_update(update, options_.optimizer, store.placement(), step_->border().buckets(),
-               {.replaced = replaced_buffers(graph), .is_guarded = true});
-  // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
-  const auto update_program = compile(update, {}, backend, {.placement = &gradient_program->placement});
-  const auto workspace = std::make_shared<Workspace>(
-      backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),
-      gradient_program->feed_bytes);
-  step_->add_program(one_sample, true, gradient_program, update_program.get(), workspace, &the_only_rank());
+  outputs_ = training_outputs(*model_.graph, model_.outputs, store, one_sample, &parameters_);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
+  place(backend, others);
+}
+
+// The specs of the store, of which only the parameters of this optimizer are trainable.
+std::vector<ParameterSpec> Optimizer::specs_trained_here() const {
+  std::vector<ParameterSpec> specs = store_.specs();
+  for (ParameterSpec& spec : specs)
+    if (spec.role == ParameterRole::trainable && !parameters_.contains(spec.name))
+      spec.role = ParameterRole::frozen;
+  return specs;
+}
+
+// The name by which checkpoints know this optimizer.
+std::string Optimizer::name() const {
+  std::string name(optimizer_name(options_.optimizer));
+  if (!options_.parameters.empty()) name += fmt::format(" of {}", fmt::join(options_.parameters, ", "));
+  return name;
+}
+
+// Places the store for this optimizer and the others, whose state is kept.
+void Optimizer::place(Backend& backend, const std::vector<TrainedParts::Part>& others) {
+  auto program = compile_gradients(nullptr);
+  const auto add_part = [&] {
+    part_ = store_.trained_parts().add({name(), parameters_, options_.seed}, others);
+  };
+  if (others.empty()) {
+    store_.place(program->placement, backend);
+    store_.require_states(state_count(options_.optimizer));
+    store_.reset_states();
+    add_part();
+    return make_step(std::move(program));
+  }
+  std::set<std::string> kept;
+  for (const TrainedParts::Part& other : others)
+    kept.insert(other->parameters.begin(), other->parameters.end());
+  store_.place(store_.complete(placed_beside(store_.placement(), kept, program->placement)), backend);
+  store_.require_states(state_count(options_.optimizer));
+  for (std::int64_t index = 0; index < store_.states(); ++index)
+    for (const std::string& parameter : parameters_)
+      store_.write_state(index, parameter,
+                         Tensor({store_.types().states, store_.spec(parameter).type.shape}));
+  add_part();
+  make_step(compile_gradients(&store_.placement()));
+}
+
+std::shared_ptr<const Program> Optimizer::compile_gradients(const Placement* placement) const {
+  return compile(*model_.graph, outputs_, backend_.get(),
+                 {.placement = placement, .types = store_.types(), .apply_updates = false});
+}
+
+void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
+  Backend& backend = backend_.get();
+  step_ = std::make_unique<TrainingStep>(
+      backend, store_, alone_, static_cast<std::int64_t>(store_.placement().bytes(ArenaKind::gradient)),
+      options_.watch);
+  Graph update;
+  // The gradient arena holds the changes of other buffers by other Optimizers, which have made them already.
+  build_update(update, options_.optimizer, store_.placement(), buckets_of(store_.placement(), parameters_),
+               {.replaced = replaced_buffers(*model_.graph),
+                .updated = updated_buffers(*model_.graph),
+                .is_guarded = true});
+  // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
+  const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});
+  const auto workspace = std::make_shared<Workspace>(
+      backend, std::max(gradients->arena_bytes, update_program->arena_bytes), gradients->feed_bytes);
+  step_->add_program(one_sample, true, std::move(gradients), update_program.get(), workspace,
+                     &the_only_rank());
+  placed_times_ = store_.placed_times();
+}
+
+// True if another Optimizer has placed the store since. If that has ended this one, its programs say so when they run.
+bool Optimizer::must_compile_again() const {
+  if (placed_times_ == store_.placed_times() || !store_.trained_parts().has(part_)) return false;
+  return std::ranges::all_of(parameters_, [&](const std::string& name) {
+    return store_.placement().find(name)->role == ParameterRole::trainable;
+  });
 }
 
 double Optimizer::step(std::span<const Feed> feeds) {
@@ -63,6 +134,7 @@ double Optimizer::step(std::span<const Feed> feeds) {
       busy_, "Optimizer::step",
       "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
   check_labels(labels_, feeds);
+  if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   const std::int64_t number = steps() + 1;
   const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
   const StepTicket ticket = step_->run({.micro_batches = batch,
@@ -73,7 +145,10 @@ double Optimizer::step(std::span<const Feed> feeds) {
   const StepMetrics metrics = step_->metrics(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
   // With a loss scale, a step that is not sound was counted as skipped by the update.
-  if (is_sound || store_.types().scales_loss()) store_.set_updates(number);
+  if (is_sound || store_.types().scales_loss()) {
+    part_->updates = number;
+    store_.trained_parts().set_updates(store_.updates() + 1);
+  }
   if (!is_sound) throw_diverged(number, metrics.loss);
   metrics_ = metrics;
   return metrics.loss;
@@ -83,7 +158,7 @@ void Optimizer::throw_diverged(std::int64_t step, double loss) const {
   std::string what = fmt::format("the loss of step {} is {}", step, std::isnan(loss) ? "nan" : "infinite");
   for (const ParameterSpec& spec : store_.specs()) {
     if (!std::isfinite(loss)) break;
-    if (spec.role != ParameterRole::trainable) continue;
+    if (!parameters_.contains(spec.name)) continue;
     const Tensor gradient = store_.read_gradient(spec.name);
     if (all_finite(gradient)) continue;
     what = fmt::format("the loss of step {} is {}, with {} of the gradient of '{}'", step, loss,
@@ -101,12 +176,12 @@ void Optimizer::throw_diverged(std::int64_t step, double loss) const {
 
 void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   const RunState state{
-      .step = steps(), .seed = options_.seed, .optimizer = std::string(optimizer_name(options_.optimizer))};
+      .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
   save_checkpoint(directory, store_, state, keep);
 }
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
-  const auto state = load_checkpoint(directory, store_, optimizer_name(options_.optimizer));
+  const auto state = load_checkpoint(directory, store_, store_.trained_parts().names());
   if (state && state->seed != options_.seed)
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and OptimizerOptions::seed is {}; resume with "

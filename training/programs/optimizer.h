@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,10 +16,13 @@
 #include "training/optimizers/optimizer_spec.h"
 #include "training/optimizers/schedule.h"
 #include "training/programs/label_inputs.h"
+#include "training/programs/model_inputs.h"
 
 namespace plexaura {
 
 struct OptimizerOptions {
+  // Patterns of the parameters that this Optimizer trains, as those of freeze(). Empty: all trainable ones.
+  std::vector<std::string> parameters = {};
   OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of random ops such as dropout
@@ -30,12 +34,18 @@ struct OptimizerOptions {
 // be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
 // std::shared_ptr owns; another backend must outlive it. Throws UserError for a step while another thread makes one. If
 // the model sums over all ranks, this rank is the only one.
+//
+// Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
+// of which no two have one in common. For each of them the parameters of the others are constants. They share the
+// buffers, which each changes as its own loss does. An Optimizer ends another one whose parameters are all among its own.
 class Optimizer {
  public:
-  // Appends the gradients to the graph of the loss (to a copy of it if the store has mixed precision), and places the
-  // store: VMs that were made with the store before must be made again. Training begins with the store's weights and a
-  // reset optimizer state. Throws UserError for a trainable parameter that the loss does not use, for a store whose
-  // parameters are all frozen, and for batch normalisation over one element per channel.
+  // Copies the graph of the loss, and places the store: VMs that were made with the store before must be made again, and
+  // other Optimizers of the store compile again in their next step. Training begins with the store's weights and a reset
+  // state of this optimizer. Throws UserError for a parameter that is to be trained and that the loss does not use, for a
+  // store whose parameters are all frozen, for a pattern that fits no trainable parameter, for some of the parameters of
+  // another Optimizer, for a second Optimizer with another seed or in float16, and for batch normalisation over one
+  // element per channel.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
@@ -49,25 +59,39 @@ class Optimizer {
   // Returns a metric of the last step, a mean or a sum as the model defines it. Throws UserError for an unknown name, and
   // before the first step.
   double metric(std::string_view name) const;
-  // The number of steps, including those before resume().
-  std::int64_t steps() const { return store_.updates(); }
+  // The number of steps of this Optimizer, including those before resume().
+  std::int64_t steps() const { return part_->updates; }
 
-  // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder.
+  // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder. The
+  // checkpoint holds the whole store, with the state and the steps of all its Optimizers.
   void save(const std::filesystem::path& directory, int keep = 1) const;
-  // Loads the newest checkpoint in the folder; returns false if there is none. With the same feeds, the following steps
-  // give the same bits as in a run that was never stopped. Throws what load_checkpoint() throws, and UserError if the
-  // checkpoint was made with another seed.
+  // Loads the newest checkpoint in the folder, for all Optimizers of the store; returns false if there is none. With the
+  // same feeds, the following steps give the same bits as in a run that was never stopped. Throws what load_checkpoint()
+  // throws, and UserError if the checkpoint was made with another seed, by other kinds of optimizers, or with other
+  // patterns of parameters.
   bool resume(const std::filesystem::path& directory);
 
  private:
+  std::vector<ParameterSpec> specs_trained_here() const;
+  std::string name() const;
+  void place(Backend& backend, const std::vector<TrainedParts::Part>& others);
+  std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
+  void make_step(std::shared_ptr<const Program> gradients);
+  bool must_compile_again() const;
   [[noreturn]] void throw_diverged(std::int64_t step, double loss) const;
 
   OptimizerOptions options_;
   std::vector<std::string> metric_names_;
   std::vector<LabelInput> labels_;
+  BackendUse backend_;
   ParameterStore store_;
+  std::set<std::string> parameters_;  // which this Optimizer trains
+  TrainedParts::Part part_;
+  BuiltModel model_;
+  std::vector<ProgramOutput> outputs_;  // of the program of gradients
   StrategyInUse alone_{nullptr};
   std::unique_ptr<TrainingStep> step_;
+  std::uint64_t placed_times_ = 0;      // of the store, when step_ was made
   std::optional<StepMetrics> metrics_;  // of the last step
   BusyFlag busy_;
 };

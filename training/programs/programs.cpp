@@ -204,6 +204,7 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   together(collective, "placing the parameters", [&] {
     const std::int64_t states = state_count(options_.optimizer);
     allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
+      store_.trained_parts().clear();
       store_.place(placed, backend_, [&](std::size_t) { return std::move(gradients); });
       store_.require_states(states);
     });

@@ -76,8 +76,8 @@ TEST_CASE("groups without parameters, and numbers outside their ranges, are refu
   CHECK(refusal({{"heat.bias"}}) == "the group of parameters 'heat.bias'" + no_effect +
                                         "no parameter is named like its pattern; did you mean 'head.bias'?");
   CHECK(refusal({{"stem.*"}}) == "the group of parameters 'stem.*'" + no_effect +
-                                     "its pattern fits only buffers or frozen parameters, which no optimizer "
-                                     "changes; remove it");
+                                     "its pattern fits no parameter that the optimizer trains; remove it, or "
+                                     "correct it");
   CHECK(refusal({{"*"}, {"head.*"}}) == "the group of parameters 'head.*'" + no_effect +
                                             "each of its parameters fits a group before it, and the first "
                                             "counts; move it forward");

@@ -1,0 +1,68 @@
+#include "training/programs/optimizer_parts.h"
+
+#include <fmt/format.h>
+#include <limits>
+
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
+#include "core/params/name_pattern.h"
+
+namespace plexaura {
+
+std::set<std::string> trained_parameters(const ParameterStore& store, std::span<const std::string> patterns) {
+  std::vector<std::string> known;
+  std::set<std::string> trained;
+  for (const ParameterSpec& spec : store.specs())
+    if (spec.role == ParameterRole::trainable) known.push_back(spec.name);
+  if (patterns.empty()) return {known.begin(), known.end()};
+  for (const std::string& pattern : patterns) {
+    bool fits = false;
+    for (const std::string& name : known)
+      if (is_named_like(store.spec(name), pattern)) {
+        trained.insert(name);
+        fits = true;
+      }
+    if (!fits)
+      throw UserError(
+          fmt::format("no trainable parameter is named like '{}' of OptimizerOptions::parameters{}", pattern,
+                      did_you_mean(pattern, known)));
+  }
+  return trained;
+}
+
+Placement placed_beside(const Placement& present, const std::set<std::string>& kept, const Placement& added) {
+  Placement joined;
+  joined.types = added.types;
+  const auto append = [&](const Placement& from, ParameterRole role, const auto& takes) {
+    for (const Placement::Entry& entry : from.entries)
+      if (joined.find(entry.name) == nullptr && takes(entry))
+        joined.append(entry.name, entry.type, role, entry.layout);
+  };
+  const auto has = [](ParameterRole role) {
+    return [role](const Placement::Entry& entry) { return entry.role == role; };
+  };
+  append(present, ParameterRole::trainable,
+         [&](const Placement::Entry& entry) { return kept.contains(entry.name); });
+  append(added, ParameterRole::trainable, has(ParameterRole::trainable));
+  append(present, ParameterRole::buffer, has(ParameterRole::buffer));
+  append(added, ParameterRole::buffer, has(ParameterRole::buffer));
+  const auto all = [](const Placement::Entry&) { return true; };
+  append(present, ParameterRole::frozen, all);
+  append(added, ParameterRole::frozen, all);
+  return joined;
+}
+
+std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters) {
+  std::vector<Bucket> buckets;
+  for (const Placement::Entry& entry : placement.entries) {
+    if (!parameters.contains(entry.name)) continue;
+    if (!buckets.empty() && buckets.back().offset + buckets.back().count == entry.offset)
+      buckets.back().count += entry.count;
+    else
+      buckets.push_back({entry.offset, entry.count, placement.types.gradients});
+  }
+  buckets.push_back(make_buckets(placement, std::numeric_limits<std::int64_t>::max()).back());
+  return buckets;
+}
+
+}  // namespace plexaura
