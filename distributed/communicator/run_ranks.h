@@ -8,9 +8,10 @@
 
 namespace plexaura {
 
-// The ranks of a program, from the start of its work to the end. Exactly one rank prints an error (see
-// speaks()). It prints before the ranks leave, because mpirun ends the job with the first process that returns
-// a status other than 0. Use:
+// The ranks of a program, from the start of its work to the end. Of the ranks that end with the same error, one
+// prints it (see speaks()). If several ranks throw errors of their own, each prints its own; let them agree on
+// one by together(). A rank prints before the ranks leave, because mpirun ends the job with the first process
+// that returns a status other than 0. Use:
 //
 //   RankSession session;
 //   try {
