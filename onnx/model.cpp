@@ -18,7 +18,6 @@ namespace plexaura::onnx {
 namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 31;
-constexpr std::int64_t oldest_opset = 7;
 constexpr std::int64_t newest_opset = 20;
 
 // Inputs of ops that must be known when the graph is built. Initialisers that are used there are no parameters.
@@ -101,14 +100,14 @@ void FileModel::Contents::parse() {
 }
 
 void FileModel::Contents::check_version() const {
-  const auto found = proto.opsets.find("");
-  if (found == proto.opsets.end())
+  if (proto.opsets.empty())
     throw UserError("it is no ONNX model, for it names no version of the standard's ops");
-  if (found->second < oldest_opset || found->second > newest_opset)
+  const auto found = proto.opsets.find("");
+  if (found != proto.opsets.end() && (found->second < 1 || found->second > newest_opset))
     throw UserError(
-        fmt::format("it uses version {} of the standard's ops, but versions {} to {} are supported; export "
-                    "it with one of them",
-                    found->second, oldest_opset, newest_opset));
+        fmt::format("it uses version {} of the standard's ops, but versions 1 to {} are supported; export it "
+                    "with one of them",
+                    found->second, newest_opset));
 }
 
 void FileModel::Contents::read_inputs() {

@@ -18,7 +18,7 @@ struct InputFacts {
   std::vector<std::int64_t> extents = {};  // -1 for an extent that the file leaves open
 };
 
-// A model that an ONNX file describes, with sets of ops from version 7 to 20.
+// A model that an ONNX file describes, with sets of ops from version 1 to 20.
 //
 //   onnx::FileModel model("resnet50.onnx");
 //   ParameterStore store = model.make_store();  // with the weights of the file

@@ -23,10 +23,22 @@ std::vector<Node> unary_of(Call& call) {
   return {function(call[0])};
 }
 
-// Before version 7, operands broadcast by an attribute. Such files are refused before.
+// The second operand. Before version 7 operands broadcast only if an attribute said so, and an axis might say where the
+// axes of the second one began.
+Node second_operand(Call& call) {
+  const Node b = call[1];
+  call.ignore("broadcast");
+  if (!call.has_attribute("axis")) return b;
+  const std::int64_t rank = call[0].shape().rank();
+  std::vector<std::int64_t> extents = b.shape().extents();
+  for (std::int64_t i = normalise_axis(call.integer("axis", 0), rank) + b.shape().rank(); i < rank; ++i)
+    extents.push_back(1);
+  return reshape(b, std::move(extents));
+}
+
 template <Node (*function)(Operand, Operand)>
 std::vector<Node> binary_of(Call& call) {
-  return {function(call[0], call[1])};
+  return {function(call[0], second_operand(call))};
 }
 
 Node fold_inputs(const Call& call, Node (*function)(Operand, Operand)) {
@@ -56,6 +68,7 @@ std::vector<Node> negative(Call& call) {
 
 // The exponent may have another type. Integers are raised in float64, which is exact up to 2^53.
 std::vector<Node> power(Call& call) {
+  call.ignore("broadcast");
   const DType dtype = call[0].dtype();
   const DType wide = is_floating(dtype) ? dtype : DType::float64;
   return {cast(pow(cast(call[0], wide), cast(call[1], wide)), dtype)};
@@ -101,6 +114,8 @@ std::vector<Node> selu_of(Call& call) {
   const double alpha = call.real("alpha", 1.6732632423543772);
   return {elu(call[0], alpha) * call.real("gamma", 1.0507009873554805)};
 }
+// Before version 7 the slope had one number, or one for each channel.
+std::vector<Node> prelu_per_channel(Call& call) { return {prelu(call[0], call[1])}; }
 std::vector<Node> prelu_of(Call& call) { return {where(gt(call[0], 0), call[0], call[0] * call[1])}; }
 std::vector<Node> hard_sigmoid_of(Call& call) {
   const double alpha = call.real("alpha", 0.2);
@@ -147,6 +162,7 @@ Node all_true(const Node& like) {
 
 // Before version 12 the op drops elements whenever the graph is built for training.
 std::vector<Node> dropout_by_mode(Call& call) {
+  call.ignore("is_test");
   call.ignore("seed");
   const double ratio = call.real("ratio", 0.5);
   return {dropout(call[0], {.p = ratio}), all_true(call[0])};
@@ -166,7 +182,7 @@ constexpr Row rows[] = {
     {"Abs", 1, absolute},
     {"Acos", 7, unary_of<acos>},
     {"Acosh", 9, unary_of<acosh>},
-    {"Add", 7, binary_of<add>},
+    {"Add", 6, binary_of<add>},
     {"And", 7, binary_of<logical_and>},
     {"Asin", 7, unary_of<asin>},
     {"Asinh", 9, unary_of<asinh>},
@@ -179,59 +195,60 @@ constexpr Row rows[] = {
     {"BitwiseXor", 18, binary_of<bitwise_xor>},
     {"Cast", 6, cast_to},
     {"CastLike", 15, cast_like},
-    {"Ceil", 6, unary_of<ceil>},
+    {"Ceil", 1, unary_of<ceil>},
     {"Celu", 12, celu_of},
     {"Clip", 6, clip_by_attributes},
     {"Clip", 11, clip_by_inputs},
     {"Cos", 7, unary_of<cos>},
     {"Cosh", 9, unary_of<cosh>},
-    {"Div", 7, binary_of<div>},
-    {"Dropout", 7, dropout_by_mode},
+    {"Div", 6, binary_of<div>},
+    {"Dropout", 6, dropout_by_mode},
     {"Dropout", 12, dropout_by_input},
-    {"Elu", 6, elu_of},
+    {"Elu", 1, elu_of},
     {"Equal", 7, binary_of<eq>},
     {"Erf", 9, unary_of<erf>},
-    {"Exp", 6, unary_of<exp>},
-    {"Floor", 6, unary_of<floor>},
+    {"Exp", 1, unary_of<exp>},
+    {"Floor", 1, unary_of<floor>},
     {"Gelu", 20, gelu_of},
     {"Greater", 7, binary_of<gt>},
     {"GreaterOrEqual", 12, binary_of<ge>},
-    {"HardSigmoid", 6, hard_sigmoid_of},
+    {"HardSigmoid", 1, hard_sigmoid_of},
     {"HardSwish", 14, unary_of<hard_swish>},
     {"Identity", 1, identity},
     {"IsInf", 10, is_infinite},
     {"IsNaN", 9, unary_of<is_nan>},
-    {"LeakyRelu", 6, leaky},
+    {"LeakyRelu", 1, leaky},
     {"Less", 7, binary_of<lt>},
     {"LessOrEqual", 12, binary_of<le>},
-    {"Log", 6, unary_of<log>},
+    {"Log", 1, unary_of<log>},
     {"Max", 6, variadic_of<maximum>},
     {"Mean", 6, mean_of_inputs},
     {"Min", 6, variadic_of<minimum>},
     {"Mish", 18, unary_of<mish>},
     {"Mod", 10, modulo},
-    {"Mul", 7, binary_of<mul>},
-    {"Neg", 6, negative},
+    {"Mul", 6, binary_of<mul>},
+    {"Neg", 1, negative},
     {"Not", 1, unary_of<logical_not>},
     {"Or", 7, binary_of<logical_or>},
+    {"PRelu", 1, prelu_per_channel},
     {"PRelu", 7, prelu_of},
-    {"Pow", 7, power},
-    {"Reciprocal", 6, unary_of<reciprocal>},
-    {"Relu", 6, unary_of<relu>},
+    {"Pow", 6, power},
+    {"Reciprocal", 1, unary_of<reciprocal>},
+    {"Relu", 1, unary_of<relu>},
     {"Round", 11, unary_of<round>},
-    {"Selu", 6, selu_of},
+    {"Selu", 1, selu_of},
     {"Shrink", 9, shrink},
-    {"Sigmoid", 6, unary_of<sigmoid>},
+    {"Sigmoid", 1, unary_of<sigmoid>},
     {"Sign", 9, unary_of<sign>},
     {"Sin", 7, unary_of<sin>},
     {"Sinh", 9, unary_of<sinh>},
     {"Softplus", 1, unary_of<softplus>},
     {"Softsign", 1, unary_of<softsign>},
-    {"Sqrt", 6, unary_of<sqrt>},
-    {"Sub", 7, binary_of<sub>},
+    {"Sqrt", 1, unary_of<sqrt>},
+    {"Sub", 6, binary_of<sub>},
     {"Sum", 6, variadic_of<add>},
     {"Tan", 7, unary_of<tan>},
-    {"Tanh", 6, unary_of<tanh>},
+    {"Tanh", 1, unary_of<tanh>},
     {"ThresholdedRelu", 10, thresholded_relu},
     {"Where", 9, choose},
     {"Xor", 7, binary_of<logical_xor>},

@@ -23,7 +23,8 @@ std::int64_t version_of(const NodeProto& node, const FileFacts& facts) {
 }
 
 const Row* row_of(const NodeProto& node, const FileFacts& facts) {
-  return node.domain.empty() ? find_row(node.op, version_of(node, facts)) : nullptr;
+  const bool is_standard = node.domain.empty() || node.domain == "ai.onnx.preview.training";
+  return is_standard ? find_row(node.op, version_of(node, facts)) : nullptr;
 }
 
 void collect_missing(const GraphProto& graph, const FileFacts& facts,

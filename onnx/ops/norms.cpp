@@ -37,6 +37,9 @@ Node normalised(const Call& call, const Node& mean, const Node& variance, double
 std::vector<Node> batch_normalisation(Call& call) {
   const double epsilon = call.real("epsilon", 1e-5F);
   const double momentum = call.real("momentum", 0.9F);
+  if (call.version() < 7 && !call.flag("is_test", false))
+    throw UserError("before version 7 it is supported with is_test only");
+  if (!call.flag("spatial", true)) throw UserError("moments of each place are not supported");
   if (!call.flag("training_mode", false)) {
     if (call.wants(1)) throw UserError("outputs of the moments need training_mode");
     return {normalised(call, call[3], call[4], epsilon)};
@@ -98,8 +101,8 @@ std::vector<Node> lp_normalisation(Call& call) {
 }
 
 constexpr Row rows_of_norms[] = {
-    {"BatchNormalization", 7, batch_normalisation},
-    {"InstanceNormalization", 6, instance_normalisation},
+    {"BatchNormalization", 6, batch_normalisation},
+    {"InstanceNormalization", 1, instance_normalisation},
     {"LRN", 1, response_normalisation},
     {"LayerNormalization", 17, layer_normalisation},
     {"LpNormalization", 1, lp_normalisation},

@@ -61,6 +61,7 @@ std::vector<Node> matrix_product(Call& call) {
 }
 
 std::vector<Node> general_product(Call& call) {
+  call.ignore("broadcast");
   const double alpha = call.real("alpha", 1);
   const double beta = call.real("beta", 1);
   const bool transpose_a = call.flag("transA", false);
@@ -84,7 +85,7 @@ std::vector<Node> determinant(Call& call) { return {det(call[0])}; }
 constexpr Row rows_of_reductions[] = {
     {"Det", 11, determinant},
     {"Einsum", 12, einstein_sum},
-    {"Gemm", 7, general_product},
+    {"Gemm", 6, general_product},
     {"LogSoftmax", 1, softmax_from<log_softmax>},
     {"LogSoftmax", 13, softmax_along<log_softmax>},
     {"MatMul", 1, matrix_product},

@@ -43,49 +43,33 @@ Size3d size_3d(const Integers& numbers) { return {numbers[0], numbers[1], number
 
 // Calls a convolution with or without a bias.
 template <class Function, class Options>
-std::vector<Node> with_bias(const Call& call, Function&& function, const Options& options) {
-  if (call.has(2)) return {function(call[0], call[1], call[2], options)};
-  return {function(call[0], call[1], options)};
+Node with_bias(Function&& function, const Node& x, const Node& weights, const Node& bias,
+               const Options& options) {
+  return bias.is_empty() ? function(x, weights, options) : function(x, weights, bias, options);
 }
 
 #define PLEXAURA_OVERLOADED(function) [](auto&&... arguments) { return function(arguments...); }
 
-Integers weight_extents(const Call& call) {
-  const Shape& shape = call[1].shape();
-  if (shape.rank() != call[0].shape().rank())
-    throw UserError(
-        fmt::format("the weights {} do not fit {}", to_string(shape), to_string(call[0].shape())));
+Integers weight_extents(const Node& x, const Node& weights) {
+  const Shape& shape = weights.shape();
+  if (shape.rank() != x.shape().rank())
+    throw UserError(fmt::format("the weights {} do not fit {}", to_string(shape), to_string(x.shape())));
   return {shape.begin() + 2, shape.end()};
 }
 
 std::vector<Node> convolution(Call& call) {
-  spatial_extents(call[0]);
-  const WindowAttributes window = read_window(call, weight_extents(call));
-  const std::int64_t groups = call.integer("group", 1);
-  if (window.kernel.size() == 1)
-    return with_bias(
-        call, PLEXAURA_OVERLOADED(conv1d),
-        Conv1dOptions{window.strides[0], window.before[0], window.dilations[0], groups, window.after[0]});
-  if (window.kernel.size() == 2)
-    return with_bias(call, PLEXAURA_OVERLOADED(conv2d),
-                     Conv2dOptions{size_2d(window.strides), size_2d(window.before), size_2d(window.dilations),
-                                   groups, size_2d(window.after)});
-  if (window.kernel.size() == 3)
-    return with_bias(call, PLEXAURA_OVERLOADED(conv3d),
-                     Conv3dOptions{size_3d(window.strides), size_3d(window.before), size_3d(window.dilations),
-                                   groups, size_3d(window.after)});
-  throw UserError("convolutions have one, two or three axes after N and C");
+  return {convolve(call, call[0], call[1], call.has(2) ? call[2] : Node())};
 }
 
-// Determines the elements that are cut from both ends, if the extents of the result are given.
-void cut_to_outputs(const Integers& extents, const Integers& outputs, const Integers& added,
-                    WindowAttributes& window) {
+// Determines the elements that are cut from both ends, or added at the end, if the extents of the result are given.
+void fit_to_outputs(const Integers& extents, const Integers& outputs, WindowAttributes& window,
+                    Integers& added) {
   for (std::size_t i = 0; i < extents.size(); ++i) {
     const std::int64_t whole =
         (extents[i] - 1) * window.strides[i] + window.dilations[i] * (window.kernel[i] - 1) + 1 + added[i];
     const std::int64_t cut = std::max<std::int64_t>(0, whole - outputs[i]);
-    window.before[i] = window.auto_pad == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
-    if (window.auto_pad == "NOTSET") window.before[i] = cut / 2;
+    added[i] += std::max<std::int64_t>(0, outputs[i] - whole);
+    window.before[i] = window.auto_pad == "SAME_LOWER" ? cut - cut / 2 : cut / 2;
     window.after[i] = cut - window.before[i];
   }
 }
@@ -93,9 +77,10 @@ void cut_to_outputs(const Integers& extents, const Integers& outputs, const Inte
 std::vector<Node> transposed_convolution(Call& call) {
   const Integers extents = spatial_extents(call[0]);
   const std::size_t axes = extents.size();
-  WindowAttributes window = read_window(call, weight_extents(call), true);
+  WindowAttributes window = read_window(call, weight_extents(call[0], call[1]), true);
   const std::int64_t groups = call.integer("group", 1);
-  const Integers added = call.integers("output_padding", Integers(axes, 0));
+  const Node bias = call.has(2) ? call[2] : Node();
+  Integers added = call.integers("output_padding", Integers(axes, 0));
   require_axes(added, axes, "output_padding");
   Integers outputs = call.integers("output_shape");
   if (outputs.size() == axes + 2) outputs.erase(outputs.begin(), outputs.begin() + 2);
@@ -103,26 +88,24 @@ std::vector<Node> transposed_convolution(Call& call) {
     for (std::size_t i = 0; i < axes; ++i) outputs.push_back(extents[i] * window.strides[i]);
   if (!outputs.empty()) {
     require_axes(outputs, axes, "output_shape");
-    cut_to_outputs(extents, outputs, added, window);
+    fit_to_outputs(extents, outputs, window, added);
   }
   if (axes == 1)
-    return with_bias(call, PLEXAURA_OVERLOADED(conv_transpose1d),
-                     ConvTranspose1dOptions{window.strides[0], window.before[0], window.dilations[0], groups,
-                                            added[0], window.after[0]});
+    return {with_bias(PLEXAURA_OVERLOADED(conv_transpose1d), call[0], call[1], bias,
+                      ConvTranspose1dOptions{window.strides[0], window.before[0], window.dilations[0], groups,
+                                             added[0], window.after[0]})};
   if (axes == 2)
-    return with_bias(
-        call, PLEXAURA_OVERLOADED(conv_transpose2d),
+    return {with_bias(
+        PLEXAURA_OVERLOADED(conv_transpose2d), call[0], call[1], bias,
         ConvTranspose2dOptions{size_2d(window.strides), size_2d(window.before), size_2d(window.dilations),
-                               groups, size_2d(added), size_2d(window.after)});
+                               groups, size_2d(added), size_2d(window.after)})};
   if (axes == 3)
-    return with_bias(
-        call, PLEXAURA_OVERLOADED(conv_transpose3d),
+    return {with_bias(
+        PLEXAURA_OVERLOADED(conv_transpose3d), call[0], call[1], bias,
         ConvTranspose3dOptions{size_3d(window.strides), size_3d(window.before), size_3d(window.dilations),
-                               groups, size_3d(added), size_3d(window.after)});
+                               groups, size_3d(added), size_3d(window.after)})};
   throw UserError("convolutions have one, two or three axes after N and C");
 }
-
-#undef PLEXAURA_OVERLOADED
 
 constexpr Row rows_of_windows[] = {
     {"Conv", 1, convolution},
@@ -163,6 +146,26 @@ WindowAttributes read_window(Call& call, Integers kernel, bool is_transposed) {
   }
   return window;
 }
+
+Node convolve(Call& call, const Node& x, const Node& weights, const Node& bias) {
+  const WindowAttributes window = read_window(call, weight_extents(x, weights));
+  const std::int64_t groups = call.integer("group", 1);
+  if (window.kernel.size() == 1)
+    return with_bias(
+        PLEXAURA_OVERLOADED(conv1d), x, weights, bias,
+        Conv1dOptions{window.strides[0], window.before[0], window.dilations[0], groups, window.after[0]});
+  if (window.kernel.size() == 2)
+    return with_bias(PLEXAURA_OVERLOADED(conv2d), x, weights, bias,
+                     Conv2dOptions{size_2d(window.strides), size_2d(window.before), size_2d(window.dilations),
+                                   groups, size_2d(window.after)});
+  if (window.kernel.size() == 3)
+    return with_bias(PLEXAURA_OVERLOADED(conv3d), x, weights, bias,
+                     Conv3dOptions{size_3d(window.strides), size_3d(window.before), size_3d(window.dilations),
+                                   groups, size_3d(window.after)});
+  throw UserError("convolutions have one, two or three axes after N and C");
+}
+
+#undef PLEXAURA_OVERLOADED
 
 std::span<const Row> window_rows() { return rows_of_windows; }
 

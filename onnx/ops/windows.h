@@ -23,4 +23,7 @@ struct WindowAttributes {
 // empty. The padding of SAME_UPPER and SAME_LOWER is computed from x, unless `is_transposed`.
 WindowAttributes read_window(Call& call, std::vector<std::int64_t> kernel, bool is_transposed = false);
 
+// Convolves x with the weights, by the attributes of the node. The bias may be empty.
+Node convolve(Call& call, const Node& x, const Node& weights, const Node& bias);
+
 }  // namespace plexaura::onnx

@@ -103,8 +103,8 @@ TEST_CASE("an attribute without effect is an error that names its node") {
 TEST_CASE("a version of the ops that is not supported is an error") {
   WrittenGraph graph;
   CHECK_THROWS_WITH_AS(
-      onnx::FileModel(graph.model(6), "old.onnx"),
-      "old.onnx: it uses version 6 of the standard's ops, but versions 7 to 20 are supported; export "
+      onnx::FileModel(graph.model(21), "new.onnx"),
+      "new.onnx: it uses version 21 of the standard's ops, but versions 1 to 20 are supported; export "
       "it with one of them",
       UserError);
 }
