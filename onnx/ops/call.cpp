@@ -1,5 +1,6 @@
 #include "onnx/ops/call.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "onnx/format/tensor_data.h"

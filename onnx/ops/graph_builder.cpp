@@ -1,5 +1,6 @@
 #include "onnx/ops/graph_builder.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>

@@ -1,5 +1,6 @@
 #include "onnx/ops/windows.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "onnx/ops/table.h"
