@@ -1,6 +1,6 @@
 // A recurrent net that learns to write like a page of the documentation, character by character. Compare gpt.cpp: here a
 // state carries what came before, so that one character after the other is written with one step of the net.
-//   build/examples/lstm [STEPS]      100 steps show that it learns; 2000 give words
+//   build/examples/lstm [STEPS]      100 steps show that it learns; more give longer fragments of the text
 
 #include <cstdio>
 #include <cstdlib>
