@@ -39,10 +39,8 @@ IrisSetup read_iris(const Settings& settings, Communicator& ranks) {
   IrisSetup setup;
   if (reads) setup.data = open_data(config);
   if (is_sent) setup.data = share_data(ranks, std::move(setup.data));
-  const Dataset& train = *setup.data.train;
-  setup.model =
-      make_model(config, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
-  setup.options = read_options(config, train.size(), ranks.size());
+  setup.model = make_model(config, setup.data.sample().shape, setup.data.output_count());
+  setup.options = read_options(config, setup.data.train->size(), ranks.size());
   if (reads) config.check_all_used();
   return setup;
 }
