@@ -77,6 +77,20 @@ TEST_CASE("a chain of elementwise ops works in place, and never in an input or o
   CHECK(compiled(graph, {a}, {.optimise = false})->arena_bytes >= 64);
 }
 
+TEST_CASE("the check of an arena finds a workspace that overlaps an input or an output") {
+  Graph graph;
+  const Node x = graph.input("x", vector);
+  const auto made = compiled(graph, {tanh(exp(x)) + exp(x)}, {.optimise = false});
+  Program& program = *std::const_pointer_cast<Program>(made);
+  Instruction& last = program.instructions.back();
+  REQUIRE(check_arena(program) == "");
+  last.workspace_bytes = 64;
+  last.workspace = last.outputs[0]->place;
+  CHECK(check_arena(program).find("over its workspace") != std::string::npos);
+  last.workspace = last.inputs[0]->place;
+  CHECK(check_arena(program).find("last written by its workspace") != std::string::npos);
+}
+
 TEST_CASE("a value that is read twice by one kernel, or later, is not worked in") {
   Graph graph;
   const Node x = graph.input("x", vector);

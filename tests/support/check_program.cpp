@@ -7,8 +7,10 @@ namespace plexaura::testing {
 
 namespace {
 
+// Owners of memory that are no instructions.
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
-constexpr std::size_t cell = 64;  // bytes; everything in an arena begins at a multiple of this
+constexpr std::size_t workspace = nobody - 1;  // of the instruction that runs
+constexpr std::size_t cell = 64;               // bytes; everything in an arena begins at a multiple of this
 
 class ArenaWalk {
  public:
@@ -18,17 +20,12 @@ class ArenaWalk {
   std::string run() && {
     for (std::size_t index = 0; index < program_.instructions.size(); ++index) {
       const Instruction& instruction = program_.instructions[index];
+      own(instruction.workspace, instruction.workspace_bytes, workspace);
       for (const auto& input : instruction.inputs)
         if (input) read(*input, instruction.name);
-      if (instruction.workspace_bytes > 0) own(instruction.workspace, instruction.workspace_bytes, nobody);
-      for (const auto& output : instruction.outputs) {
-        if (!output) continue;
-        made_by_[output->value] = index;
-        own(output->place, bytes_of(*output), index);
-      }
-      // An output must not overlap another one, or the scratch memory.
       for (const auto& output : instruction.outputs)
-        if (output) read(*output, instruction.name);
+        if (output) write(*output, index);
+      own(instruction.workspace, instruction.workspace_bytes, nobody);
     }
     for (const Slot& output : program_.outputs) read(output, "an output");
     return std::move(complaints_);
@@ -54,10 +51,23 @@ class ArenaWalk {
     each_cell(place, bytes, [&](std::size_t& owner) { owner = writer; });
   }
 
+  // An output may lie where an input was. It must not overlap another output of the instruction, or its workspace.
+  void write(const Slot& output, std::size_t instruction) {
+    bool overlaps = false;
+    each_cell(output.place, bytes_of(output), [&](std::size_t& owner) {
+      overlaps |= owner == workspace || owner == instruction;
+      owner = instruction;
+    });
+    made_by_[output.value] = instruction;
+    if (overlaps)
+      complaints_ += fmt::format("{} writes %{} over its workspace or another output\n",
+                                 program_.instructions[instruction].name, output.value.node);
+  }
+
   // Returns true if the instruction has computed the value or one that it is a view of, perhaps in another
   // layout that the view needs.
   bool made(Value value, std::size_t instruction) const {
-    if (instruction == nobody) return false;
+    if (instruction >= program_.instructions.size()) return false;
     while (!made_by_.contains(value)) {
       const NodeRecord& record = program_.graph->record(value.node);
       if (!record.op->traits().view) return false;
@@ -77,9 +87,10 @@ class ArenaWalk {
       found = owner;
     });
     if (whole) return;
-    complaints_ += fmt::format(
-        "{} reads %{}, which {} overwrote\n", reader, slot.value.node,
-        found == nobody ? "nobody has made or scratch memory" : program_.instructions[found].name);
+    complaints_ += fmt::format("{} reads %{}, whose memory was last written by {}\n", reader, slot.value.node,
+                               found < program_.instructions.size() ? program_.instructions[found].name
+                               : found == workspace                 ? "its workspace"
+                                                                    : "nobody");
   }
 
   const Program& program_;

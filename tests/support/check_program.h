@@ -7,7 +7,8 @@
 namespace plexaura::testing {
 
 // Follows the arena of a program from instruction to instruction. Every value must still be there completely
-// when it is read, and outputs at the end. Returns what was overwritten by which instruction, or "".
+// when it is read, and outputs at the end. The workspace of an instruction must not overlap its inputs and outputs. Returns
+// a line for each mistake, or "".
 std::string check_arena(const Program& program);
 
 }  // namespace plexaura::testing
