@@ -82,7 +82,10 @@ Tensor random_images(Shape shape) {
   return samples;
 }
 
-Tensor random_labels(std::int64_t count, std::int64_t classes) {
+// Returns class numbers, or the targets of a regression.
+Tensor random_labels(const Model& model, std::int64_t count) {
+  const std::int64_t classes = model.classes();
+  if (model.info().task == Task::regression) return random_samples(DType::float32, {count, classes});
   Tensor labels({DType::int64, {count}});
   std::mt19937_64 random(2);
   std::uniform_int_distribution<std::int64_t> any(0, classes - 1);
@@ -105,7 +108,7 @@ struct Bench {
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
     samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.types.values, Shape(shape));
-    labels = random_labels(batch, options.classes);
+    labels = random_labels(*model, batch);
   }
 
   Shape sample;
@@ -119,12 +122,6 @@ struct Bench {
   Tensor labels;
 };
 
-ModelBuilder loss_of(Model& model) {
-  return [&model](const ModelInputs& inputs) {
-    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
-  };
-}
-
 // Runs a program once and returns the loss, or 0 if it has none.
 using Step = std::function<double()>;
 
@@ -137,10 +134,10 @@ class Training {
  public:
   explicit Training(Bench& of)
       : of_(of),
-        fields_{{"samples", {of.samples.dtype(), of.sample}}, {"labels", {DType::int64, {}}}},
+        fields_{{"samples", {of.samples.dtype(), of.sample}}, expected_field(*of.model)},
         plan_{of.batch, of.batch, 1, 1},
-        programs_(loss_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr), plan_,
-                  plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
+        programs_(builder_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr),
+                  plan_, plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
     for (std::vector<Tensor>& batch : batches_) {
       batch = make_fields(fields_, of.batch, programs_.feed_memory().get());
       std::copy_n(of.samples.data(), of.samples.bytes(), batch[0].data());
@@ -206,11 +203,12 @@ std::string measure_trainer(const Options& options, Bench& of) {
       std::copy_n(batch.data(), batch.bytes(), all.data() + static_cast<std::size_t>(i) * batch.bytes());
     return all;
   };
-  const auto data = tensor_dataset({{"samples", repeated(of.samples)}, {"labels", repeated(of.labels)}});
+  const auto data = tensor_dataset(
+      {{"samples", repeated(of.samples)}, {expected_field(*of.model).name, repeated(of.labels)}});
   StepTimes times;
   const double begin = seconds_now();
   while (times.seconds.empty() || seconds_now() - begin < options.seconds) {
-    Trainer trainer({loss_of(*of.model), of.store, *of.backend, data},
+    Trainer trainer({builder_of(*of.model), of.store, *of.backend, data},
                     {.batch_size = of.batch, .optimizer = of.run.trainer.optimizer});
     times.last = 0;
     trainer.run(times);

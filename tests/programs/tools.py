@@ -141,19 +141,31 @@ class Tools(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("30 nets", done.stdout)
 
+    # Ops without a fast kernel on CPUs, which these models need. `throws` has them in validation, whose sums are in float64.
+    SLOW = {
+        "mnist_lstm": {"permute", "slice", "slice_grad"},
+        "mnist_vit": {"permute", "slice", "slice_grad", "softmax"},
+        "throws": {"abs", "cast", "concat", "square", "sub", "sum"},
+    }
+
     def check_kernels(self, model, sample, classes, *settings):
         for mode in ([], ["--inference"]):
             options = [word for setting in settings for word in ("--set", setting)]
             plan = json.loads(self.tool("bench", model, "--sample", sample, "--classes", classes, "--plan", *options, *mode))
             with self.subTest(model=str(model), settings=settings, mode=mode):
                 self.assertEqual(plan["reference"], [])
-                self.assertLess(plan["portable_share"], 0.01, plan["portable"])
+                slow = self.SLOW.get(model.stem)
+                if slow:
+                    self.assertLessEqual(set(plan["portable"]), slow)
+                else:
+                    self.assertLess(plan["portable_share"], 0.01, plan["portable"])
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_shipped_model_gets_slow_kernels(self):
         """This includes losses and outputs that the random nets lack. Deeper ResNets only repeat the layers
         of these two."""
         samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
+                   "mnist_lstm": ("1,28,28", 10), "mnist_vit": ("1,28,28", 10), "throws": (3, 3),
                    "photos_mlp": ("3,150,150", 5), "resnet18": ("3,96,96", 5), "resnet50": ("3,96,96", 5)}
         shipped = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
         self.assertEqual(shipped - {"resnet34", "resnet101", "resnet152"}, set(samples))
