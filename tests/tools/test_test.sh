@@ -47,7 +47,7 @@ expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
 # The first tests end only when everything is built, so the other presets must be built meanwhile, one after
 # another.
 AWAITED="end avx2" check 0 --ci
-expect "$(head -3 log | paste -sd ' ')" "install build checks cuda checks begin release"
+expect "$(head -3 log | paste -sd ' ')" "install build checks onnx cuda checks begin release"
 expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
 expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
@@ -79,7 +79,7 @@ grep -q "^test: the preset cuda lacks what CMake has named above$" said || fail 
 
 # If something cannot be installed, everything ends at once.
 UNREACHABLE=1 check 1 --ci
-expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks cuda"
+expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks onnx cuda"
 
 check 2 --preset none_such
 expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 avx2 baseline cuda"
