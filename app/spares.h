@@ -13,7 +13,9 @@ namespace plexaura {
 // weights from a rank that is left.
 int read_spares(Communicator& all);
 
-// Throws UserError for spares that could never be needed: nothing is trained, or all ranks end when one dies.
+// Throws UserError if spares can never take over: nothing is trained, all ranks end when one dies, each rank
+// keeps its own weights, or a parameter server deals out the data. Also for automatic compression, which
+// ranks choose without the spares.
 void check_spares(int spares, const CommandLine& line, const Communicator& all, const Config& config,
                   const RunOptions& options);
 

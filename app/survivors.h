@@ -22,8 +22,8 @@ namespace plexaura {
 class Survivors {
  public:
   // `roles` and `strategy` are those at the start, and must outlive this. `strategy` is null on a spare, and
-  // on a rank without a strategy. `processor`: the kind of this rank's processor. `log`: file of JSON lines,
-  // which the rank that speaks opens if the former one has died.
+  // on a rank without a strategy. `processor`: the kind of this rank's processor. `log`: the file of JSON
+  // lines. If the rank that writes it dies, the rank that takes over opens the file.
   Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
             std::string log);
   // The Trainer must be destroyed first, because it refers to communicators and strategies of this.
@@ -31,11 +31,12 @@ class Survivors {
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
 
-  // Collective over all ranks. Does this rank's part of the run, and does it again after each loss that is
-  // outlived; throws every other error. A rank that trains calls Trainer::run(), and one that serves
-  // Roles::serve(). A spare waits first, and its Trainer has TrainerOptions::is_spare. If it was never
-  // needed, its result contains only the signal that ended the run. `trainer` and `report`: null on a rank
-  // that serves from the start. `store` and `backend`: the Trainer's.
+  // Collective over all ranks. Does this rank's part of the run, and repeats that after each loss that is
+  // outlived. Throws all other errors. A training rank calls Trainer::run(), and a serving rank calls
+  // Roles::serve(). A spare waits until it replaces a rank; its Trainer has TrainerOptions::is_spare. The
+  // result of a spare that replaced no rank contains only the signal that ended the run. `trainer` and
+  // `report` are null on a rank that serves from the start. On other ranks `store` and `backend` must be
+  // those of the Trainer.
   TrainingResult run(ParameterStore& store, Backend& backend, Trainer* trainer = nullptr,
                      RunReport* report = nullptr);
   // Calls Roles::share_status() on the ranks that are left.

@@ -34,8 +34,9 @@ struct Tolerances {
   double of(DType dtype) const;
 };
 
-// Describes one use of an op. It drives three checks: results against `expected`, and gradients against the
-// portable kernels in float64, in every dtype on every backend; and gradients against differences.
+// Describes one use of an op. The functions below check in every dtype on every backend: results against
+// `expected`, gradients against the portable kernels in float64, and the padding of values. They also check
+// gradients against differences, and the op's traits.
 struct OpCase {
   std::string name;  // "conv2d, stride 2 and three groups"
   std::string op;    // the name of the op in ops.def

@@ -5,7 +5,7 @@
 namespace plexaura::testing {
 
 // Compares the traits that the op of a case declares (OpTraits) with what its reference kernel does, bit by
-// bit, on the dtypes of the case:
+// bit, with `dtype` for the inputs of the case that name no dtype:
 //   elementwise    each output may be computed in the memory of an input of its type, and an element of an
 //                  input of the result's shape changes no other element of the result;
 //   view           output 0 has the bytes of input 0;

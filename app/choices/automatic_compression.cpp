@@ -29,7 +29,8 @@ std::string stored_compression(Communicator& ranks, const CommandLine& line, con
   return stored;
 }
 
-// Returns "none 2.31 s", or "none 0.21 to 0.84 s" if the time depends on what the backward pass hides.
+// Returns the name of the method and its time: "fp16 2.31 s". Returns a range, "fp16 0.21 to 0.84 s", if the
+// time depends on how much of the exchange the backward pass hides.
 std::string method_text(const ExpectedSeconds& method) {
   const std::string most = seconds_text(method.most);
   const std::string least = seconds_text(method.least);

@@ -14,9 +14,9 @@ namespace plexaura {
 // Returns the algorithm with which the communicator sums on hosts.
 std::string algorithm_of_hosts(const RunOptions& options);
 
-// True if the options let devices sum the gradients: of several ranks, for `allreduce` without compression,
-// if the file leaves the overlap open, if it leaves the algorithm open or asks for `device`, and if the death
-// of a rank ends the run. The same on all ranks.
+// True if the options let devices sum the gradients: there are several ranks, the strategy is `allreduce`
+// without compression, the file leaves the overlap open, it leaves the algorithm open or asks for `device`,
+// and the death of a rank ends the run. The same on all ranks.
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options);
 
 struct DeviceExchange {

@@ -14,13 +14,15 @@ namespace plexaura {
 // Returns the tuning of rank 0, which all ranks use. Collective; `what` names the call.
 Tuning tuning_of_rank_0(Collective& ranks, Tuning mine, std::string_view what);
 
-// Makes the tuner that chooses kernels: by training.tuning, by the times that earlier runs have kept and by
-// those of the checkpoint that the run resumes from, which take precedence. All ranks use the tuning and the
-// times of rank 0. Collective.
+// The result of kernel_choice().
 struct KernelChoice {
   std::unique_ptr<Tuner> tuner;  // null: estimates choose
   std::string remark;            // a sentence about times that cannot be read; empty if there is no problem
 };
+
+// Makes the tuner that chooses kernels: by training.tuning, by the times that earlier runs have kept and by
+// those of the checkpoint that the run resumes from, which take precedence. All ranks use the tuning and the
+// times of rank 0. Collective.
 KernelChoice kernel_choice(Collective& ranks, const CommandLine& line, const RunOptions& options);
 
 // Keeps the measured times. Returns a sentence that says how kernels were chosen and how long that took;

@@ -20,12 +20,12 @@ struct RankCores {
 };
 
 // Returns a sentence about the first host on which ranks slow each other down because they share cores and
-// have more threads than cores, and says what to do. Empty if there is no such host. Hosts on which the cores
-// of a rank are not known are left out.
+// have more threads than cores, and says what to do. Empty if there is no such host. Leaves out hosts on
+// which RankCores::cores of a rank is empty.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
-// Returns the same sentence for these ranks. Called after use_cores(). Leaves out ranks whose threads are
-// bound to cores by OpenMP. `number`: the number of this rank among all ranks. Collective.
+// Returns the same sentence for these ranks. Called after use_cores(). Also leaves out hosts on which OpenMP
+// has bound the threads of a rank to cores. `number`: the number of this rank among all ranks. Collective.
 std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu);
 
 }  // namespace plexaura

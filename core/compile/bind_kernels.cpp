@@ -370,7 +370,8 @@ class Binder {
     add_reorder(value, target.layout, &target);
   }
 
-  // Gives a parameter that nothing reads the row-major layout, as the user sees it.
+  // Some parameters and buffers have no layout yet, because no kernel reads them and no gradient fixes it.
+  // They become row-major, as the user sees them.
   void fix_unread() {
     for (const auto& [name, value] : result_.stored)
       if (!layout_of(value)) fix_layout(value, row_major(value));

@@ -63,10 +63,10 @@ struct BindRequest {
   std::vector<std::pair<Value, Target>> gradient_targets;  // bind_kernels() fills in the layouts
   const Placement* placement;
   bool fuse;
-  bool prologue;                         // true: the prologue may compute what depends on the store alone
-  Tuner* tuner;                          // null: estimates
-  bool strict = false;                   // throws UserError for an op that the host would compute
-  std::optional<DType> shadow = {};      // in which the store has a copy of the parameters
+  bool prologue;                     // true: the prologue may compute what depends on the store alone
+  Tuner* tuner;                      // null: estimates
+  bool strict = false;               // throws UserError for an op that the host would compute
+  std::optional<DType> shadow = {};  // the dtype of the store's second copy of the parameters, if it has one
   std::vector<bool> same_operands = {};  // see CompileOptions
 };
 

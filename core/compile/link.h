@@ -14,8 +14,8 @@ namespace plexaura {
 PLEXAURA_API std::shared_ptr<const Program> link(const Program& first, const Program& second);
 
 // Returns a program for the micro-batches of a step after the first one. It computes the same gradients as
-// `gradients`, and adds each bucket to the gradients that are already in the arena as soon as the bucket is
-// complete. `strict`: see CompileOptions.
+// `gradients`, and adds each bucket to the gradients that are already in the arena: as soon as the bucket is
+// complete or, if the sums need memory in the arena, at the end. `strict`: see CompileOptions.
 PLEXAURA_API std::shared_ptr<const Program> add_to_gradients(const Program& gradients,
                                                              std::span<const Bucket> buckets,
                                                              Backend& backend, bool strict = false);

@@ -25,8 +25,9 @@ class PLEXAURA_API LoopMemory {
   std::size_t prologue() const { return prologue_; }
   // Steps take turns between the two places of a carry: each writes the one that it does not read.
   std::size_t carry(std::size_t carry, bool second) const { return carries_[2 * carry + (second ? 1 : 0)]; }
-  // Copies are made where a step's part begins at an address that kernels may not be given, and in long loops, so that
-  // instructions need not be bound to addresses once for each step.
+  // Each step uses a copy of its part of a stacked operand in two cases. The part may begin at an address
+  // that is not aligned for kernels. Or the loop is long: then copies save binding the instructions to new
+  // addresses for each step.
   const std::vector<Copy>& input_copies() const { return input_copies_; }
   const std::vector<Copy>& output_copies() const { return output_copies_; }
 

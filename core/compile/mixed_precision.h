@@ -11,8 +11,8 @@ namespace plexaura {
 // values that they belong to. A cast is added where the dtype changes, and each value is cast only once.
 // Parameters and constants stay float32, and are cast where a narrow op reads them. An op with
 // Precision::follows that reads only these computes in float32 too. Inputs, buffers, updates and roots keep
-// their dtypes. An op keeps its dtype if an operand has a floating
-// dtype other than float32, or is a constant that overflows in `narrow`.
+// their dtypes. An op keeps its dtype if an operand has a floating dtype other than float32, or is a constant
+// that overflows in `narrow`.
 PLEXAURA_API PassGraph in_mixed_precision(const Graph& graph, std::span<const Value> roots, DType narrow);
 
 }  // namespace plexaura

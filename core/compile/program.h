@@ -71,13 +71,14 @@ struct LoopOperand {
   std::size_t bytes = 0;    // that a step uses
 };
 
-// A program that runs in each step of a loop. Its instructions read and write the operands of the instruction, and their
-// memory is its workspace: see LoopMemory. Its prologue runs once, before the first step.
+// A program that runs in each step of a loop: the loop's body. The body reads and writes the operands of the
+// loop's instruction. The memory of the body lies in the workspace of that instruction: see LoopMemory. The
+// prologue of the body runs once, before the first step.
 struct LoopWork {
   std::shared_ptr<const Program> body;
   std::int64_t steps = 0;
   bool reverse = false;
-  std::size_t carries = 0;  // the first inputs and outputs
+  std::size_t carries = 0;  // how many of the first inputs and outputs are carried from step to step
   std::vector<LoopOperand> inputs = {};
   std::vector<LoopOperand> outputs = {};
   Place constants = {};  // of the body

@@ -14,7 +14,7 @@ namespace plexaura {
 
 enum class Tuning : std::uint8_t {
   off,     // estimates choose the kernels
-  cached,  // measures only where no time is known
+  cached,  // measures only kernels whose times are not known
   measure  // measures everything once, known times too
 };
 

@@ -29,7 +29,8 @@ inline constexpr const char* plugin_stamp =
 #endif
     ;
 
-// The exported data of a plugin. It is plain C, because it is read before the stamps are compared.
+// What the function that a plugin exports returns. `stamp` must stay the first member, so that an engine of
+// any build can read it before it trusts the rest.
 struct PluginEntry {
   const char* stamp;
   Backend* (*open)(const BackendOptions& options);  // the caller owns the result; may throw

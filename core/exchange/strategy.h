@@ -41,7 +41,7 @@ class PLEXAURA_API GradientSum {
 
   // Called once in a step, if StrategyParts::agrees is declared: before_update has answered for all buckets,
   // their events have passed, and no weight has changed. If this or an earlier call of the step throws,
-  // weights, buffers and the optimizer's state stay as they were after the last step. After this call a step
+  // weights, buffers and the optimizer's state stay as they were before the step. After this call a step
   // cannot be given up any more. May call all ranks.
   virtual void agree() {}
 };
@@ -61,8 +61,8 @@ class PLEXAURA_API WeightExchange {
   // Called after show_weights(), before the next step if there is one. Restores the weights that train.
   virtual void take_weights_back() {}
 
-  // With local scope: true if an exchange continues after the last step. The same on all ranks. The trainer
-  // delays its own sums meanwhile, up to a limit.
+  // With local scope: true if an exchange is still running after the step that was made last. The same on all
+  // ranks. The trainer delays its own sums meanwhile, up to a limit.
   virtual bool is_exchanging() const { return false; }
 };
 
@@ -85,9 +85,10 @@ class PLEXAURA_API KeptState {
   virtual std::vector<StrategyState> state() const = 0;
 
   // Sets the tensors of the checkpoint from which the run was resumed. Called between begin() and the first
-  // step. Tensors of ranks are restored if the number of ranks is the same or, with local scope, larger, and
-  // otherwise dropped. With shows_weights the store holds the weights of the checkpoint, which are those that
-  // were shown; take_weights_back() is not called before the first step.
+  // step. Tensors with `of_rank` are restored if there are as many ranks as before. With local scope they are
+  // also restored if there are more. Otherwise they are dropped. With shows_weights the store holds the
+  // weights of the checkpoint, which are those that were shown; take_weights_back() is not called before the
+  // first step.
   virtual void take_state(std::vector<StrategyState> state) = 0;
 
   // With local scope, after ranks were lost: called once, after the remaining ranks have called begin() and
@@ -164,8 +165,8 @@ struct StrategyParts {
 PLEXAURA_API void check_strategy_parts(const StrategyParts& parts);
 
 // Defines how ranks work together. Each rank has one object, which may itself be several of its parts. The
-// thread that trains calls it and its parts, never concurrently; only Overlapped calls before_update of the
-// sum within it from a thread of its own.
+// thread that trains calls it and its parts, never concurrently. There is one exception: Overlapped has its
+// own thread, which calls before_update() of the GradientSum that it wraps.
 class PLEXAURA_API Strategy {
  public:
   virtual ~Strategy();

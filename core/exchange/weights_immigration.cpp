@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// The event of the copy out of a bucket. If the device has failed, waits for it end with zeros in the copy,
-// so that this rank still takes part in the exchange of all ranks.
+// The event of the copy of a bucket to staging memory. If the device has failed, wait() still returns, and
+// the copy contains zeros. So this rank still takes part in the exchange of all ranks.
 class WeightsImmigration::StagedEvent final : public Event {
  public:
   StagedEvent(WeightsImmigration& border, std::size_t bucket, std::unique_ptr<Event> copied)
@@ -223,7 +223,8 @@ void WeightsImmigration::arrive(std::size_t bucket, Event& copied) {
   arrived_[bucket] = true;
 }
 
-// After a failure of the device: sets the gradients to zero, and `failed` in the tail.
+// Called after a failure of the device. Sets the gradients of the bucket to zero. The last bucket contains
+// the tail: there `failed` becomes 1, and `stop` keeps this rank's request.
 void WeightsImmigration::blank(std::size_t bucket) {
   const std::span<std::byte> bytes = gradients(bucket);
   std::ranges::fill(bytes, std::byte{0});

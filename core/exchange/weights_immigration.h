@@ -39,7 +39,7 @@ struct UpdateAnswer {
 struct StepPlace {
   std::int64_t number = 0;  // from 1, counting the steps before a resume; 0 before the first
   std::int64_t epoch = 0;
-  bool ends_epoch = false;   // weights are validated and saved after it
+  bool ends_epoch = false;   // all ranks end the epoch with this step
   std::int64_t samples = 0;  // samples of this rank, over its micro-batches
 };
 
@@ -128,7 +128,8 @@ class PLEXAURA_API WeightsImmigration {
   // For the engine: the failure of this rank's device that was found while waiting for a bucket of this step.
   // Null: none.
   std::exception_ptr failure() const;
-  // For the engine: enqueues the copy out of a bucket, or is captured in a recording that does.
+  // For the engine: enqueues the copy of a bucket to staging memory, if there is any. Within
+  // Backend::record() the copy becomes part of the recording.
   void stage_out(std::size_t bucket);
   // For the engine: the event that a strategy gets for a bucket. Called in each step after stage_out(). The
   // event passes when the copy is final.

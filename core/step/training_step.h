@@ -49,22 +49,25 @@ struct LossOutputs {
   ValidationSums validation = {};
 };
 
-// Throws UserError if the store has parameters and all of them are frozen.
+// Throws UserError if the store is not empty and contains no trainable parameter.
 PLEXAURA_API void check_trains(const ParameterStore& store);
 
 // Throws UserError if the outputs have no loss.
 PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 
-// Throws UserError if there is no loss; if the loss or a metric belongs to another graph or is not a scalar of the store's
-// dtype; for more than `most_metrics` metrics; for two metrics with the same name; and if the sums for validation belong to
-// another graph or are not floating.
+// Throws UserError if the loss is missing, belongs to another graph or has another dtype than the store; if
+// the store's dtype is neither float32 nor float64; for more than `most_metrics` metrics; for a metric that
+// belongs to another graph, is no scalar of the store's dtype, has no name of its own, or does not have
+// exactly one of mean and sum; and if the sums for validation belong to another graph, are not floating, or
+// are missing although there is a function of values.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
-// Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail. Returns these
-// outputs. The output of a buffer is this micro-batch's share of the step's samples times the number that its update adds
-// to the old value, or times its next value: see replaced_buffers(). With `samples` = 0, gradients, updates of buffers
-// and loss are zero. Only the parameters in `trained` get gradients; null: all trainable ones. Throws UserError if the loss
-// does not use one of them, and what check_model() throws.
+// Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail.
+// Returns these outputs. The output of a buffer is what its update adds to the old value; for
+// replaced_buffers() it is the next value. It is multiplied by this micro-batch's share of the step's
+// samples. With `samples` = 0, gradients, updates of buffers and loss are zero. Only the parameters in
+// `trained` get gradients; null: all trainable ones. Throws UserError if the loss does not use one of them,
+// and what check_model() throws.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples,
                                                          const std::set<std::string>* trained = nullptr);
@@ -197,7 +200,8 @@ class PLEXAURA_API TrainingStep {
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
-  std::vector<PointWork> works_;     // for each host point of the programs, which has the index as its id
+  std::vector<PointWork>
+      works_;  // one for each host point of the programs; the id of a host point is its index here
   std::optional<LateUpdates> late_;  // open updates of the step before
   // Destroyed before the members above: the device may wait for exchanges that its destructor cancels.
   WeightsImmigration border_;
@@ -209,7 +213,7 @@ class PLEXAURA_API TrainingStep {
   bool updating_ = false;                // before_update() was called in this step
   bool exchanging_ = false;              // a call of the strategy about the update is under way
   bool skips_ = false;                   // the strategy skips the update
-  std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
+  std::vector<UpdateAnswer> exchanged_;  // one per bucket; only used if ranks agree before the update
   bool shown_ = false;                   // the store has the weights that the strategy shows for evaluation
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // number of the last step in `metrics_`

@@ -18,8 +18,9 @@ struct CommunicatorOptions {
   double deadline_seconds = 60;
   // The ranks of a node share memory if they can. If one rank sets false, all ranks use private memory.
   bool shared_memory = true;
-  // If the library survives the death of ranks, every rank that waits then throws a RankLost after which the
-  // other ranks can continue (RankLost::is_outlived()). If false, the ranks agree on one error, and end.
+  // True: if the library survives the death of ranks, every rank that waits then throws a RankLost after
+  // which the other ranks can continue (RankLost::is_outlived()). False: the ranks agree on one error, and
+  // end.
   bool outlive_ranks = false;
   // The algorithm of sums; see choose_algorithm().
   std::string algorithm = "auto";
@@ -113,7 +114,7 @@ class Communicator : public Collective {
   virtual void choose_algorithm(std::string_view name) = 0;
   // Collective. From now on sums are sums of `shards` shards, at least one for each rank. Rank r passes to a
   // call the sum of the shards in block divide_shards(shards, size())[r]. Throws UserError if the algorithm
-  // adds in another order than that of a tree of ranks.
+  // does not add in the order of sum_order.h.
   virtual void bring_shards(int shards) = 0;
   // True if sums have the bits that all algorithms except `ring` and `mpi` give, however data is cut into
   // calls and on whichever hosts the ranks run.

@@ -38,12 +38,13 @@ void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count)
 // sum[i] = first[i] + second[i]; `sum` is neither of them.
 void add(DType dtype, const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count);
 
-// Returns the part of `count` elements for worker `index` of `workers`. Parts begin at multiples of a cache
-// line.
+// A range of elements.
 struct Part {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
+// Returns the part of `count` elements for worker `index` of `workers`. Parts begin at multiples of a cache
+// line.
 Part part_of(std::int64_t count, DType dtype, int index, int workers);
 
 }  // namespace plexaura

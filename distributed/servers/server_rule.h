@@ -33,8 +33,8 @@ struct ServerRule {
 void compose_push(const ServerRule& rule, const WeightForm& form, std::span<const std::byte> weights,
                   std::span<const std::byte> began, std::span<std::byte> pushed);
 
-// Takes in the answer to a push at a client that has trained on since it `pushed`: its weights become those of the answer, plus what
-// it has learned since the push.
+// Called on a client that has made steps since its push: takes in the answer. Its weights become those of the
+// answer, plus what it has learned since the push.
 template <class T>
 void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights);
 

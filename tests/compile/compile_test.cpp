@@ -70,7 +70,7 @@ TEST_CASE("a chain of elementwise ops works in place, and never in an input or o
   const Node a = exp(x);
   const auto program = compiled(graph, {tanh(sqrt(a)) + 1, a});
   CHECK(check_arena(*program) == "");
-  // Memory of `a`, which is read at the end, and one place that all others share.
+  // 64 bytes for `a`, which is read at the end, and 64 bytes that all other values share.
   CHECK(program->arena_bytes == 128);
   for (const auto& instruction : program->instructions)
     for (const auto& output : instruction.outputs) CHECK(output->place.space == Place::Space::arena);
@@ -266,7 +266,7 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
         program->first_use(third.offset, third.offset + third.count));
 }
 
-// After that instruction a strategy may write to the gradient.
+// A strategy may write to a gradient as soon as the program does not read it any more.
 TEST_CASE("a gradient is ready behind the last instruction that reads it") {
   Graph graph;
   const Node w = graph.parameter("w", vector);

@@ -71,7 +71,8 @@ void check_in_layouts(const OpCase& op_case) {
   }
 }
 
-// The test backend with only one of the kernels that it offers for a region.
+// The test backend, but for each region only the kernel at one place of the list that it offers. If the list
+// is shorter, all of its kernels.
 class OneKernel final : public ForwardingBackend {
  public:
   explicit OneKernel(std::size_t place) : ForwardingBackend(test_backend()), place_(place) {}
@@ -89,7 +90,7 @@ class OneKernel final : public ForwardingBackend {
 
  private:
   std::size_t place_;
-  mutable bool found_ = false;  // set if a region has this number of kernels
+  mutable bool found_ = false;  // a region has a kernel at this place
 };
 
 }  // namespace

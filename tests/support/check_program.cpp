@@ -64,8 +64,8 @@ class ArenaWalk {
                                  program_.instructions[instruction].name, output.value.node);
   }
 
-  // Returns true if the instruction has computed the value or one that it is a view of, perhaps in another
-  // layout that the view needs.
+  // Returns true if the instruction has computed the value. Also returns true if the value is a view of one
+  // that the instruction has computed or reordered.
   bool made(Value value, std::size_t instruction) const {
     if (instruction >= program_.instructions.size()) return false;
     while (!made_by_.contains(value)) {

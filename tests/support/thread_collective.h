@@ -53,7 +53,7 @@ class ThreadRanks {
   std::uint64_t round_ = 0;
   std::string failure_;
   int failed_rank_ = -1;
-  std::optional<RankLost> loss_;  // the failure
+  std::optional<RankLost> loss_;  // set if the failure is the loss of a rank
   std::vector<bool> left_;
 };
 

@@ -64,7 +64,7 @@ struct RunClock {
 // The state that a strategy takes over from a checkpoint, or from the former strategy after ranks were lost.
 struct StrategyHistory {
   SavedStrategy saved = {};  // state of a checkpoint, until the strategy takes it
-  int saved_ranks = 0;       // number of ranks that saved it, or that have saved a checkpoint since
+  int saved_ranks = 0;       // number of ranks at the last checkpoint, also at that of the resumed run
   bool has_begun = false;    // the strategy has begun and has got its state
   // For strategies with local scope: the former strategy's state, until the next strategy takes it.
   std::optional<std::vector<StrategyState>> own_state = {};

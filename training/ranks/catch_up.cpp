@@ -26,8 +26,9 @@ std::vector<RunPlace> gather_places(Collective& ranks, const RunPlace& mine) {
   return places;
 }
 
-// Orders ranks by progress. At the end of an epoch, a rank that has not validated it yet needs all other
-// ranks to do so. A rank that has met the others already has their sums.
+// Orders ranks by progress. Of ranks with equally many steps, one that has not yet validated the ended epoch
+// counts as ahead, because all ranks must validate together. So does one that has met the others, because it
+// already has their sums.
 bool is_behind(const RunPlace& a, const RunPlace& b) {
   return std::tuple(a.step, a.epoch_ended, !a.is_to_meet) < std::tuple(b.step, b.epoch_ended, !b.is_to_meet);
 }

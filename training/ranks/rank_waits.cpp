@@ -17,7 +17,8 @@ std::vector<RankWaits::Rank> sorted(std::vector<RankWaits::Rank> ranks) {
   return ranks;
 }
 
-// Returns the median of the sorted ranks from index `first` on.
+// Returns the median wait, in seconds, of the ranks from index `first` on. The ranks must be sorted by their
+// waits.
 double median(const std::vector<RankWaits::Rank>& ranks, std::size_t first) {
   const std::size_t count = ranks.size() - first;
   return (ranks[first + (count - 1) / 2].seconds + ranks[first + count / 2].seconds) / 2;

@@ -32,8 +32,8 @@ bool is_state_of(int rank, std::string_view name);
 // Writes to the store what this rank had in a store of its own. The store already contains that of rank 0.
 void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store);
 
-// Returns the state that the strategy of one rank gets back. `of_ranks`: include the tensors of that rank
-// alone, because there are as many ranks as before.
+// Returns the state that the strategy of one rank gets back. `of_ranks`: include the tensors that belong to
+// that rank alone (StrategyState::of_rank).
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks);
 
 }  // namespace plexaura

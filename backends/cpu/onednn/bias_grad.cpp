@@ -56,7 +56,8 @@ Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate) {
   const Region bias = single(query.graph, query.region.outputs[1].node);
   const std::vector<Candidate> sums =
       fast::make_reduce_source()->propose({query.graph, bias, {candidate.inputs[1]}, {true}});
-  // There is no such sum in 16 bits. These have fewer digits than the sum in float loses.
+  // There is no such sum for 16-bit dtypes. They do not need it: they have too few digits to show what the
+  // sum in float loses.
   if (sums.empty() || sums[0].inputs[0] != candidate.inputs[1]) return candidate;
   candidate.make = [both = candidate.make, sum = sums[0].make] {
     return std::make_shared<const WithBiasGrad>(both(), sum());

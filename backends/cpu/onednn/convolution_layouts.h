@@ -44,9 +44,10 @@ std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, co
 // Describes row-major weights of groups as the graph has them, with an additional first axis for the groups.
 memory::desc row_major_groups(const TensorType& weights, std::int64_t groups);
 
-// Estimates the time of a kernel in seconds. `vector` is the axis that the kernel pads to whole vectors: the
-// channels of its source, or those of its destination.
+// The channels that a kernel pads to whole vectors: those of its source, or those of its destination.
 enum class VectorAxis : std::uint8_t { src, dst };
+
+// Estimates the time of a kernel in seconds. `implementation` is oneDNN's name of the kernel.
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
                               const Layout& dst, VectorAxis vector, const std::string& implementation);
 

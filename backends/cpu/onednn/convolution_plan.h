@@ -7,8 +7,8 @@
 
 namespace plexaura::onednn {
 
-// Each returns nothing if the library has no fast kernel in these layouts. Some throw dnnl::error in that
-// case.
+// These functions return nothing if the library has no fast kernel in these layouts. Some throw dnnl::error
+// in that case.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);

@@ -81,7 +81,8 @@ TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brin
   }
 }
 
-// The data is sent in several messages, between calls of all ranks.
+// The data is longer than one message. The calls for rank 1 and rank 2 follow each other without a collective
+// call between them.
 TEST_CASE("communicator: what ranks bring to rank 0 comes there alone, and the others send none of it") {
   constexpr std::size_t bytes = 5 << 20;
   ThreadNetwork network(rank_count);
@@ -133,8 +134,8 @@ TEST_CASE("communicator: blocks go from each rank to each other one") {
   }
 }
 
-// Rank 0 sends parts of 4,000 bytes, of 1,344, 1,344 and 1,312 bytes. Before each call it also sends a byte
-// to each other rank.
+// The array has 4,000 bytes. Its three parts have 1,344, 1,344 and 1,312 bytes. Before each call rank 0 also
+// sends one byte to each other rank.
 TEST_CASE("communicator: counts the bytes of the messages that it sends, and of no other communicator") {
   constexpr std::int64_t answers = rank_count - 1;
   const std::map<std::string, std::int64_t> sums{

@@ -21,9 +21,9 @@ namespace plexaura::testing::alarm_test {
 namespace {
 
 constexpr double test_deadline = 0.25;
-// As docs/reference/distributed.md says, all ranks end at most three seconds after the deadline. This
-// deadline is long enough that ranks which wait for several deadlines exceed the limit, while a loaded
-// machine does not.
+// docs/reference/distributed.md says that all ranks end at most three seconds after the deadline. Ranks that
+// wrongly wait for three deadlines need six seconds here, and the test fails. Correct ranks need about three
+// of the five seconds, so a loaded machine has time to spare.
 constexpr double long_deadline = 2;
 constexpr double longest_wait = long_deadline + 3;
 
@@ -80,8 +80,8 @@ class Sleeper {
   pid_t id_;
 };
 
-// Returns how three ranks of one host, which may outlive others, end if the last one, which is this process,
-// does not come. `members` are the ranks of the call at which the others wait.
+// Returns how three ranks of one host end if rank 2, whose process is `process`, does not come. The ranks may
+// outlive others. `members`: the ranks of the call at which ranks 0 and 1 wait.
 std::vector<std::string> without_process(const Sleeper& process, const std::vector<int>& members = {}) {
   ThreadNetwork network(3);
   std::atomic<int> waiting = 2;
@@ -164,7 +164,8 @@ TEST_CASE("alarm: a rank that is spared ends no wait, is asked nothing and is na
   CHECK(ends[0].starts_with("says rank 2 on c did not come to 'bucket 3' (barrier) within 0.25 s: "));
 }
 
-// Rank 1 answers the question after which rank 2 is found stopped, but not the next one.
+// Rank 1 answers rank 0's first question, after which rank 2 is found stopped. It does not answer the second
+// one.
 TEST_CASE("alarm: a rank that was asked before is asked again") {
   const Sleeper stopped;
   stopped.stop();

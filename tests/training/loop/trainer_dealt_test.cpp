@@ -222,7 +222,7 @@ TEST_CASE("dealt data: each sample is read once an epoch, and all ranks end with
   }
 }
 
-// The run ends at all only because no rank waits for rank 2.
+// The test would hang if a rank waited for rank 2.
 TEST_CASE("dealt data: ranks go on without one that is slow, which draws fewer parts") {
   const Run run{.options = {.epochs = 1, .workers = 0}, .slow = {2, SlowRank::Draws::first_part}};
   const Ends ends = train(run);

@@ -328,7 +328,8 @@ TEST_CASE("a run does not remove the checkpoints of an earlier one by itself") {
   run(false, true);
 }
 
-// A vector would take two pointers for the two ends of an array.
+// run() must not take a list of two pointers: a std::vector would be made from them as from the begin and the
+// end of an array.
 template <class T>
 concept RunsWithPointers = requires(T& trainer, TrainingObserver* observer) {
   trainer.run({observer, observer});

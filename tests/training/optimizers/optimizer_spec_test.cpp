@@ -22,8 +22,8 @@ constexpr Three start{1, -2, 0.5};
 constexpr std::array<Three, 3> gradients{{{0.1, -0.2, 0.3}, {-0.4, 0.1, 0.2}, {0.05, 0.6, -0.7}}};
 constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 
-// A store with a matrix of two elements and a vector of one, in separate buckets, a buffer, and an update
-// program.
+// A parameter store and a program that updates it. The store has a matrix of two elements, a vector of one,
+// and a buffer. Matrix and vector are in separate buckets.
 class Updates {
  public:
   explicit Updates(const OptimizerSpec& optimizer, const UpdateOptions& options = {})
@@ -135,7 +135,7 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
-// torch.optim had a param_group for each of the two parameters.
+// The expected values were computed by torch.optim with one param_group for each of the two parameters.
 TEST_CASE("three steps with a learning rate and a weight decay for each group of parameters") {
   const std::vector<ParameterGroup> groups{{"a", {.rate = 0.5, .decay = 0.3}}, {"*", {.rate = 2}}};
   check_three_steps({.weight_decay = 0.1, .groups = groups}, {0.9481705, -1.949366, 0.669472});
@@ -163,8 +163,8 @@ TEST_CASE(
   }
 }
 
-// All of the three gradients but the first are longer than 0.4. torch.optim got them scaled down to this
-// length.
+// The second and the third gradient are longer than 0.4. For the expected values they were scaled down to
+// this length before torch.optim got them.
 TEST_CASE("three steps with gradients of limited length") {
   check_three_steps({.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
                     {0.9723607920938766, -1.8654516734087097, 0.3935903829490411});

@@ -22,6 +22,7 @@ struct Taps {
 
 // Adds 0.5 and truncates, as Pillow does. For a negative first pixel this is not rounding, but it becomes 0
 // in any case.
+// NOLINTBEGIN(bugprone-incorrect-roundings)
 Taps taps_around(double centre, double radius, std::int64_t pixels) {
   Taps taps;
   taps.first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - radius + 0.5), 0);
@@ -51,7 +52,8 @@ std::vector<Taps> make_taps(std::int64_t pixels, std::int64_t scaled, std::int64
   return taps;
 }
 
-// Limits the result, because rounding errors of many weights may add up to more than 1.
+// Limits the result to 255. The weights are rounded, so the sum of very many weights may be above 1 by enough
+// that a white pixel would become 256.
 std::uint8_t to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::min(sum >> fraction_bits, 255));
 }

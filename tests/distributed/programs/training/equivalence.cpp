@@ -49,7 +49,7 @@ bool same_bits(const Weights& a, const Weights& b) {
   });
 }
 
-// The weights of one precision with every strategy, and the reference for them.
+// The weights of one precision with each summing strategy, and the reference for them.
 class Comparison {
  public:
   Comparison(Communicator& ranks, const SmallRunOptions& options, DType dtype)

@@ -1,6 +1,6 @@
-// The scenarios that tests of strategies run under mpirun. `distributed_training equivalence` compares all
-// strategies; `run` trains once and may be disturbed; `served` has a rank that serves; `regrouped` continues
-// without a rank that dies. Exits like the programs do.
+// The scenarios that tests of strategies run under mpirun. `distributed_training equivalence` compares the
+// strategies that sum gradients; `run` trains once and may be disturbed; `served` has a rank that serves;
+// `regrouped` continues without a rank that dies. Exits like the programs do.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -30,11 +30,12 @@ namespace {
 //   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
 //   --resume NAME        resumes from the checkpoint with this name, which must be the newest
 //   --serving RANK       for `served`: this rank trains nothing, and sums for the others
-//   --disturbed RANK     the rank for the following options; by default the first that is no server
+//   --disturbed RANK     the rank that --raise and --other mean; by default the one with the number --servers
 //   --raise SIGNAL       sent to that rank after step 20
 //   --strike SIGNAL      sent to the last serving rank after step 20
 //   --broken INDEX       a sample that cannot be read
 //   --other seed|weights what that rank has different from the others
+//   --client serial|threaded  for async-server; serial by default
 //   --servers COUNT, --group COUNT  for a strategy with a parameter server; --servers is 1 by default
 class Arguments {
  public:

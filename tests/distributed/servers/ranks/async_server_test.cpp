@@ -51,8 +51,8 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   return account;
 }
 
-// The results of two clients that push one after the other: their values after both pushes, and after both
-// have rested.
+// What the clients see. `behind`: values at two points of their steps, see the functions below. `rested`: the
+// values of each client after it has rested.
 struct Pushed {
   std::array<Numbers, 2> behind;
   std::array<Numbers, 2> rested;
@@ -85,8 +85,9 @@ const Life idle = [](MovedClient& client) { client.rest(); };
 const Settings mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
 const Settings added{"distributed.strategy=downpour", "distributed.push_every=4"};
 
-// The first client gets the answer to its first push together with the other's push, and has moved from 8 to
-// 12 meanwhile. It keeps what it has learned since, and keeps its own buffer until it rests.
+// The first client pushes at 8. It receives the answer only after the other client has pushed too, so the
+// answer contains both pushes. Meanwhile it has moved on to 12. It adds what it has learned since its push,
+// and keeps its own buffer until it rests.
 Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
   Pushed pushed;
   std::promise<void> went_on;
@@ -135,8 +136,9 @@ void check_resumed(const std::string& client, int servers = 1) {
 
 }  // namespace
 
-// Weights and buffers move from 0 to 4, and then a quarter of the way from there to 16. Each rank has its own
-// frozen parameter.
+// The first push (8) moves the server's weights and buffers from 0 halfway, to 4. The second push (16) is
+// stale, and moves them a quarter of the way, from 4 to 7. The third number is a frozen parameter, which each
+// rank keeps.
 TEST_CASE("async-server: weights are mixed, stale ones less, and all have those of the server at the end") {
   const Pushed pushed = push_one_after_the_other({.rule = {.damping = 1}, .push_every = 1});
   CHECK(pushed.behind[0] == Numbers{4, 4, 8});
@@ -193,8 +195,8 @@ TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt
               "     1       50        1             0.00"));
 }
 
-// The test ends only because no client waits for the second one. That client has drawn its second part
-// together with the first.
+// The test would hang if the first client waited for the second. The second client has already drawn its
+// second part when it pauses.
 TEST_CASE(
     "async-server: a client goes on without one that is slow, which draws fewer parts and pushes less") {
   std::promise<void> begun;
@@ -224,8 +226,8 @@ TEST_CASE(
   CHECK(tells(account, "     2        2        2            19.00"));
 }
 
-// The second push of the first client waits for the other client's push, and so its answer includes that
-// one's weights.
+// The server takes in the first client's second push at once, but answers it only after the other client has
+// pushed. So the answer contains that push: the weights are 0, 4, 6 and 11.
 TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
   std::promise<void> went_on;
   Numbers behind;

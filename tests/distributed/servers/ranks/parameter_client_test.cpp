@@ -9,7 +9,8 @@
 
 namespace plexaura::testing::parameter_client_test {
 
-// Otherwise the thread would call the library while the remaining ranks agree on how to continue.
+// If it took in letters, its thread would call the library while the remaining ranks agree on how to
+// continue.
 TEST_CASE("parameter client: a threaded one that has given up takes in no letters") {
   ThreadNetwork network(2);
   ProcessPlace other = this_place();

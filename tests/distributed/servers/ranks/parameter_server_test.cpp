@@ -19,13 +19,13 @@ namespace plexaura::testing::parameter_server_test {
 
 namespace {
 
-// Runs a server and three clients. The first pushes two parts of five steps, draws two more, and dies when
-// the others have drawn the rest. Then the other two become clients of another server.
 struct Survived {
-  int drawn = 0;  // by the surviving clients before the death
+  int drawn = 0;  // parts drawn by the surviving clients, before and after the death
   std::string account;
 };
 
+// Runs a server and three clients. The first client pushes two of ten parts, draws two more, and dies when
+// the others have drawn the rest. Then the other two become clients of another server.
 Survived outlive_a_client(ClientKind kind) {
   constexpr int rank_count = 4;
   constexpr int steps = 5;
@@ -111,7 +111,7 @@ TEST_CASE(
   }
 }
 
-// Happens if a client dies while the others make their new communicator.
+// This happens if a client dies while the other ranks make their new communicator.
 TEST_CASE("parameter server: a client of which the server before did not hear that it died has died, too") {
   std::string account;
   ThreadNetwork network(4);
