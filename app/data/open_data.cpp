@@ -161,10 +161,7 @@ Pair split(const Section& data, const DataOptions& options, const DatasetPtr& wh
 
 // Selects the columns and classes of a trained model.
 void ask_for(const TrainedData& trained, CsvOptions& options) {
-  if (options.header) {
-    options.features.assign(trained.columns.begin(), trained.columns.end());
-    options.targets.assign(trained.targets.begin(), trained.targets.end());
-  }
+  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   options.class_names = trained.classes;
 }
 

@@ -1,6 +1,7 @@
 #include "app/data/prediction_data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <span>
 #include <utility>
 
@@ -67,6 +68,12 @@ RunData open_images(const Section& data, const DataOptions& options, const Train
   return found;
 }
 
+// Compares the names of targets, or only their count where a table has no names.
+bool are_targets_of(const DataOptions& options, const TrainedData& trained) {
+  return options.csv.header ? *options.targets == trained.targets
+                            : options.targets->size() == trained.targets.size();
+}
+
 }  // namespace
 
 ImageFolderOptions without_augmentation(ImageFolderOptions options) {
@@ -103,6 +110,11 @@ void require_table(const Section& data, const DataOptions& options, const Traine
                            "or set model.task to classification"
                          : "is missing, and the weights are of a regression; name weights of a "
                            "classification, or set model.task to regression");
+  if (options.targets && !are_targets_of(options, trained))
+    throw data.error("targets",
+                     fmt::format("is [{}], and the weights predict [{}]; name the targets of the weights, in "
+                                 "their order",
+                                 fmt::join(*options.targets, ", "), fmt::join(trained.targets, ", ")));
 }
 
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {

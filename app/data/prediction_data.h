@@ -18,7 +18,7 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options);
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 
-// Throws UserError unless the model was trained on a table, and for the task that the options are for.
+// Throws UserError unless the model was trained on a table, for the same task, and predicts data.targets.
 void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
 
 // Returns the data for --predict, if the weights contain all that must be known about the training data.

@@ -68,6 +68,9 @@ class Regression(ProgramTest):
         self.assertIn("was made with data.standardise_targets true and now it is false", other.err)
         other = self.run_one("mlp", *self.throws("output.dir=run", "data.targets=[distance, peak, time]"), "--resume", status=2)
         self.assertIn("was made with other data, classes or split", other.err)
+        for reader in ("--evaluate",), ("--predict", SOURCE / "models/throws.csv"):
+            other = self.run_one("mlp", *self.throws("output.dir=run", "data.targets=[peak, time, distance]"), *reader, status=2)
+            self.assertIn("data.targets is [peak, time, distance], and the weights predict [distance, time, peak]; name the targets of the weights", other.err)
         iris = self.iris("output.dir=run")
         self.assertIn("data.targets is missing, and the weights are of a regression; name weights of a classification", self.run_one("mlp", *iris, "--evaluate", status=2).err)
 

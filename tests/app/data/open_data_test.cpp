@@ -126,7 +126,7 @@ TEST_CASE("the targets of a regression are separated from the inputs, and scaled
         open_targets(heights, "targets: [height, mass], standardise: false, validation_share: 0").origin);
   // Other rows are scaled as those of the training were, and columns are found by name.
   const RunData other =
-      open_targets("mass,y,height,x\n0,7,8,9\n", "targets: [height, mass], validation_share: 0",
+      open_targets("mass,y,height,x\n0,7,8,9\n", "targets: [mass, height], validation_share: 0",
                    "task: regression", scaled.trained);
   CHECK(sample_of(other, 0)[0] == std::vector<float>{9, 7});
   CHECK(sample_of(other, 0)[1][0] == -2);
