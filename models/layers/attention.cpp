@@ -24,8 +24,17 @@ std::int64_t checked_heads(std::int64_t width, std::int64_t heads) {
   return heads;
 }
 
-Node causal(Graph& graph, std::int64_t queries, std::int64_t keys) {
+Node causal_mask(Graph& graph, std::int64_t queries, std::int64_t keys) {
   return ge(reshape(iota(graph, queries), {queries, 1}), reshape(iota(graph, keys), {1, keys}));
+}
+
+// Throws UserError unless the mask is bool [samples, keys].
+void check_keys_mask(const Node& mask, const Operand& query, std::int64_t samples, std::int64_t keys) {
+  const TensorType type{DType::boolean, {samples, keys}};
+  if (mask.is_empty() || mask.type() == type) return;
+  throw UserError(fmt::format("{}: attention is given the mask of keys {}; it takes {}, a value for each key",
+                              to_string(query.node().graph().origin_of(query.where())),
+                              to_string(mask.type()), to_string(type)));
 }
 
 // Returns a mask that permits what `condition` (bool) and `mask`, which may be empty, permit.
@@ -59,13 +68,18 @@ Node MultiheadAttention::operator()(Operand query, Operand key, Operand value,
   check(query, "query");
   check(key, "key");
   check(value, "value");
-  const bool own = same_value(query.node(), key.node()) && same_value(key.node(), value.node());
-  if (own) {
+  check_keys_mask(masks.keys, query, key.node().shape()[0], key.node().shape()[1]);
+  const bool one_memory = same_value(key.node(), value.node());
+  if (one_memory && same_value(query.node(), key.node())) {
     const Node all = projected(query, 0, 3);
     return attended(in_heads(all, 0), in_heads(all, 1), in_heads(all, 2), masks);
   }
-  return attended(in_heads(projected(query, 0, 1), 0), in_heads(projected(key, 1, 1), 0),
-                  in_heads(projected(value, 2, 1), 0), masks);
+  const Node queries = in_heads(projected(query, 0, 1), 0);
+  if (one_memory) {
+    const Node memory = projected(key, 1, 2);
+    return attended(queries, in_heads(memory, 0), in_heads(memory, 1), masks);
+  }
+  return attended(queries, in_heads(projected(key, 1, 1), 0), in_heads(projected(value, 2, 1), 0), masks);
 }
 
 void MultiheadAttention::check(const Operand& x, const char* name) const {
@@ -100,7 +114,7 @@ Node MultiheadAttention::attended(const Node& query, const Node& key, const Node
   Node mask = masks.mask;
   if (!masks.keys.is_empty()) mask = both(reshape(masks.keys, {samples, 1, 1, keys}), mask);
   const bool only_causal = masks.is_causal && mask.is_empty();
-  if (masks.is_causal && !only_causal) mask = both(causal(query.graph(), queries, keys), mask);
+  if (masks.is_causal && !only_causal) mask = both(causal_mask(query.graph(), queries, keys), mask);
   const Node mixed =
       mask.is_empty()
           ? scaled_dot_product_attention(query, key, value, {.is_causal = only_causal, .dropout = dropout_})

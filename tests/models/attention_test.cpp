@@ -136,6 +136,10 @@ TEST_CASE("attention refuses heads and inputs that do not fit") {
   CAPTURE(error);
   CHECK(error.ends_with(": attention is given the key float32[2,3,5]; it takes [N, positions, 6]"));
   CHECK(error.find("attention_test.cpp") != std::string::npos);
+  const Node transposed = graph.input("transposed", {DType::boolean, {3, 2}});
+  CHECK(user_error([&] { attention(x, {.keys = transposed}); })
+            .ends_with(
+                ": attention is given the mask of keys bool[3,2]; it takes bool[2,3], a value for each key"));
 }
 
 }  // namespace plexaura::testing::attention_test
