@@ -142,6 +142,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
   facts["--log"] = given(!line.log.empty());
+  facts["--tensorboard"] = given(!line.tensorboard.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
 }

@@ -104,13 +104,13 @@ void Survivors::Group::choose_strategy(int shards, const RunOptions& options) {
 }
 
 Survivors::Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
-                     std::string log)
+                     RecordFiles files)
     : roles_at_start_(roles),
       strategy_at_start_(strategy),
       trainers_(roles.trainers()),
       options_(options),
       processor_(std::move(processor)),
-      log_(std::move(log)),
+      files_(std::move(files)),
       trains_(!roles.is_spare() && !roles.serves()),
       numbers_(static_cast<std::size_t>(roles.all().size())) {
   std::iota(numbers_.begin(), numbers_.end(), 0);
@@ -239,7 +239,7 @@ void Survivors::go_on(Trainer* trainer, RunReport* report) {
   check_agreement(ranks(), facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
   tell_event(EventKind::survived, group_->living->size(), sentence);
-  if (ranks().rank() == 0) report->speak(log_);
+  if (ranks().rank() == 0) report->speak(files_);
   report->say(sentence);
 }
 

@@ -22,10 +22,10 @@ namespace plexaura {
 class Survivors {
  public:
   // `roles` and `strategy` are those at the start, and must outlive this. `strategy` is null on a spare, and
-  // on a rank without a strategy. `processor`: the kind of this rank's processor. `log`: the file of JSON
-  // lines. If the rank that writes it dies, the rank that takes over opens the file.
+  // on a rank without a strategy. `processor`: the kind of this rank's processor. If the rank that
+  // writes `files` dies, the rank that takes over continues them.
   Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
-            std::string log);
+            RecordFiles files);
   // The Trainer must be destroyed first, because it refers to communicators and strategies of this.
   ~Survivors();
   Survivors(const Survivors&) = delete;
@@ -71,7 +71,7 @@ class Survivors {
   int trainers_;  // number of ranks that train, if enough live
   const RunOptions& options_;
   std::string processor_;
-  std::string log_;
+  RecordFiles files_;
   bool trains_;
   std::vector<int> numbers_;                    // the ranks of the former group, numbered as at the start
   std::unique_ptr<Group> group_;                // null: no rank has died

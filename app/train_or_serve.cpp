@@ -97,13 +97,15 @@ std::int64_t last_step_of(const Setup& setup) {
   return std::min(all, trainer.steps.value_or(all));
 }
 
+RecordFiles files_of(const CommandLine& line) { return {line.log, line.tensorboard}; }
+
 // A spare gets its weights later, when it is needed. `backend`: null if it is not open yet.
 Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
   Communicator& ranks = roles.candidates();
   auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
     if (speaks) prepare_outputs(line, setup.options.trainer.output.string(), last_step_of(setup));
-    return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
+    return std::make_unique<RunReport>(speaks, files_of(line), setup.options.trainer.epochs);
   });
   auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
   if (profile) align_clocks(ranks, *profile);
@@ -153,7 +155,7 @@ int conclude(const CommandLine& line, const Setup& setup, const Survivors& survi
 // The work of a spare. Returns the exit status.
 int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   Work work = prepare(line, roles, setup, nullptr);
-  Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
+  Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, files_of(line));
   setup.options.trainer.is_spare = true;
   Trainer trainer(parts_of(setup, work), setup.options.trainer);
   const TrainingResult result = survivors.run(work.store, *work.backend, &trainer, work.report.get());
@@ -177,7 +179,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
   say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
   for (const ChoiceReport& choice : setup.choices) say_choice(*report, choice);
-  Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
+  Survivors survivors(roles, strategy, setup.options, backend->info().kind, files_of(line));
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
   parts.strategy = strategy;
@@ -236,7 +238,7 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   ParameterStore store = make_store_of(setup);
   if (line.dry_run) return 0;
   const StopSignals signals;
-  Survivors survivors(roles, &strategy, setup.options, backend->info().kind, line.log);
+  Survivors survivors(roles, &strategy, setup.options, backend->info().kind, files_of(line));
   return end_with_others(survivors, survivors.run(store, *backend));
 }
 

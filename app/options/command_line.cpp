@@ -77,15 +77,17 @@ void check_visiting(const std::string& program, const CommandLine& line) {
   if (line.port != 0 && line.serve.empty()) throw UserError(fmt::format("{}: --port needs --serve", program));
   const bool serves = !line.serve.empty();
   const bool joins = !line.join.empty();
-  const std::pair<bool, const char*> without_effect[] = {{line.evaluate, "--evaluate"},
-                                                         {!line.predict.empty(), "--predict"},
-                                                         {line.dry_run, "--dry-run"},
-                                                         {serves && line.steps.has_value(), "--steps"},
-                                                         {serves && !line.log.empty(), "--log"},
-                                                         {serves && !line.profile.empty(), "--profile"},
-                                                         {joins && line.resume, "--resume"},
-                                                         {joins && line.replace, "--replace"},
-                                                         {joins && !line.weights.empty(), "--weights"}};
+  const std::pair<bool, const char*> without_effect[] = {
+      {line.evaluate, "--evaluate"},
+      {!line.predict.empty(), "--predict"},
+      {line.dry_run, "--dry-run"},
+      {serves && line.steps.has_value(), "--steps"},
+      {serves && !line.log.empty(), "--log"},
+      {serves && !line.tensorboard.empty(), "--tensorboard"},
+      {serves && !line.profile.empty(), "--profile"},
+      {joins && line.resume, "--resume"},
+      {joins && line.replace, "--replace"},
+      {joins && !line.weights.empty(), "--weights"}};
   for (const auto& [given, option] : without_effect)
     if (given && (serves || joins))
       throw UserError(fmt::format(
@@ -106,7 +108,8 @@ void check_modes(const std::string& program, const CommandLine& line) {
   const std::pair<bool, const char*> of_training[] = {
       {line.resume, "--resume"},           {line.replace, "--replace"},
       {line.dry_run && uses, "--dry-run"}, {line.steps.has_value(), "--steps"},
-      {!line.log.empty(), "--log"},        {!line.profile.empty(), "--profile"}};
+      {!line.log.empty(), "--log"},        {!line.tensorboard.empty(), "--tensorboard"},
+      {!line.profile.empty(), "--profile"}};
   for (const auto& [given, option] : of_training)
     if (given)
       throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
@@ -146,6 +149,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(not_empty);
   app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
       ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--tensorboard", line.tensorboard,
+                 "writes loss, metrics and learning rate as event files for TensorBoard")
+      ->type_name("FOLDER")
       ->check(not_empty);
   app.add_option("--weights", line.weights, "starts from a safetensors file")
       ->type_name("FILE")

@@ -19,6 +19,7 @@ struct CommandLine {
   std::string backend = "cpu";       // with options: "cuda:device=1"
   std::string device;                // a GPU to plan for, which need not exist: "h200"; empty: none
   std::string log;                   // file for JSON lines; empty: none
+  std::string tensorboard;           // folder for event files of TensorBoard; empty: none
   std::string weights;               // safetensors file to start from; empty: none
   std::vector<std::string> skip;     // patterns of parameters that are not read from it
   bool evaluate = false;             // validates and exits

@@ -77,6 +77,7 @@ void check_earlier_run(const CommandLine& line, const std::string& folder, std::
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step) {
   check_apart("--log", line.log, checkpoints);
   check_apart("--profile", line.profile, checkpoints);
+  check_apart("--tensorboard", line.tensorboard, checkpoints);
   if (!line.log.empty()) check_replaceable("--log", line.log, log_begin);
   if (!line.profile.empty()) check_replaceable("--profile", line.profile, trace_begin);
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))

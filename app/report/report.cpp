@@ -84,18 +84,24 @@ std::string straggler_text(const RankWaits::Straggler& straggler) {
   return fmt::format("the others waited {} for rank {}", seconds_text(straggler.seconds), straggler.number);
 }
 
-RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
+RunReport::RunReport(bool speaks, const RecordFiles& files, std::int64_t epochs)
     : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
-  if (speaks_ && !log.empty()) log_.emplace(log);
+  if (!speaks_) return;
+  if (!files.log.empty()) log_.emplace(files.log);
+  if (!files.tensorboard.empty()) tensorboard_.emplace(files.tensorboard);
 }
 
-void RunReport::speak(const std::string& log) {
-  if (std::exchange(speaks_, true) || log.empty()) return;
-  try {
-    log_.emplace(log, JsonLog::Owner::heir);
-  } catch (const Error& error) {
-    print_error(fmt::format("{}; the run continues without --log", error.what()));
-  }
+void RunReport::speak(const RecordFiles& files) {
+  if (std::exchange(speaks_, true)) return;
+  const auto open = [](const char* option, const std::string& path, const auto& emplace) {
+    try {
+      if (!path.empty()) emplace();
+    } catch (const Error& error) {
+      print_error(fmt::format("{}; the run continues without {}", error.what(), option));
+    }
+  };
+  open("--log", files.log, [&] { log_.emplace(files.log, JsonLog::Owner::heir); });
+  open("--tensorboard", files.tensorboard, [&] { tensorboard_.emplace(files.tensorboard); });
 }
 
 void RunReport::log(std::span<const JsonField> fields) {
@@ -111,6 +117,7 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   last_step_ = record;
   if (!speaks_) return;
   if (log_) log_->step(record);
+  if (tensorboard_) tensorboard_->step(record);
   const double time = seconds_now();
   const std::int64_t done = record.step_in_epoch;
   // Shows the end of an epoch that was shown before, even if it comes soon after the last line.
@@ -147,6 +154,7 @@ std::string RunReport::progress(const StepRecord& record, std::int64_t done, std
 void RunReport::epoch(const EpochRecord& record) {
   if (!speaks_) return;
   if (log_) log_->epoch(record);
+  if (tensorboard_) tensorboard_->epoch(record);
   say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_,
                   record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
   if (record.exchange)

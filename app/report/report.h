@@ -7,25 +7,31 @@
 
 #include "app/report/console.h"
 #include "training/files/json_log.h"
+#include "training/files/tensorboard_log.h"
 #include "training/loop/trainer.h"
 
 namespace plexaura {
 
-// The output of a run for the user, and the JSON log. Every rank has one; only the rank that speaks shows
-// anything.
+// Where the figures of a run are written; empty: nowhere.
+struct RecordFiles {
+  std::string log;          // file of JSON lines
+  std::string tensorboard;  // folder of event files for TensorBoard
+};
+
+// The output of a run for the user, the JSON log, and the event file for TensorBoard. Every rank has one; only the rank
+// that speaks shows and writes anything.
 class RunReport final : public TrainingObserver {
  public:
-  // `log`: a file for JSON lines; empty: none.
-  RunReport(bool speaks, const std::string& log, std::int64_t epochs);
+  RunReport(bool speaks, const RecordFiles& files, std::int64_t epochs);
   ~RunReport() override;
   RunReport(const RunReport&) = delete;
   RunReport& operator=(const RunReport&) = delete;
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
-  // From now on this rank is the one that speaks, because the former one was lost. If it cannot open the log,
-  // it prints an error and continues without a log.
-  void speak(const std::string& log);
+  // From now on this rank is the one that speaks, because the former one was lost. If it cannot open a file,
+  // it prints an error and continues without this file.
+  void speak(const RecordFiles& files);
   void say(const std::string& line);  // a line, shown as printable() does
   void log(std::span<const JsonField> fields);
   void show(const std::string& text);  // several lines, unchanged
@@ -41,6 +47,7 @@ class RunReport final : public TrainingObserver {
   Console console_;
   std::size_t columns_;  // of the terminal; 0: there is none
   std::optional<JsonLog> log_;
+  std::optional<TensorBoardLog> tensorboard_;
   std::int64_t epochs_;
   double last_line_ = 0;
   std::int64_t shown_epoch_ = -1;  // epoch of the last line

@@ -25,6 +25,45 @@ def lasting(epoch):
     return [key for key in epoch if not key.startswith("straggler")]
 
 
+def event_steps(path):
+    """Returns the steps of the events of an event file: protocol buffers, whose second field is the step, as a varint."""
+    data, at, steps = path.read_bytes(), 0, []
+    while at < len(data):
+        event = data[at + 12:at + 12 + int.from_bytes(data[at:at + 8], "little")]
+        at += 16 + len(event)
+        step, shift, place = 0, 0, 10  # after the first field, 9 bytes, and the key of the second
+        while True:
+            step |= (event[place] & 0x7f) << shift
+            if event[place] < 0x80:
+                break
+            shift, place = shift + 7, place + 1
+        steps.append(step)
+    return steps
+
+
+class TensorBoard(ProgramTest):
+    def test_steps_of_a_run_and_of_its_continuation(self):
+        arguments = [*self.iris("training.epochs=2", "output.dir=run"), "--tensorboard", "curves/one"]
+        self.run_one("mlp", *arguments, "--steps", 20)
+        self.run_one("mlp", *arguments, "--resume")
+        first, second = sorted((self.folder / "curves/one").iterdir(), key=lambda path: event_steps(path)[-1])
+        # The version of the format, the first step, and the figures of each step and epoch.
+        self.assertEqual(event_steps(first), [0, 1, *range(1, 16), 15, *range(16, 21)])
+        self.assertEqual(event_steps(second), [0, 21, *range(21, 31), 30])
+
+    def test_two_ranks_write_one_file(self):
+        self.run_ranks(2, "mlp", *self.iris("training.epochs=1"), "--tensorboard", "curves")
+        (file,) = (self.folder / "curves").iterdir()
+        self.assertEqual(len(event_steps(file)), 18)
+
+    def test_places_that_do_not_fit(self):
+        self.write("file", "")
+        self.assertIn("file", self.run_one("mlp", *self.iris(), "--tensorboard", "file/below", status=2).err)
+        error = self.run_one("mlp", *self.iris("output.dir=run"), "--tensorboard", "run/checkpoint-1", status=2).err
+        self.assertIn("is at a place that output.dir keeps for checkpoints", error)
+        self.assertIn("leave out --tensorboard", self.run_one("mlp", *self.iris(), "--evaluate", "--tensorboard", "curves", status=2).err)
+
+
 class Log(ProgramTest):
     def test_keys_and_numbers(self):
         self.run_one("mlp", *self.iris("training.epochs=2"), "--log", "log")

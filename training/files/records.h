@@ -44,6 +44,7 @@ struct EpochRecord {
   std::optional<ExchangeRecord> exchange = {};  // of this rank only
   // Empty with one rank, and if a device computes while the host waits.
   std::optional<RankWaits> waits = {};
+  std::int64_t step = 0;  // updates at the end of the epoch; not in the log
 };
 
 }  // namespace plexaura

@@ -86,7 +86,8 @@ void finish_epoch(Run& run) {
       .val_metrics = evaluator.values_of(std::vector<double>(evaluator.sum_count(), none), none),
       .seconds = seconds,
       .exchange = take_exchange_record(run),
-      .waits = take_waits(run, seconds, waited_seconds)};
+      .waits = take_waits(run, seconds, waited_seconds),
+      .step = place.step};
   if (run.division.validation.samples > 0) {
     run.programs->step().await_weights();
     Validation validation = validate(run);

@@ -1,0 +1,152 @@
+#include "training/files/tensorboard_log.h"
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <span>
+#include <system_error>
+#include <unistd.h>
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The fields of the messages Event, Summary, Summary.Value and SessionLog of TensorFlow's event.proto and summary.proto.
+constexpr std::uint32_t event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5,
+                        event_session_log = 7;
+constexpr std::uint32_t summary_value = 1, value_tag = 1, value_simple_value = 2, session_status = 1;
+constexpr std::uint64_t session_start = 1;
+
+// The wire types of protocol buffers.
+enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+template <class Unsigned>
+std::string little_endian(Unsigned number) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(number); ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
+  return bytes;
+}
+
+std::string varint(std::uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>((number & 0x7f) | 0x80);
+  return bytes + static_cast<char>(number);
+}
+
+std::string field(std::uint32_t number, WireType type, std::string_view value) {
+  return varint(std::uint64_t{number} << 3 | static_cast<std::uint64_t>(type)).append(value);
+}
+
+std::string bytes_field(std::uint32_t number, std::string_view bytes) {
+  return field(number, WireType::bytes, varint(bytes.size()).append(bytes));
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
+}
+
+// TensorBoard reads the files of a folder in the order of their names, which must contain "tfevents".
+std::string file_name(int number) {
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(seconds_since_1970()),
+                     host_name(), ::getpid(), number);
+}
+
+FileDescriptor create_in(const fs::path& folder, fs::path& path) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw_create_error(folder, error.value());
+  for (int number = 0;; ++number) {
+    path = folder / file_name(number);
+    FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (file.is_there()) return file;
+    if (errno != EEXIST) throw_create_error(path, errno);
+  }
+}
+
+constexpr std::array<std::uint32_t, 256> crc_table = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t remainder = byte;
+    for (int bit = 0; bit < 8; ++bit)
+      remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? 0x82f63b78U : 0U);
+    table[byte] = remainder;
+  }
+  return table;
+}();
+
+// TFRecord stores checksums rotated and shifted, so that a record may contain checksums itself.
+std::string masked_crc(std::string_view bytes) {
+  return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8U);
+}
+
+std::string record(std::string_view data) {
+  const std::string length = little_endian(std::uint64_t{data.size()});
+  return length + masked_crc(length) + std::string(data) + masked_crc(data);
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char byte : bytes) crc = crc_table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  return ~crc;
+}
+
+TensorBoardLog::TensorBoardLog(const fs::path& folder) : file_(create_in(folder, path_)) {
+  write_event(0, bytes_field(event_file_version, "brain.Event:2"));
+}
+
+void TensorBoardLog::step(const StepRecord& record) {
+  std::vector<Figure> figures{{"train/loss", record.loss}};
+  for (const MetricValue& metric : record.metrics) figures.push_back({"train/" + metric.name, metric.value});
+  figures.push_back({"train/samples_per_second", record.images_per_second});
+  figures.push_back({"train/learning_rate", record.learning_rate});
+  write_figures(record.step, figures);
+}
+
+void TensorBoardLog::epoch(const EpochRecord& record) {
+  std::vector<Figure> figures{{"train/epoch_loss", record.train_loss}};
+  if (!std::isnan(record.val_loss)) {
+    figures.push_back({"validation/loss", record.val_loss});
+    for (const MetricValue& metric : record.val_metrics)
+      figures.push_back({"validation/" + metric.name, metric.value});
+  }
+  write_figures(record.step, figures);
+}
+
+void TensorBoardLog::write_figures(std::int64_t step, const std::vector<Figure>& figures) {
+  if (!has_begun_) {
+    const std::string status = field(session_status, WireType::varint, varint(session_start));
+    write_event(step, bytes_field(event_session_log, status));
+    has_begun_ = true;
+  }
+  std::string summary;
+  for (const Figure& figure : figures) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(figure.value));
+    summary +=
+        bytes_field(summary_value, bytes_field(value_tag, figure.tag) +
+                                       field(value_simple_value, WireType::fixed32, little_endian(bits)));
+  }
+  write_event(step, bytes_field(event_summary, summary));
+}
+
+void TensorBoardLog::write_event(std::int64_t step, std::string_view content) {
+  const auto time = std::bit_cast<std::uint64_t>(seconds_since_1970());
+  const std::string bytes = record(
+      field(event_wall_time, WireType::fixed64, little_endian(time)) +
+      field(event_step, WireType::varint, varint(static_cast<std::uint64_t>(step))) + std::string(content));
+  write_all(file_, std::as_bytes(std::span(bytes)), path_);
+}
+
+}  // namespace plexaura
