@@ -4,6 +4,7 @@ import array
 import json
 import re
 import struct
+import subprocess
 
 import support
 from support import SOURCE, ProgramTest
@@ -31,6 +32,15 @@ class Evaluate(ProgramTest):
             self.assertAlmostEqual(100 * sum(row[i] for i, row in enumerate(counts)) / 30, accuracy, delta=0.01)
             tables.append(counts)
         self.assertEqual(tables, tables[:1] * len(tables))
+
+    def test_weights_that_were_renamed_and_back(self):
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"))
+        for source, target, renaming in (("run", "other.safetensors", "fc*=layers.*"), ("other.safetensors", "back.safetensors", "layers.*=fc*")):
+            subprocess.run([SOURCE / "tools/weights", "convert", source, target, "--rename", renaming], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        figures = re.compile("validation loss .*")
+        expected = figures.findall(self.run_one("mlp", *self.iris("output.dir=run"), "--evaluate").out)
+        self.assertEqual(figures.findall(self.run_one("mlp", *self.iris(), "--evaluate", "--weights", "back.safetensors").out), expected)
+        self.run_one("mlp", *self.iris(), "--evaluate", "--weights", "other.safetensors", status=2)
 
     def test_without_weights_or_samples(self):
         result = self.run_one("mlp", *self.iris(), "--evaluate", status=2)

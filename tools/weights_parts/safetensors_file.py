@@ -1,0 +1,94 @@
+"""Reads and writes safetensors files: 8 bytes with the length of a JSON header, the header, and the values."""
+
+import json
+import mmap
+import os
+import pathlib
+import tempfile
+
+from tensors import BYTES_OF, FileFault, FileTensor
+
+LONGEST_HEADER = 100 << 20  # bytes, as in the library of the format
+
+
+def read_safetensors(path):
+    """Returns the tensors of a file, and its metadata, a dict of texts."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(LONGEST_HEADER, size - 8):
+            raise damaged(path, "the header is longer than the file")
+        header = parse_header(path, file.read(length))
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise damaged(path, "its metadata is not a table of texts")
+    tensors = [tensor_of(path, name, entry, data, 8 + length) for name, entry in header.items()]
+    return tensors, metadata
+
+
+def parse_header(path, text):
+    def once(pairs):
+        table = dict(pairs)
+        if len(table) != len(pairs):
+            raise damaged(path, "a name appears twice in its header")
+        return table
+
+    try:
+        header = json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, "its header is not valid JSON") from error
+    if not isinstance(header, dict):
+        raise damaged(path, "its header is not a table")
+    return header
+
+
+def tensor_of(path, name, entry, data, data_at):
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise damaged(path, f"tensor {json.dumps(name)} does not consist of dtype, shape and data_offsets")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if dtype not in BYTES_OF:
+        raise FileFault(f"'{path}': tensor {json.dumps(name)} has the dtype {json.dumps(dtype)}, which is not one of {', '.join(BYTES_OF)}; "
+                        "convert it to one of these where the file was made")
+    if not is_counts(shape) or not is_counts(offsets) or len(offsets) != 2:
+        raise damaged(path, f"the shape or the offsets of tensor {json.dumps(name)} are not whole numbers")
+    begin, end = data_at + offsets[0], data_at + offsets[1]
+    tensor = FileTensor(name, dtype, tuple(shape), lambda: data[begin:end])
+    if end > len(data) or end - begin != tensor.bytes:
+        raise damaged(path, f"tensor {json.dumps(name)} is {tensor.type_text()} with {offsets[1] - offsets[0]} bytes from {offsets[0]} on")
+    return tensor
+
+
+def is_counts(values):
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 1 << 63 for value in values)
+
+
+def damaged(path, what):
+    return FileFault(f"'{path}': {what}; the file is damaged or not a safetensors file")
+
+
+def write_safetensors(path, tensors, metadata):
+    """The file appears completely or not at all."""
+    header, at = {"__metadata__": metadata} if metadata else {}, 0
+    # Larger elements first, so that each tensor begins at a multiple of its element size.
+    tensors = sorted(tensors, key=lambda tensor: -BYTES_OF[tensor.dtype])
+    for tensor in tensors:
+        header[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [at, at + tensor.bytes]}
+        at += tensor.bytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path = pathlib.Path(path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.unfinished-", delete=False) as file:
+        try:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for tensor in tensors:
+                file.write(tensor.read())
+            file.flush()
+            os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+            os.rename(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -1,0 +1,55 @@
+"""Finds the tensors of what a user names: a file, a checkpoint, or the local folder of a model from a hub."""
+
+import json
+import pathlib
+
+from safetensors_file import read_safetensors
+from tensors import FileFault
+from torch_file import read_torch, tensors_in
+
+# What a folder may contain, in the order in which it is looked for: a checkpoint's weights, and the names of a hub.
+IN_FOLDER = ("weights.safetensors", "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+OF_TORCH = (".pt", ".pth", ".bin", ".ckpt")
+
+
+def read_weights(path, key=None):
+    """Returns the tensors, and the metadata if the file has any."""
+    path = file_of(pathlib.Path(path))
+    if path.name.endswith(".index.json"):
+        return read_shards(path, key), {}
+    if path.suffix in OF_TORCH:
+        return tensors_in(path, read_torch(path), key), {}
+    if key:
+        raise FileFault(f"--key has no effect on '{path}', which is one table of tensors; leave it out")
+    return read_safetensors(path)
+
+
+def file_of(path):
+    if not path.is_dir():
+        return path
+    for name in IN_FOLDER:
+        if (path / name).is_file():
+            return path / name
+    checkpoints = sorted(path.glob("checkpoint-*/weights.safetensors"))
+    if checkpoints:
+        return checkpoints[-1]
+    raise FileFault(f"'{path}' has none of {', '.join(IN_FOLDER)}, and no checkpoint; name a file of weights")
+
+
+def read_shards(path, key):
+    """Reads the files that an index of a hub names: {"weight_map": {TENSOR: FILE}}."""
+    try:
+        weight_map = json.loads(path.read_bytes())["weight_map"]
+        shards = sorted(set(weight_map.values()))
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise FileFault(f"'{path}' has no \"weight_map\" of tensors and files; the index is damaged") from error
+    tensors = []
+    for shard in shards:
+        if not isinstance(shard, str) or pathlib.PurePath(shard).name != shard or shard.endswith(".index.json"):
+            raise FileFault(f"'{path}' names the file {json.dumps(shard)}; an index may only name files of its own folder")
+        found, _ = read_weights(path.parent / shard, key)
+        tensors += [tensor for tensor in found if weight_map.get(tensor.name) == shard]
+    missing = weight_map.keys() - {tensor.name for tensor in tensors}
+    if missing:
+        raise FileFault(f"'{path}' names tensor '{min(missing)}', which its file '{weight_map[min(missing)]}' lacks; fetch the files again")
+    return tensors
