@@ -36,6 +36,8 @@ void check_optimizer(const Section& yaml, const OptimizerSpec& optimizer, DType 
   check_usable(yaml, "max_gradient_norm", optimizer.max_gradient_norm, precision);
   check_usable(yaml, "trust_coefficient", optimizer.trust_coefficient, precision);
   check_usable(yaml, "epsilon", optimizer.epsilon, precision);
+  check_usable(yaml, "lr_decay", optimizer.lr_decay, precision);
+  check_usable(yaml, "initial_accumulator", optimizer.initial_accumulator, precision);
   if (optimizer.nesterov && optimizer.momentum == 0) throw yaml.error("nesterov", "needs a momentum above 0");
 }
 

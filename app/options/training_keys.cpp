@@ -30,7 +30,11 @@ void preset_tuning(Tuning& tuning) {
 }
 
 std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) {
-  const Need momentum{.key = "optimizer.name", .values = {"sgd", "lars"}};
+  const Need momentum{.key = "optimizer.name", .values = {"sgd", "lars", "rmsprop"}};
+  const Need nesterov{.key = "optimizer.name", .values = {"sgd", "lars"}};
+  const Need squares{.key = "optimizer.name", .values = {"adam", "adamw", "lamb", "rmsprop", "adagrad"}};
+  const Need rmsprop{.key = "optimizer.name", .values = {"rmsprop"}};
+  const Need adagrad{.key = "optimizer.name", .values = {"adagrad"}};
   const Need moments{.key = "optimizer.name", .values = {"adam", "adamw", "lamb"}};
   constexpr NumberRange below_one{.minimum = 0, .below = 1};
   return {
@@ -39,9 +43,12 @@ std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) 
                                        {"adam", OptimizerSpec::adam},
                                        {"adamw", OptimizerSpec::adamw},
                                        {"lars", OptimizerSpec::lars},
-                                       {"lamb", OptimizerSpec::lamb}}),
+                                       {"lamb", OptimizerSpec::lamb},
+                                       {"rmsprop", OptimizerSpec::rmsprop},
+                                       {"adagrad", OptimizerSpec::adagrad}}),
        .required = true,
-       .meaning = "the optimizer; `lars` and `lamb` are for [large batches](#large-batches)"},
+       .meaning = "the optimizer; `lars` and `lamb` are for [large batches](#large-batches), `rmsprop` and "
+                  "`adagrad` are [those of PyTorch](#rmsprop-and-adagrad)"},
       {.name = "optimizer.learning_rate",
        .into = &input.learning_rate,
        .range = {.above = 0},
@@ -83,7 +90,7 @@ std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) 
        .meaning = "momentum"},
       {.name = "optimizer.nesterov",
        .into = &optimizer.nesterov,
-       .needs = momentum,
+       .needs = nesterov,
        .meaning = "Nesterov momentum; needs a momentum above 0"},
       {.name = "optimizer.beta1",
        .into = &optimizer.beta1,
@@ -98,9 +105,30 @@ std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer) 
       {.name = "optimizer.epsilon",
        .into = &optimizer.epsilon,
        .range = {.above = 0},
-       .needs = moments,
-       .meaning = "added to the denominator. It, the learning rate, the weight decay, the trust coefficient "
-                  "and the norm must be representable in `training.precision`"},
+       .needs = squares,
+       .meaning = "added to the denominator. It, the learning rate, the weight decay, the trust coefficient, "
+                  "the norm, `lr_decay` and `initial_accumulator` must be representable in "
+                  "`training.precision`"},
+      {.name = "optimizer.alpha",
+       .into = &optimizer.alpha,
+       .range = below_one,
+       .needs = rmsprop,
+       .meaning = "decay of the mean square"},
+      {.name = "optimizer.centered",
+       .into = &optimizer.centered,
+       .needs = rmsprop,
+       .meaning = "divides by the standard deviation of the gradient instead of the root of its mean square. "
+                  "`--resume` may not change it"},
+      {.name = "optimizer.lr_decay",
+       .into = &optimizer.lr_decay,
+       .range = {.minimum = 0},
+       .needs = adagrad,
+       .meaning = "update n, from 1, divides the learning rate of the schedule by 1 + (n - 1) `lr_decay`"},
+      {.name = "optimizer.initial_accumulator",
+       .into = &optimizer.initial_accumulator,
+       .range = {.minimum = 0},
+       .needs = adagrad,
+       .meaning = "sum of squares before the first update"},
   };
 }
 

@@ -108,6 +108,22 @@ std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) cons
   return std::vector<TensorType>(3, inputs[0]);
 }
 
+std::vector<TensorType> RmsStep::infer(std::span<const TensorType> inputs) const {
+  require_inputs_and_scale(inputs, slices() + 1);
+  require_slices(inputs, slices());
+  require_scalar(inputs[slices()], "learning rate");
+  require_fraction(options().momentum, "momentum");
+  if (!(options().kept >= 0 && options().kept <= 1))
+    throw RuleError(fmt::format("kept must be from 0 to 1, not {}", options().kept));
+  if (!(options().added > 0)) throw RuleError(fmt::format("added must be above 0, not {}", options().added));
+  if (!(options().initial >= 0))
+    throw RuleError(fmt::format("initial must be at least 0, not {}", options().initial));
+  if (!(options().epsilon > 0))
+    throw RuleError(fmt::format("epsilon must be above 0, not {}", options().epsilon));
+  require_cover(options().segments, inputs[0].shape[0]);
+  return std::vector<TensorType>(slices() - 1, inputs[0]);
+}
+
 SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options,
                    Node loss_scale) {
   std::vector<Operand> operands{value, grad};
@@ -124,6 +140,21 @@ AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square, 
   if (!loss_scale.is_empty()) operands.emplace_back(loss_scale, value.where());
   const std::vector<Node> results = apply_all(std::make_shared<AdamStep>(std::move(options)), operands);
   return {results[0], results[1], results[2]};
+}
+
+RmsResult rms_step(Operand value, Operand grad, const RmsState& state, Operand learning_rate,
+                   RmsOptions options, Node loss_scale) {
+  std::vector<Operand> operands{value, grad};
+  for (const Node& slice : {state.square, state.mean, state.momentum})
+    if (!slice.is_empty()) operands.emplace_back(slice, value.where());
+  operands.push_back(learning_rate);
+  if (!loss_scale.is_empty()) operands.emplace_back(loss_scale, value.where());
+  const std::vector<Node> results = apply_all(std::make_shared<RmsStep>(std::move(options)), operands);
+  const bool is_centered = !state.mean.is_empty();
+  return {results[0],
+          {.square = results[1],
+           .mean = is_centered ? results[2] : Node(),
+           .momentum = state.momentum.is_empty() ? Node() : results[is_centered ? 3 : 2]}};
 }
 
 namespace {
@@ -145,7 +176,7 @@ double gradient_factor(const HostCall& call, std::size_t at) {
 template <class T>
 bool stays(const HostCall& call, std::size_t at) {
   if (call.inputs.size() <= at || read_scalar(call.inputs[at]) != 0) return false;
-  std::array<T, 3> kept{};
+  std::array<T, 5> kept{};
   const std::size_t slices = call.outputs.size();
   for (std::int64_t i = 0; i < call.inputs[0].type->shape.elements(); ++i) {
     for (std::size_t k = 0; k < slices; ++k) kept.at(k) = call.inputs[k == 0 ? 0 : k + 1].as<T>()[i];
@@ -235,6 +266,43 @@ void adam(const HostCall& call, const AdamOptions& options) {
                    });
 }
 
+template <class T>
+void rms(const HostCall& call, const RmsOptions& options, std::size_t slices) {
+  using C = Compute<T>;
+  if (stays<T>(call, slices + 1)) return;
+  const bool has_momentum = options.momentum != 0;
+  const T* value = call.inputs[0].as<T>();
+  const T* grad = call.inputs[1].as<T>();
+  const T* square = call.inputs[2].as<T>();
+  const T* mean = options.centered ? call.inputs[3].as<T>() : nullptr;
+  const T* momentum = has_momentum ? call.inputs[slices - 1].as<T>() : nullptr;
+  const double learning_rate = read_scalar(call.inputs[slices]);
+  const C factor = static_cast<C>(gradient_factor(call, slices + 1));
+  const C kept = static_cast<C>(options.kept);
+  const C added = static_cast<C>(options.added);
+  for_each_segment(
+      options.segments, call.inputs[0].elements(), 12,
+      [&](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+        const C rate = static_cast<C>(learning_rate * segment.rate);
+        const C decay = static_cast<C>(segment.decay);
+        for (std::int64_t i = begin; i < end; ++i) {
+          const C old = value[i];
+          const C g = factor * static_cast<C>(grad[i]) + decay * old;
+          const C v = kept * static_cast<C>(square[i]) + added * g * g;
+          const C m = mean != nullptr ? kept * static_cast<C>(mean[i]) + added * g : C(0);
+          const C spread = v - m * m;
+          const C root = std::sqrt(static_cast<C>(options.initial) + (spread < C(0) ? C(0) : spread));
+          const C slope = g / (root + static_cast<C>(options.epsilon));
+          const C moving =
+              has_momentum ? static_cast<C>(options.momentum) * static_cast<C>(momentum[i]) + slope : slope;
+          store<T>(call.outputs[1], i, v);
+          if (mean != nullptr) store<T>(call.outputs[2], i, m);
+          if (has_momentum) store<T>(call.outputs[slices - 2], i, moving);
+          store<T>(call.outputs[0], i, old - rate * moving);
+        }
+      });
+}
+
 }  // namespace
 
 void SgdStep::compute(const HostCall& call) const {
@@ -244,6 +312,11 @@ void SgdStep::compute(const HostCall& call) const {
 void AdamStep::compute(const HostCall& call) const {
   dispatch_floating(call.inputs[0].dtype(),
                     [&]<class T>(std::type_identity<T>) { adam<T>(call, options()); });
+}
+
+void RmsStep::compute(const HostCall& call) const {
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { rms<T>(call, options(), slices()); });
 }
 
 }  // namespace plexaura

@@ -101,6 +101,47 @@ PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Ope
                                   Operand learning_rate, Operand step, AdamOptions options = {},
                                   Node loss_scale = {});
 
+struct RmsOptions {
+  double kept = 0.99;   // factor of the old mean square
+  double added = 0.01;  // factor of the new square
+  double initial = 0;   // is added to the mean square below the root
+  double epsilon = 1e-8;
+  double momentum = 0;
+  bool centered = false;                   // the mean square is that of the gradient's distance from its mean
+  std::vector<StepSegment> segments = {};  // as those of SgdOptions
+
+  static void fields(auto& self, auto& visitor) {
+    visitor("kept", self.kept);
+    visitor("added", self.added);
+    visitor("initial", self.initial);
+    visitor("epsilon", self.epsilon);
+    visitor("momentum", self.momentum);
+    visitor("centered", self.centered);
+    StepSegmentFields::visit(self.segments, visitor);
+  }
+};
+
+// The state of rms_step().
+struct RmsState {
+  Node square;
+  Node mean = {};      // empty unless centered
+  Node momentum = {};  // empty without momentum
+};
+
+struct RmsResult {
+  Node value;
+  RmsState state;
+};
+
+// A step by the gradient divided by the root of its mean square: g = grad + decay * value; square' = kept * square +
+// added * g^2; if centered, mean' = kept * mean + added * g; slope = g / (sqrt(initial + square' - mean'^2) + epsilon);
+// m' = momentum * m + slope; value' = value - learning_rate * m'. The initial state is zero. With added = 1 - kept
+// this is RMSProp, and with kept = added = 1 Adagrad (Duchi, Hazan and Singer 2011), both as defined by PyTorch
+// (torch.optim.RMSprop and Adagrad), except that a difference square' - mean'^2 below 0, which rounding may cause, counts
+// as 0: PyTorch's root of it is NaN.
+PLEXAURA_API RmsResult rms_step(Operand value, Operand grad, const RmsState& state, Operand learning_rate,
+                                RmsOptions options = {}, Node loss_scale = {});
+
 // Inputs: value, grad, optionally the momentum, learning_rate, optionally the loss_scale. Outputs: the new
 // value and momentum.
 class PLEXAURA_API SgdStep final : public OpOf<SgdStep, SgdOptions> {
@@ -121,6 +162,19 @@ class PLEXAURA_API AdamStep final : public OpOf<AdamStep, AdamOptions> {
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void compute(const HostCall& call) const;
   OpTraits traits() const override { return {.elementwise = true}; }
+};
+
+// Inputs: value, grad, square, if centered the mean, with momentum the momentum, learning_rate, optionally the
+// loss_scale. Outputs: the new value, square, mean and momentum, as far as they are inputs.
+class PLEXAURA_API RmsStep final : public OpOf<RmsStep, RmsOptions> {
+ public:
+  using OpOf::OpOf;
+  std::string_view name() const override { return "rms_step"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void compute(const HostCall& call) const;
+  OpTraits traits() const override { return {.elementwise = true}; }
+  // Returns the number of inputs that are slices of arenas: 3 to 5.
+  std::size_t slices() const { return 3 + (options().centered ? 1 : 0) + (options().momentum != 0 ? 1 : 0); }
 };
 
 }  // namespace plexaura

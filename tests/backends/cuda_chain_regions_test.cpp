@@ -217,10 +217,10 @@ TEST_CASE("optimizers on CUDA write the values in 16 bits as well") {
   if (!cuda) return;
   for (const DType narrow : {DType::bfloat16, DType::float16})
     for (const bool skips : {false, true})
-      for (const bool adam : {false, true}) {
+      for (const std::string rule : {"sgd", "adam", "rms"}) {
         CAPTURE(name_of(narrow));
         CAPTURE(skips);
-        CAPTURE(adam);
+        CAPTURE(rule);
         Net net;
         const auto slice = [&](const char* name) { return net.input(name, DType::float32, {301}); };
         const Node value = slice("value");
@@ -230,7 +230,11 @@ TEST_CASE("optimizers on CUDA write the values in 16 bits as well") {
         const Node rate = net.graph.constant(Tensor::scalar(0.1).cast(DType::float32));
         const Node scale = net.graph.constant(Tensor::scalar(skips ? 0.0 : 2.0).cast(DType::float32));
         const Node one = net.graph.constant(Tensor::scalar(1.0).cast(DType::float32));
-        if (adam) {
+        if (rule == "rms") {
+          const RmsResult next = rms_step(value, grad, {.square = square_state, .momentum = state}, rate,
+                                          {.momentum = 0.9}, scale);
+          net.results = {next.value, next.state.square, next.state.momentum, cast(next.value, narrow)};
+        } else if (rule == "adam") {
           const AdamResult next = adam_step(value, grad, state, square_state, rate, one, {}, scale);
           net.results = {next.value, next.mean, next.square, cast(next.value, narrow)};
         } else {

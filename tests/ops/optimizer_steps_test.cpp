@@ -14,6 +14,13 @@ namespace {
 
 const std::vector<StepSegment> two_segments{{0, 20, 0.01}, {20, 17, 0}};
 const std::vector<StepSegment> two_rates{{0, 20, 0.01, 0.5}, {20, 17, 0, 3}};
+const RmsOptions all_of_rms{.kept = 0.8,
+                            .added = 0.2,
+                            .initial = 0.1,
+                            .epsilon = 1e-3,
+                            .momentum = 0.9,
+                            .centered = true,
+                            .segments = two_rates};
 const CaseInput slice{{37}};
 const CaseInput rate{{}, these({0.1}), DType::float32};
 
@@ -55,6 +62,37 @@ OpCase adam(const std::string& name, const AdamOptions& options) {
           false};
 }
 
+// Builds a step whose inputs are those of RmsStep. Returns the new value and the new state.
+std::vector<Node> rms_nodes(std::span<const Node> x, const RmsOptions& options) {
+  const RmsStep op(options);
+  const std::size_t slices = op.slices();
+  const RmsState state{.square = x[2],
+                       .mean = options.centered ? x[3] : Node(),
+                       .momentum = options.momentum != 0 ? x[slices - 1] : Node()};
+  const RmsResult next =
+      rms_step(x[0], x[1], state, x[slices], options, x.size() > slices + 1 ? x[slices + 1] : Node());
+  std::vector<Node> results{next.value};
+  for (const Node& node : {next.state.square, next.state.mean, next.state.momentum})
+    if (!node.is_empty()) results.push_back(node);
+  return results;
+}
+
+OpCase rms(const std::string& name, const RmsOptions& options) {
+  OpCase op_case{"rms_step, " + name,
+                 "rms_step",
+                 [=](Graph&, auto x) { return rms_nodes(x, options); },
+                 {slice, slice, {{37}, between(0.1, 1)}},
+                 {},
+                 false};
+  const std::size_t slices = RmsStep(options).slices();
+  while (op_case.inputs.size() < slices) op_case.inputs.push_back({{37}, between(-0.3, 0.3)});
+  op_case.inputs.push_back(rate);
+  op_case.expected = [=](auto x) {
+    return reference::rms_step(x.first(slices), learning_rate_of(x[slices]), options);
+  };
+  return op_case;
+}
+
 const double loss_scale = 8;
 
 // Returns the case with a loss scale, which has multiplied the gradient.
@@ -85,6 +123,10 @@ OpCase scaled_adam(const AdamOptions& options) {
   });
 }
 
+OpCase scaled_rms(const RmsOptions& options) {
+  return scaled(rms("all options", options), [=](Graph&, auto x) { return rms_nodes(x, options); });
+}
+
 // Returns the case with gradients that are not finite: the outputs equal the inputs in `kept`.
 OpCase skipped(OpCase op_case, const std::vector<std::size_t>& kept) {
   op_case.name += " of 0";
@@ -110,6 +152,16 @@ const Cases cases({
          {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .segments = two_segments}),
     adam("two rates", {.segments = two_rates}),
     adam("decoupled decay and two rates", {.decoupled = true, .segments = two_rates}),
+    rms("plain", {}),
+    rms("decay", {.segments = two_segments}),
+    rms("two rates and a sum", {.kept = 1, .added = 1, .initial = 0.5, .segments = two_rates}),
+    rms("centered", {.kept = 0.8, .added = 0.2, .epsilon = 1e-3, .centered = true}),
+    rms("momentum and decay", {.momentum = 0.9, .segments = two_segments}),
+    rms("centered with momentum", all_of_rms),
+    scaled_rms({}),
+    scaled_rms(all_of_rms),
+    skipped(scaled_rms({}), {0, 2}),
+    skipped(scaled_rms(all_of_rms), {0, 2, 3, 4}),
     scaled_sgd({}),
     scaled_sgd({.momentum = 0.9, .segments = two_segments}),
     scaled_adam({.segments = two_segments}),
@@ -137,7 +189,22 @@ WrongCase refused(const std::string& name, const SgdOptions& options, std::vecto
           std::move(words)};
 }
 
+WrongCase refused_rms(const std::string& name, const RmsOptions& options, std::vector<std::string> words) {
+  return {"rms_step, " + name, "rms_step",
+          [=](Graph& graph) {
+            const Leaves of(graph);
+            rms_step(of.value, of.value, {of.value}, of.rate, options);
+          },
+          std::move(words)};
+}
+
 const WrongCases wrong({
+    refused_rms("kept above 1", {.kept = 1.5}, {"kept must be from 0 to 1"}),
+    refused_rms("added of 0", {.added = 0}, {"added must be above 0"}),
+    refused_rms("initial below 0", {.initial = -1}, {"initial must be at least 0"}),
+    refused_rms("epsilon", {.epsilon = 0}, {"epsilon must be above 0"}),
+    refused_rms("a rate of 0", {.segments = {{0, 4, 0, 0}}}, {"multiple of the learning rate", "not 0"}),
+    refused_rms("centered without a mean", {.centered = true}, {"5 inputs", "4"}),
     refused("nesterov alone", {.nesterov = true}, {"nesterov needs momentum"}),
     refused("momentum of 1", {.momentum = 1}, {"momentum must be at least 0 and less than 1"}),
     refused("segments with a gap", {.segments = {{0, 2, 0}, {3, 1, 0}}},
@@ -253,6 +320,13 @@ TEST_CASE("no option of an optimizer is left out of its description") {
   CHECK(!(SgdStep({.segments = {{0, 3, 0.1}}}) == SgdStep({.segments = {{0, 3, 0.2}}})));
   CHECK(!(SgdStep({.segments = {{0, 3, 0.1}}}) == SgdStep({.segments = {{0, 3, 0.1, 2}}})));
   CHECK(!(AdamStep({.decoupled = true}) == AdamStep(AdamOptions{})));
+  for (const RmsOptions& other : {RmsOptions{.kept = 0.9},
+                                  {.added = 0.1},
+                                  {.initial = 1},
+                                  {.epsilon = 1e-7},
+                                  {.momentum = 0.9},
+                                  {.centered = true}})
+    CHECK(!(RmsStep(other) == RmsStep(RmsOptions{})));
   CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep(AdamOptions{})));
 }
 

@@ -209,6 +209,18 @@ std::vector<PrintedForm> reducing_forms() {
          adam_step(vector(g), vector(g), vector(g), vector(g), scalar(g), scalar(g),
                    {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decoupled = true, .segments = decay});
        }},
+      {"rms_step",
+       "kept=0.9, added=0.1, initial=0.2, epsilon=1e-06, momentum=0, centered=true, decay_counts=[2,1], "
+       "decay=[0.0001,0]",
+       [](Graph& g) {
+         rms_step(vector(g), vector(g), {.square = vector(g), .mean = vector(g)}, scalar(g),
+                  {.kept = 0.9,
+                   .added = 0.1,
+                   .initial = 0.2,
+                   .epsilon = 1e-6,
+                   .centered = true,
+                   .segments = decay});
+       }},
   };
 }
 

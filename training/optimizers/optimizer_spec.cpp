@@ -20,7 +20,9 @@ namespace {
 
 using Kind = OptimizerSpec::Kind;
 
-bool has_momentum(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
+bool steps_like_sgd(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
+bool has_momentum(Kind kind) { return steps_like_sgd(kind) || kind == Kind::rmsprop; }
+bool divides_by_squares(Kind kind) { return kind == Kind::rmsprop || kind == Kind::adagrad; }
 bool scales_each_parameter(Kind kind) { return kind == Kind::lars || kind == Kind::lamb; }
 
 // Returns 1 if numerator or denominator is 0.
@@ -194,8 +196,10 @@ class UpdateBuilder {
 
   void step(const Bucket& part, std::vector<StepSegment> segments) {
     const Node grad = as_value(slice(ArenaKind::gradient, part));
-    if (has_momentum(optimizer_.kind))
+    if (steps_like_sgd(optimizer_.kind))
       sgd(part, grad, std::move(segments), divisor_);
+    else if (divides_by_squares(optimizer_.kind))
+      rms(part, grad, std::move(segments));
     else
       adam(part, grad, std::move(segments));
   }
@@ -221,6 +225,35 @@ class UpdateBuilder {
     update_value(part, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
+  }
+
+  void rms(const Bucket& part, const Node& grad, std::vector<StepSegment> segments) {
+    const bool is_adagrad = optimizer_.kind == Kind::adagrad;
+    RmsOptions options{.epsilon = optimizer_.epsilon,
+                       .momentum = optimizer_.momentum,
+                       .centered = optimizer_.centered,
+                       .segments = std::move(segments)};
+    options.kept = is_adagrad ? 1 : optimizer_.alpha;
+    options.added = is_adagrad ? 1 : 1 - optimizer_.alpha;
+    options.initial = is_adagrad ? optimizer_.initial_accumulator : 0;
+    std::vector<Node> states;
+    for (std::int64_t index = 0; index < state_count(optimizer_); ++index)
+      states.push_back(state(index, part));
+    const RmsState old{.square = as_value(states[0]),
+                       .mean = options.centered ? as_value(states[1]) : Node(),
+                       .momentum = options.momentum != 0 ? as_value(states.back()) : Node()};
+    const Node value = slice(ArenaKind::value, part);
+    const RmsResult next = rms_step(value, grad, old, decayed_rate(), std::move(options), divisor_);
+    update_value(part, value, next.value);
+    update_state(states[0], next.state.square);
+    if (!old.mean.is_empty()) update_state(states[1], next.state.mean);
+    if (!old.momentum.is_empty()) update_state(states.back(), next.state.momentum);
+  }
+
+  // Returns the learning rate, which adagrad divides by a number that grows with each update.
+  Node decayed_rate() {
+    if (optimizer_.lr_decay == 0) return learning_rate();
+    return learning_rate() / ((update_number(dtype_) - 1) * optimizer_.lr_decay + 1);
   }
 
   Node divided_gradient(const Bucket& part) {
@@ -274,19 +307,36 @@ void check_optimizer(bool holds, std::string_view option, double value, std::str
 
 bool is_share(double value) { return value >= 0 && value < 1; }
 
+// Checks the options that only rmsprop and adagrad have.
+void check_rms(const OptimizerSpec& optimizer) {
+  check_optimizer(is_share(optimizer.alpha), "alpha", optimizer.alpha, "at least 0 and less than 1");
+  check_optimizer(optimizer.kind == Kind::rmsprop || !optimizer.centered, "centered", optimizer.centered,
+                  "false for all but rmsprop");
+  for (const auto& [name, value] : {std::pair{"lr_decay", optimizer.lr_decay},
+                                    std::pair{"initial_accumulator", optimizer.initial_accumulator}}) {
+    check_optimizer(std::isfinite(value) && value >= 0, name, value, "a number from 0 on");
+    check_optimizer(optimizer.kind == Kind::adagrad || value == 0, name, value, "0 for all but adagrad");
+  }
+}
+
 void check_spec(const OptimizerSpec& optimizer) {
   constexpr std::string_view share = "at least 0 and less than 1";
-  check_optimizer(optimizer.kind <= Kind::lamb, "kind", static_cast<double>(optimizer.kind),
-                  "sgd, adam, adamw, lars or lamb");
+  check_optimizer(optimizer.kind <= Kind::adagrad, "kind", static_cast<double>(optimizer.kind),
+                  "sgd, adam, adamw, lars, lamb, rmsprop or adagrad");
   check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
   check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
                   "above 0 where nesterov is set");
+  check_optimizer(optimizer.kind != Kind::adagrad || optimizer.momentum == 0, "momentum", optimizer.momentum,
+                  "0 for adagrad, which has none");
   check_optimizer(has_momentum(optimizer.kind) || optimizer.momentum == 0, "momentum", optimizer.momentum,
                   "0 for adam, adamw and lamb, whose momentum is beta1");
+  check_optimizer(steps_like_sgd(optimizer.kind) || !optimizer.nesterov, "nesterov", optimizer.nesterov,
+                  "false for all but sgd and lars");
   check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
   check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
   check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
                   "a number above 0");
+  check_rms(optimizer);
   check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
                   optimizer.weight_decay, "a number from 0 on");
   check_optimizer(std::isfinite(optimizer.trust_coefficient) && optimizer.trust_coefficient > 0,
@@ -298,13 +348,16 @@ void check_spec(const OptimizerSpec& optimizer) {
 }  // namespace
 
 std::string_view optimizer_name(const OptimizerSpec& optimizer) {
-  constexpr std::array<std::string_view, 5> names{"sgd", "adam", "adamw", "lars", "lamb"};
+  constexpr std::array<std::string_view, 7> names{"sgd",  "adam",    "adamw",  "lars",
+                                                  "lamb", "rmsprop", "adagrad"};
+  if (optimizer.kind == Kind::rmsprop && optimizer.centered) return "centered rmsprop";
   return names.at(static_cast<std::size_t>(optimizer.kind));
 }
 
 std::int64_t state_count(const OptimizerSpec& optimizer) {
-  if (!has_momentum(optimizer.kind)) return 2;
-  return optimizer.momentum != 0 ? 1 : 0;
+  if (!steps_like_sgd(optimizer.kind) && !divides_by_squares(optimizer.kind)) return 2;
+  const std::int64_t squares = divides_by_squares(optimizer.kind) ? 1 : 0;
+  return squares + (optimizer.centered ? 1 : 0) + (optimizer.momentum != 0 ? 1 : 0);
 }
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,

@@ -23,14 +23,19 @@ struct OptimizerSpec {
   // lamb: along u * ‖w‖ / ‖u‖, where u is the step of adamw at a learning rate of 1.
   // If the numerator or denominator of a ratio is 0, the ratio counts as 1. Parameters with one axis, such as
   // biases and the scales of normalisation, make the step of sgd and adam, without weight decay.
-  enum class Kind : std::uint8_t { sgd, adam, adamw, lars, lamb };
+  // rmsprop and adagrad: rms_step(), as torch.optim.RMSprop and Adagrad.
+  enum class Kind : std::uint8_t { sgd, adam, adamw, lars, lamb, rmsprop, adagrad };
   using enum Kind;  // OptimizerSpec::adam
   Kind kind = Kind::sgd;
-  double momentum = 0;    // sgd, lars
+  double momentum = 0;    // sgd, lars, rmsprop
   bool nesterov = false;  // sgd, lars, needs momentum
   double beta1 = 0.9;     // adam, adamw, lamb
   double beta2 = 0.999;
-  double epsilon = 1e-8;
+  double epsilon = 1e-8;  // adam, adamw, lamb, rmsprop, adagrad; PyTorch's Adagrad has 1e-10
+  double alpha = 0.99;    // rmsprop: factor of the old mean square
+  bool centered = false;  // rmsprop: divides by the standard deviation instead of the root of the mean square
+  double lr_decay = 0;    // adagrad: update n, from 1, has the learning rate / (1 + (n - 1) * lr_decay)
+  double initial_accumulator = 0;    // adagrad: the sum of squares before the first update
   double weight_decay = 0;           // of all trainables; for lars and lamb see above
   double trust_coefficient = 0.001;  // lars
   // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
@@ -43,10 +48,11 @@ struct OptimizerSpec {
   bool scaled_loss = false;
 };
 
-// Returns "sgd", "adam", "adamw", "lars" or "lamb".
+// Returns the name of the kind, by which a checkpoint knows the optimizer: "sgd", "adam", "adamw", "lars", "lamb",
+// "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad".
 std::string_view optimizer_name(const OptimizerSpec& optimizer);
 
-// Returns the number of state arenas that the optimizer needs: 0, 1 or 2.
+// Returns the number of state arenas that the optimizer needs: 0 to 3.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {

@@ -16,7 +16,7 @@ std::string instruction_set();
 std::unique_ptr<const KernelSource> make_elementwise_source();
 // reorder, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
-// sgd_step, adam_step.
+// sgd_step, adam_step, rms_step.
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // Batch norm: its ops and regions.
 std::unique_ptr<const KernelSource> make_batch_norm_source();

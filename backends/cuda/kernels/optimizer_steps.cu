@@ -139,6 +139,66 @@ struct AdamKernel {
   }
 };
 
+template <class T>
+struct RmsKernel {
+  Global<const T> value;
+  Global<const T> grad;
+  Global<const T> square;
+  Global<const T> mean;      // null: not centered
+  Global<const T> momentum;  // null: no momentum
+  Global<T> next_value;
+  Global<T> next_square;
+  Global<T> next_mean;
+  Global<T> next_momentum;
+  ShadowValues shadow;
+  StepNumber learning_rate;
+  StepNumber loss_scale;
+  Segment segment;
+  double kept_square;
+  double added_square;
+  double initial;
+  double epsilon;
+  double kept_momentum;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    using C = Compute<T>;
+    const C rate = static_cast<C>(learning_rate.value() * segment.rate);
+    const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
+    const C kept = static_cast<C>(kept_square);
+    const C added = static_cast<C>(added_square);
+    const bool stays = loss_scale.is_zero();
+    block.each_item(segment.count, [&](std::int64_t item) {
+      const std::int64_t i = segment.begin + item;
+      const T before = value[i];
+      const T square_before = square[i];
+      const T mean_before = mean ? mean[i] : narrow<T>(C(0));
+      const T momentum_before = momentum ? momentum[i] : narrow<T>(C(0));
+      if (stays) {
+        write_if(next_value, i, before);
+        write_if(next_square, i, square_before);
+        write_if(next_mean, i, mean_before);
+        write_if(next_momentum, i, momentum_before);
+        shadow.write(i, before);
+        return;
+      }
+      const C old = widen(before);
+      const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
+      const C v = kept * widen(square_before) + added * slope * slope;
+      const C m = mean ? kept * widen(mean_before) + added * slope : C(0);
+      const C spread = v - m * m;
+      const C root = Math::sqrt(static_cast<C>(initial) + (spread < C(0) ? C(0) : spread));
+      const C moving =
+          static_cast<C>(kept_momentum) * widen(momentum_before) + slope / (root + static_cast<C>(epsilon));
+      write_if(next_square, i, narrow<T>(v));
+      write_if(next_mean, i, narrow<T>(m));
+      write_if(next_momentum, i, narrow<T>(moving));
+      const T next = narrow<T>(old - rate * moving);
+      write_if(next_value, i, next);
+      shadow.write(i, next);
+    });
+  }
+};
+
 namespace {
 
 StepNumber step_number(const Call& call, std::size_t input) {
@@ -196,6 +256,28 @@ void cuda_adam_step(const Call& call) {
                             call.outputs[2].out<T>(), shadow_values(call, 3), step_number(call, 4),
                             step_number(call, 5), step_number(call, 6), segment, options.beta1, options.beta2,
                             options.epsilon, options.decoupled});
+    });
+  });
+}
+
+void cuda_rms_step(const Call& call) {
+  const auto& op = op_cast<RmsStep>(call.op);
+  const RmsOptions& options = op.options();
+  const bool has_momentum = options.momentum != 0;
+  const std::size_t slices = op.slices();
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    const Global<const T> no_state(nullptr, 0);
+    const Global<T> no_next_state(nullptr, 0);
+    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
+      enqueue(call, blocks_for(segment.count),
+              RmsKernel<T>{
+                  call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
+                  options.centered ? call.inputs[3].in<T>() : no_state,
+                  has_momentum ? call.inputs[slices - 1].in<T>() : no_state, call.outputs[0].out<T>(),
+                  call.outputs[1].out<T>(), options.centered ? call.outputs[2].out<T>() : no_next_state,
+                  has_momentum ? call.outputs[slices - 2].out<T>() : no_next_state,
+                  shadow_values(call, slices - 1), step_number(call, slices), step_number(call, slices + 1),
+                  segment, options.kept, options.added, options.initial, options.epsilon, options.momentum});
     });
   });
 }

@@ -9,7 +9,7 @@ namespace plexaura::cuda {
 namespace {
 
 constexpr std::string_view behind = "+cast";
-constexpr std::string_view steps[] = {"sgd_step", "adam_step"};
+constexpr std::string_view steps[] = {"sgd_step", "adam_step", "rms_step"};
 constexpr std::string_view images = "normalise_image";
 
 }  // namespace

@@ -135,6 +135,14 @@ TEST_CASE("keys without effect are errors") {
           read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1, trust_coefficient: 0.1}");
         }).find("trust_coefficient has no effect here, because training.optimizer.name is lamb") !=
         std::string::npos);
+  for (const auto& [name, key] : std::map<std::string, std::string>{{"adagrad", "alpha: 0.9"},
+                                                                    {"sgd", "centered: true"},
+                                                                    {"rmsprop", "lr_decay: 0.1"},
+                                                                    {"adam", "initial_accumulator: 0.1"}})
+    CHECK(user_error([&] {
+            read(csv,
+                 fmt::format("batch_size: 2, optimizer: {{name: {}, learning_rate: 0.1, {}}}", name, key));
+          }).find("has no effect here, because training.optimizer.name is " + name) != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because training.schedule.name is cosine") != std::string::npos);
@@ -395,7 +403,9 @@ TEST_CASE("a number of the optimizer that is lost in the precision names its key
        std::map<std::string, std::string>{{"name: lars", "trust_coefficient"},
                                           {"name: adam", "epsilon"},
                                           {"name: sgd", "weight_decay"},
-                                          {"name: lamb", "max_gradient_norm"}}) {
+                                          {"name: lamb", "max_gradient_norm"},
+                                          {"name: rmsprop", "epsilon"},
+                                          {"name: adagrad", "initial_accumulator"}}) {
     const auto with = [&](const std::string& value) {
       return fmt::format("{}, {}: {}", optimizer, key, value);
     };

@@ -54,4 +54,34 @@ TEST_CASE("steps of Adam and AdamW agree with the portable kernels in double") {
     }
 }
 
+TEST_CASE("steps of RMSProp and Adagrad agree with the portable kernels in double") {
+  for (const bool centered : {false, true})
+    for (const double momentum : {0.0, 0.9})
+      for (const bool scaled : {false, true}) {
+        const Agreement result = agreement(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              const auto vector = [&](const char* name) { return graph.input(name, {dtype, {count}}); };
+              const RmsState state{.square = vector("square"),
+                                   .mean = centered ? vector("mean") : Node(),
+                                   .momentum = momentum != 0 ? vector("momentum") : Node()};
+              const RmsResult step =
+                  rms_step(vector("value"), vector("grad"), state, graph.input("rate", {DType::float32, {}}),
+                           {.kept = 0.5,
+                            .added = 0.5,
+                            .initial = 4,
+                            .momentum = momentum,
+                            .centered = centered,
+                            .segments = segments},
+                           scaled ? graph.input("scale", {dtype, {}}) : Node());
+              std::vector<Node> results{step.value, step.state.square};
+              if (centered) results.push_back(step.state.mean);
+              if (momentum != 0) results.push_back(step.state.momentum);
+              return results;
+            },
+            {.low = 0.5, .high = 2});
+        CHECK(result.uses("fast"));
+        CHECK(result.worst() < bound);
+      }
+}
+
 }  // namespace plexaura::testing::optimizer_steps_test

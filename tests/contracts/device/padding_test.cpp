@@ -149,7 +149,7 @@ TEST_CASE("padding stays zero under reductions and changes of shape") {
 TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
   for (const std::int64_t channels : {1, 3, 17})
     for (const auto kind : {OptimizerSpec::sgd, OptimizerSpec::adam, OptimizerSpec::adamw,
-                            OptimizerSpec::lars, OptimizerSpec::lamb}) {
+                            OptimizerSpec::lars, OptimizerSpec::lamb, OptimizerSpec::rmsprop}) {
       const TensorType filter{DType::float32, {5, channels, 3, 3}};
       const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
         return {squared_error(flatten(conv2d(x, graph.parameter("filter", filter)) + 1), t)};
@@ -162,7 +162,8 @@ TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
       placement.append("filter", filter, ParameterRole::trainable, Layout({0, 2, 3, 1}, {{1, 8}}));
       for (const bool foreign : {false, true}) {
         OptimizerSpec optimizer{.kind = kind, .weight_decay = 0.1};
-        if (kind == OptimizerSpec::sgd || kind == OptimizerSpec::lars) optimizer.momentum = 0.9;
+        if (kind == OptimizerSpec::sgd || kind == OptimizerSpec::lars || kind == OptimizerSpec::rmsprop)
+          optimizer.momentum = 0.9;
         SmallTraining run(test_backend(), specs, model, batch,
                           {.optimizer = optimizer,
                            .sizes = {2},

@@ -119,8 +119,9 @@ TEST_CASE("a bucket is touched where its weights are read or its gradients writt
 
 TEST_CASE("late updates give the same bits, with any optimizer and with micro-batches") {
   using enum OptimizerSpec::Kind;
-  for (const OptimizerSpec& optimizer : {OptimizerSpec{.kind = sgd, .momentum = 0.9},
-                                         OptimizerSpec{.kind = adam}, OptimizerSpec{.kind = lamb}})
+  for (const OptimizerSpec& optimizer :
+       {OptimizerSpec{.kind = sgd, .momentum = 0.9}, OptimizerSpec{.kind = adam}, OptimizerSpec{.kind = lamb},
+        OptimizerSpec{.kind = adagrad}})
     for (const bool halves : {false, true}) {
       CAPTURE(optimizer_name(optimizer));
       CAPTURE(halves);

@@ -129,10 +129,12 @@ TEST_CASE("bfloat16 gradients and shadow, float64 state: the bits of a plain ref
 }
 
 TEST_CASE("wider arenas change no bit") {
-  for (const OptimizerSpec& optimizer : {OptimizerSpec{.momentum = 0.9, .nesterov = true},
-                                         {.kind = OptimizerSpec::adamw, .weight_decay = 0.1},
-                                         {.kind = OptimizerSpec::lars, .momentum = 0.9, .weight_decay = 0.1},
-                                         {.kind = OptimizerSpec::lamb, .weight_decay = 0.1}}) {
+  for (const OptimizerSpec& optimizer :
+       {OptimizerSpec{.momentum = 0.9, .nesterov = true},
+        {.kind = OptimizerSpec::adamw, .weight_decay = 0.1},
+        {.kind = OptimizerSpec::lars, .momentum = 0.9, .weight_decay = 0.1},
+        {.kind = OptimizerSpec::lamb, .weight_decay = 0.1},
+        {.kind = OptimizerSpec::rmsprop, .momentum = 0.9, .centered = true}}) {
     SmallTraining plain(test_backend(), specs(), curved, some_batch(), {.optimizer = optimizer});
     SmallTraining other(test_backend(), specs(), curved, some_batch(),
                         {.optimizer = optimizer, .types = wider});

@@ -161,7 +161,9 @@ const std::vector<OptimizerSpec> optimizers{
     {.momentum = 0.9, .nesterov = true, .max_gradient_norm = 0.5},
     {.kind = OptimizerSpec::adam},
     {.kind = OptimizerSpec::lars, .momentum = 0.9, .weight_decay = 0.1},
-    {.kind = OptimizerSpec::lamb, .weight_decay = 0.1}};
+    {.kind = OptimizerSpec::lamb, .weight_decay = 0.1},
+    {.kind = OptimizerSpec::rmsprop, .momentum = 0.9, .centered = true},
+    {.kind = OptimizerSpec::adagrad, .lr_decay = 0.1}};
 
 }  // namespace
 

@@ -73,5 +73,7 @@ std::vector<Tensor> sgd_step(const Tensor& value, const Tensor& grad, const Tens
 // Returns the new value, mean and square.
 std::vector<Tensor> adam_step(std::span<const Tensor> value_grad_mean_square, double rate, double step,
                               const AdamOptions& of);
+// `values` are the value, the gradient and the state in the order of RmsStep's inputs. Returns the new value and state.
+std::vector<Tensor> rms_step(std::span<const Tensor> values, double rate, const RmsOptions& of);
 
 }  // namespace plexaura::testing::reference

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/philox.h"
@@ -62,6 +63,25 @@ std::vector<Tensor> adam_step(std::span<const Tensor> value_grad_mean_square, do
     at(value, i) -= own_rate * unbiased_mean / (std::sqrt(unbiased_square) + of.epsilon);
   }
   return {value, mean, square};
+}
+
+std::vector<Tensor> rms_step(std::span<const Tensor> values, double rate, const RmsOptions& of) {
+  std::vector<Tensor> next{values[0]};
+  next.insert(next.end(), values.begin() + 2, values.end());
+  for (std::int64_t i = 0; i < values[0].elements(); ++i) {
+    const StepSegment segment = segment_at(of.segments, i);
+    const double g = at(values[1], i) + segment.decay * at(values[0], i);
+    at(next[1], i) = of.kept * at(next[1], i) + of.added * g * g;
+    double spread = at(next[1], i);
+    if (of.centered) {
+      at(next[2], i) = of.kept * at(next[2], i) + of.added * g;
+      spread = std::max(spread - at(next[2], i) * at(next[2], i), 0.0);
+    }
+    double step = g / (std::sqrt(of.initial + spread) + of.epsilon);
+    if (of.momentum != 0) step = at(next.back(), i) = of.momentum * at(next.back(), i) + step;
+    at(next[0], i) -= rate * segment.rate * step;
+  }
+  return next;
 }
 
 }  // namespace plexaura::testing::reference

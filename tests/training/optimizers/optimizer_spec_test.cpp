@@ -135,6 +135,92 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
+TEST_CASE("three steps of RMSProp") {
+  check_three_steps({.kind = Kind::rmsprop}, {0.24317780709256587, -3.100643019391849, 1.0028367577660962});
+  check_three_steps({.kind = Kind::rmsprop, .weight_decay = 0.1},
+                    {0.030663511760192108, -2.5678372280438615, 1.0981062519399885});
+  check_three_steps({.kind = Kind::rmsprop, .momentum = 0.9, .weight_decay = 0.1},
+                    {-0.23327251664556165, -0.5479858822191921, -1.664985115788052});
+}
+
+TEST_CASE("three steps of centered RMSProp") {
+  check_three_steps({.kind = Kind::rmsprop, .epsilon = 1e-3, .alpha = 0.9, .centered = true},
+                    {0.7534291650326246, -2.3629905546276224, 0.6441953071416722});
+  check_three_steps({.kind = Kind::rmsprop,
+                     .momentum = 0.9,
+                     .epsilon = 1e-3,
+                     .alpha = 0.9,
+                     .centered = true,
+                     .weight_decay = 0.1},
+                    {0.43406646101379504, -1.340304553441473, -0.3907534611635827});
+}
+
+TEST_CASE("three steps of Adagrad") {
+  check_three_steps({.kind = Kind::adagrad}, {0.9244299637933513, -2.1097691951144957, 0.5500651698335046});
+  check_three_steps({.kind = Kind::adagrad,
+                     .epsilon = 1e-3,
+                     .lr_decay = 0.1,
+                     .initial_accumulator = 0.2,
+                     .weight_decay = 0.1},
+                    {0.9417370676052353, -2.0191921382033775, 0.5419150455476969});
+}
+
+// Returns the values after 20 steps of a plain loop, which shares nothing with the ops.
+Three twenty_steps_by_hand(const OptimizerSpec& rule) {
+  Three value = start;
+  Three square{};
+  Three mean{};
+  Three moving{};
+  square.fill(rule.initial_accumulator);
+  for (int step = 1; step <= 20; ++step)
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double g = std::sin(step * static_cast<double>(i + 1)) + rule.weight_decay * value[i];
+      const bool is_adagrad = rule.kind == Kind::adagrad;
+      square[i] = is_adagrad ? square[i] + g * g : rule.alpha * square[i] + (1 - rule.alpha) * g * g;
+      mean[i] = rule.centered ? rule.alpha * mean[i] + (1 - rule.alpha) * g : 0;
+      const double slope = g / (std::sqrt(square[i] - mean[i] * mean[i]) + rule.epsilon);
+      moving[i] = rule.momentum * moving[i] + slope;
+      value[i] -= 0.05 / (1 + (step - 1) * rule.lr_decay) * moving[i];
+    }
+  return value;
+}
+
+// The last three numbers are those of torch.optim in float64.
+TEST_CASE("twenty steps of RMSProp and Adagrad agree with a plain loop, and with torch.optim") {
+  const OptimizerSpec rmsprop{
+      .kind = Kind::rmsprop, .momentum = 0.9, .epsilon = 1e-3, .alpha = 0.9, .weight_decay = 0.1};
+  OptimizerSpec centered = rmsprop;
+  centered.centered = true;
+  const OptimizerSpec adagrad{.kind = Kind::adagrad,
+                              .epsilon = 1e-3,
+                              .lr_decay = 0.1,
+                              .initial_accumulator = 0.2,
+                              .weight_decay = 0.1};
+  for (const auto& [rule, torch] :
+       {std::pair{rmsprop, Three{-0.5276556420541932, -0.7583732494759213, -0.35111599589160314}},
+        std::pair{centered, Three{-0.6598728283210484, -0.7127380125771573, -0.41802422462029215}},
+        std::pair{adagrad, Three{0.9249819260659482, -1.9721385422814297, 0.47596964717109247}}}) {
+    CAPTURE(optimizer_name(rule));
+    Updates updates(rule);
+    for (int step = 1; step <= 20; ++step)
+      updates.step({std::sin(step), std::sin(2 * step), std::sin(3 * step)}, 0.05);
+    const Three by_hand = twenty_steps_by_hand(rule);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(updates.value()[i] == doctest::Approx(by_hand[i]).epsilon(1e-12));
+      CHECK(updates.value()[i] == doctest::Approx(torch[i]).epsilon(1e-10));
+    }
+  }
+}
+
+// The mean square of equal gradients is the square of their mean. Rounding may make the difference negative.
+TEST_CASE("centered RMSProp stays finite while all gradients are equal") {
+  for (const double gradient : {0.1, 0.3, 0.7}) {
+    Updates updates({.kind = Kind::rmsprop, .alpha = 0.5, .centered = true});
+    for (int step = 0; step < 200; ++step) updates.step({gradient, gradient, gradient}, 1e-9);
+    for (const double value : updates.value()) CHECK(std::isfinite(value));
+  }
+}
+
 // The expected values were computed by torch.optim with one param_group for each of the two parameters.
 TEST_CASE("three steps with a learning rate and a weight decay for each group of parameters") {
   const std::vector<ParameterGroup> groups{{"a", {.rate = 0.5, .decay = 0.3}}, {"*", {.rate = 2}}};
@@ -147,6 +233,16 @@ TEST_CASE("three steps with a learning rate and a weight decay for each group of
                     {0.8727239004712776, -1.8534490943009871, 0.2636967759929788});
   check_three_steps({.kind = Kind::adamw, .weight_decay = 0.1, .groups = groups},
                     {0.9489563147398267, -1.8946555154423963, 0.2723695342494046});
+  check_three_steps({.kind = Kind::rmsprop,
+                     .momentum = 0.9,
+                     .epsilon = 1e-3,
+                     .alpha = 0.9,
+                     .centered = true,
+                     .weight_decay = 0.1,
+                     .groups = groups},
+                    {0.4297915978119436, -1.3212280012192228, -1.1480172716904802});
+  check_three_steps({.kind = Kind::adagrad, .lr_decay = 0.1, .weight_decay = 0.1, .groups = groups},
+                    {0.9038505155219472, -1.9398683889709096, 0.5333169014030141});
 }
 
 TEST_CASE(
@@ -267,7 +363,9 @@ TEST_CASE("a guarded update changes nothing where a gradient is not finite, and 
                                             {.kind = Kind::adam, .weight_decay = 0.1},
                                             {.kind = Kind::adamw},
                                             {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1},
-                                            {.kind = Kind::lamb, .weight_decay = 0.1}}) {
+                                            {.kind = Kind::lamb, .weight_decay = 0.1},
+                                            {.kind = Kind::rmsprop, .momentum = 0.9, .centered = true},
+                                            {.kind = Kind::adagrad, .lr_decay = 0.1}}) {
     CAPTURE(optimizer_name(rule));
     Updates plain(rule);
     Updates guarded(rule, {.is_guarded = true});
@@ -296,6 +394,17 @@ TEST_CASE("the states that an optimizer needs") {
   CHECK(state_count({.kind = Kind::lars}) == 0);
   CHECK(state_count({.kind = Kind::lars, .momentum = 0.9}) == 1);
   CHECK(state_count({.kind = Kind::lamb}) == 2);
+  CHECK(state_count({.kind = Kind::adagrad}) == 1);
+  CHECK(state_count({.kind = Kind::rmsprop}) == 1);
+  CHECK(state_count({.kind = Kind::rmsprop, .momentum = 0.9}) == 2);
+  CHECK(state_count({.kind = Kind::rmsprop, .momentum = 0.9, .centered = true}) == 3);
+}
+
+// The second state is a mean or a momentum, which must not be mistaken for each other.
+TEST_CASE("a checkpoint knows centered RMSProp by another name") {
+  CHECK(optimizer_name({.kind = Kind::rmsprop, .momentum = 0.9}) == "rmsprop");
+  CHECK(optimizer_name({.kind = Kind::rmsprop, .centered = true}) == "centered rmsprop");
+  CHECK(optimizer_name({.kind = Kind::adagrad}) == "adagrad");
 }
 
 TEST_CASE("numbers that make no update are refused by their names") {
@@ -305,12 +414,23 @@ TEST_CASE("numbers that make no update are refused by their names") {
   };
   const double nan = std::nan("");
   refuses({.kind = static_cast<OptimizerSpec::Kind>(9)},
-          "the optimizer has kind = 9; it must be sgd, adam, adamw, lars or lamb");
+          "the optimizer has kind = 9; it must be sgd, adam, adamw, lars, lamb, rmsprop or adagrad");
   refuses({.momentum = 1}, "the optimizer has momentum = 1; it must be at least 0 and less than 1");
   refuses({.momentum = -1}, "the optimizer has momentum = -1; it must be at least 0 and less than 1");
   refuses({.nesterov = true}, "the optimizer has momentum = 0; it must be above 0 where nesterov is set");
   refuses({.kind = OptimizerSpec::Kind::adam, .momentum = 0.9},
           "the optimizer has momentum = 0.9; it must be 0 for adam, adamw and lamb, whose momentum is beta1");
+  refuses({.kind = Kind::adagrad, .momentum = 0.9},
+          "the optimizer has momentum = 0.9; it must be 0 for adagrad, which has none");
+  refuses({.kind = Kind::rmsprop, .momentum = 0.9, .nesterov = true},
+          "the optimizer has nesterov = 1; it must be false for all but sgd and lars");
+  refuses({.alpha = 1}, "the optimizer has alpha = 1; it must be at least 0 and less than 1");
+  refuses({.centered = true}, "the optimizer has centered = 1; it must be false for all but rmsprop");
+  refuses({.lr_decay = 1}, "the optimizer has lr_decay = 1; it must be 0 for all but adagrad");
+  refuses({.kind = Kind::adagrad, .lr_decay = -1},
+          "the optimizer has lr_decay = -1; it must be a number from 0 on");
+  refuses({.kind = Kind::adagrad, .initial_accumulator = nan},
+          "the optimizer has initial_accumulator = nan; it must be a number from 0 on");
   refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
   refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
   refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");

@@ -104,8 +104,8 @@ TEST_CASE("neighbours of one group share a segment, and segments cover their buc
 }
 
 TEST_CASE("a group that changes nothing leaves the update as it is without groups") {
-  for (const auto kind :
-       {OptimizerSpec::sgd, OptimizerSpec::adamw, OptimizerSpec::lars, OptimizerSpec::lamb}) {
+  for (const auto kind : {OptimizerSpec::sgd, OptimizerSpec::adamw, OptimizerSpec::lars, OptimizerSpec::lamb,
+                          OptimizerSpec::rmsprop, OptimizerSpec::adagrad}) {
     const OptimizerSpec plain{.kind = kind, .weight_decay = 0.1};
     OptimizerSpec grouped = plain;
     grouped.groups = {{"head.*"}};

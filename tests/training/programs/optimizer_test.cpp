@@ -273,7 +273,9 @@ TEST_CASE("a run that is saved and goes on has the bits of one that was never st
                                  {.kind = OptimizerSpec::adam},
                                  {.kind = OptimizerSpec::adamw, .weight_decay = 0.1},
                                  {.kind = OptimizerSpec::lars, .momentum = 0.9},
-                                 {.kind = OptimizerSpec::lamb}};
+                                 {.kind = OptimizerSpec::lamb},
+                                 {.kind = OptimizerSpec::rmsprop, .momentum = 0.9, .centered = true},
+                                 {.kind = OptimizerSpec::adagrad, .lr_decay = 0.1}};
   for (const OptimizerSpec& rule : rules) {
     CAPTURE(optimizer_name(rule));
     const TemporaryFolder folder;

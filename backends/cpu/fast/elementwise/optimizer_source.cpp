@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "backends/cpu/fast/clones.h"
@@ -70,6 +71,43 @@ PLEXAURA_CLONES void adam_loop(AdamArrays of, std::int64_t begin, std::int64_t e
     new_mean[i] = m;
     new_square[i] = v;
     new_value[i] = by.kept * old - by.size * m / (std::sqrt(v) * by.spread + by.epsilon);
+  }
+}
+
+struct RmsNumbers {
+  float rate = 0;
+  float decay = 0;
+  float grad;         // factor of the gradient: 1 / loss scale
+  float kept, added;  // factors of the old mean square and of the new square
+  float mean_added;   // factor of the gradient in its mean: 0 unless centered
+  float initial;
+  float epsilon;
+  float momentum;
+};
+
+struct RmsArrays {
+  const float *value, *grad, *square, *mean, *momentum;
+  float *new_value, *new_square, *new_mean, *new_momentum;
+};
+
+PLEXAURA_CLONES void rms_loop(RmsArrays of, std::int64_t count, RmsNumbers by) {
+  const float *value = of.value, *grad = of.grad, *square = of.square, *mean = of.mean;
+  const float* momentum = of.momentum;
+  float *new_value = of.new_value, *new_square = of.new_square, *new_mean = of.new_mean;
+  float* new_momentum = of.new_momentum;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float old = value[i];
+    const float slope = by.grad * grad[i] + by.decay * old;
+    const float v = by.kept * square[i] + by.added * slope * slope;
+    const float m = by.kept * mean[i] + by.mean_added * slope;
+    const float spread = v - m * m;
+    const float root = std::sqrt(by.initial + (spread < 0 ? 0 : spread));
+    const float moving = by.momentum * momentum[i] + slope / (root + by.epsilon);
+    new_square[i] = v;
+    new_mean[i] = m;
+    new_momentum[i] = moving;
+    new_value[i] = old - by.rate * moving;
   }
 }
 
@@ -175,6 +213,53 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
                    });
 }
 
+// Runs the loop over elements [begin, end) in blocks. In place of a state that the step does not have, it reads zeros and
+// writes numbers that nobody reads.
+void rms_blocks(const RmsArrays& arrays, std::int64_t begin, std::int64_t end, const RmsNumbers& by) {
+  constexpr std::int64_t block = 512;
+  static constexpr std::array<float, block> zeros{};
+  std::array<float, block> unread;
+  for (std::int64_t at = begin; at < end; at += block) {
+    const auto from = [&](const float* array) { return array == nullptr ? zeros.data() : array + at; };
+    const auto to = [&](float* array) { return array == nullptr ? unread.data() : array + at; };
+    rms_loop(
+        {from(arrays.value), from(arrays.grad), from(arrays.square), from(arrays.mean), from(arrays.momentum),
+         to(arrays.new_value), to(arrays.new_square), to(arrays.new_mean), to(arrays.new_momentum)},
+        std::min(block, end - at), by);
+  }
+}
+
+void run_rms(const Binding& binding, const RmsOptions& options, std::int64_t count, const Scalars& scalars) {
+  if (scalars.stays(binding, 1, count)) return;
+  const bool has_momentum = options.momentum != 0;
+  const std::size_t last = binding.outputs.size() - 1;  // the momentum, if there is one
+  RmsArrays arrays{.value = floats(binding.inputs[0]),
+                   .grad = floats(binding.inputs[1]),
+                   .square = floats(binding.inputs[2]),
+                   .mean = options.centered ? floats(binding.inputs[3]) : nullptr,
+                   .momentum = has_momentum ? floats(binding.inputs[last + 1]) : nullptr,
+                   .new_value = floats(binding.outputs[0]),
+                   .new_square = floats(binding.outputs[1]),
+                   .new_mean = options.centered ? floats(binding.outputs[2]) : nullptr,
+                   .new_momentum = has_momentum ? floats(binding.outputs[last]) : nullptr};
+  const double learning_rate = scalars.read(binding, 0);
+  const auto added = static_cast<float>(options.added);
+  RmsNumbers numbers{.grad = scalars.gradient_factor(binding, 1),
+                     .kept = static_cast<float>(options.kept),
+                     .added = added,
+                     .mean_added = options.centered ? added : 0.F,
+                     .initial = static_cast<float>(options.initial),
+                     .epsilon = static_cast<float>(options.epsilon),
+                     .momentum = static_cast<float>(options.momentum)};
+  for_each_segment(options.segments, count,
+                   [=](std::int64_t begin, std::int64_t end, const StepSegment& segment) {
+                     RmsNumbers by = numbers;
+                     by.rate = static_cast<float>(learning_rate * segment.rate);
+                     by.decay = static_cast<float>(segment.decay);
+                     rms_blocks(arrays, begin, end, by);
+                   });
+}
+
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const std::vector<Value>& inputs = query.region.inputs;
   const std::int64_t count = query.type(inputs[0]).shape.elements();
@@ -182,6 +267,11 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
     const SgdOptions& options = op_cast<SgdStep>(query.op()).options();
     return make_kernel([options, count, scalars = Scalars(query, options.momentum != 0 ? 3 : 2)](
                            const Binding& binding) { run_sgd(binding, options, count, scalars); });
+  }
+  if (query.region.kind == "rms_step") {
+    const auto& op = op_cast<RmsStep>(query.op());
+    return make_kernel([options = op.options(), count, scalars = Scalars(query, op.slices())](
+                           const Binding& binding) { run_rms(binding, options, count, scalars); });
   }
   return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count, scalars = Scalars(query, 4)](
                          const Binding& binding) { run_adam(binding, options, count, scalars); });
@@ -193,7 +283,7 @@ class OptimizerSource final : public KernelSource {
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
-    if (kind != "sgd_step" && kind != "adam_step") return {};
+    if (kind != "sgd_step" && kind != "adam_step" && kind != "rms_step") return {};
     if (!is_float32(query.graph, query.region.inputs[0]) ||
         !has_elements(query.graph, query.region.inputs[0]))
       return {};
