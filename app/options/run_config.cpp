@@ -93,6 +93,15 @@ Schedule make_schedule(const Section& yaml, const TrainingInput& input, double p
               input.cosine.floor, peak));
     options.decay = CosineDecay{steps_per_epoch * epochs, input.cosine.floor};
   }
+  if (input.schedule == ScheduleName::plateau) {
+    if (input.plateau.min_lr > peak)
+      throw yaml.error(
+          "min_lr",
+          fmt::format(
+              "is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
+              input.plateau.min_lr, peak));
+    options.decay = input.plateau;
+  }
   if (input.schedule == ScheduleName::one_cycle) {
     OneCycle cycle = input.one_cycle;
     cycle.steps = steps_per_epoch * epochs;

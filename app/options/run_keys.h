@@ -12,7 +12,7 @@
 // samples. The other keys of `data` are in app/data/data_options.h, and those of `model` in models/zoo.
 namespace plexaura {
 
-enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle };
+enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle, plateau };
 
 // Values of the section `training` from which options are computed.
 struct TrainingInput {
@@ -29,6 +29,7 @@ struct TrainingInput {
   StepDecay step = {};
   CosineDecay cosine = {};
   OneCycle one_cycle = {};
+  Plateau plateau = {};
 
   // Returns the samples of a step over all ranks; nothing if neither or both keys are given.
   std::optional<std::int64_t> samples_of_batch() const;

@@ -12,10 +12,11 @@ namespace plexaura {
 
 // A part of a store's parameters, which one optimizer trains.
 struct TrainedPart {
-  std::string name;                  // the optimizer and its parameters, such as "adam of d.*"
-  std::set<std::string> parameters;  // no two parts have one in common
-  std::int64_t seed = 0;             // of the optimizer's random numbers
-  std::int64_t updates = 0;          // that the optimizer has made
+  std::string name;                   // the optimizer and its parameters, such as "adam of d.*"
+  std::set<std::string> parameters;   // no two parts have one in common
+  std::int64_t seed = 0;              // of the optimizer's random numbers
+  std::int64_t updates = 0;           // that the optimizer has made
+  std::vector<double> schedule = {};  // the state of its learning-rate schedule, which a checkpoint keeps
 };
 
 // The parts of one store. A part ends with the last pointer to it, or when another one takes its place. Not

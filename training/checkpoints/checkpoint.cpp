@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,12 @@ const std::string bucket_bytes_key = "bucket_bytes";
 // Above this, a double cannot represent every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
+constexpr const char* plateau_name = "run.plateau";
+
+// The names of the updates of a part, and of its plateau.
 std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}", part); }
+
+std::string plateau_name_of(std::size_t part) { return fmt::format("{}.{}", plateau_name, part); }
 
 // A trainable parameter has no state if no optimizer trains it.
 bool has_state(const ParameterStore& store, const ParameterSpec& spec) {
@@ -51,6 +57,12 @@ Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::
                     "the learning rate; no checkpoint was touched",
                     first_bad(tensor), name));
   return tensor;
+}
+
+Tensor vector_of(std::span<const double> numbers) {
+  Tensor vector({DType::float64, {std::ssize(numbers)}});
+  std::ranges::copy(numbers, vector.as<double>().begin());
+  return vector;
 }
 
 SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
@@ -78,8 +90,12 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   }
   add("run.step", state.step);
   const auto parts = store.trained_parts().parts();
-  for (std::size_t i = 0; i < parts.size(); ++i)
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i]->updates != state.step) add(updates_name(i).c_str(), parts[i]->updates);
+    if (!parts[i]->schedule.empty())
+      file.tensors.emplace_back(plateau_name_of(i), vector_of(parts[i]->schedule));
+  }
+  if (state.plateau) file.tensors.emplace_back(plateau_name, vector_of(numbers_of(*state.plateau)));
   add("run.epoch", state.epoch);
   add("run.step_in_epoch", state.step_in_epoch);
   add("run.seed", state.seed);
@@ -140,6 +156,18 @@ class Reader {
     const auto number = scalar<double>(name);
     if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
+  }
+  // Returns the state of a plateau; none if there is no such tensor.
+  std::optional<PlateauState> plateau(const std::string& name) const {
+    if (!has(name)) return std::nullopt;
+    const Tensor& numbers = tensor(name);
+    if (numbers.dtype() != DType::float64)
+      fail(fmt::format("'{}' is {} and must be of float64", name, to_string(numbers.type())));
+    try {
+      return plateau_state(numbers.as<double>());
+    } catch (const UserError& error) {
+      fail(fmt::format("'{}' {}", name, error.what()));
+    }
   }
   const fs::path& path() const { return path_; }
   const SafeTensors& contents() const { return file_; }
@@ -222,7 +250,8 @@ void read_loss_scale(const Reader& file, ParameterStore& store) {
   store.write_loss_scale(scale);
 }
 
-// Sets the number of updates of the store, and those of its parts. A part that has made all of them has no tensor.
+// Sets the number of updates of the store, and those of its parts, with their plateaus. A part that has made all updates
+// has no tensor of them.
 void read_updates(const Reader& file, const RunState& state, ParameterStore& store) {
   store.trained_parts().set_updates(state.step);
   const auto parts = store.trained_parts().parts();
@@ -231,6 +260,11 @@ void read_updates(const Reader& file, const RunState& state, ParameterStore& sto
     if (parts[i]->updates > state.step)
       file.fail(fmt::format("'{}' is {}, and all optimizers together have made {} updates", updates_name(i),
                             parts[i]->updates, state.step));
+    parts[i]->schedule.clear();
+    if (const auto plateau = file.plateau(plateau_name_of(i))) {
+      const PlateauNumbers numbers = numbers_of(*plateau);
+      parts[i]->schedule.assign(numbers.begin(), numbers.end());
+    }
   }
 }
 
@@ -269,6 +303,7 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.kernel_times = text_or_none(metadata, kernel_times_key);
   state.bucket_bytes = text_or_none(metadata, bucket_bytes_key);
   state.compression = text_or_none(metadata, compression_key);
+  state.plateau = file.plateau(plateau_name);
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);

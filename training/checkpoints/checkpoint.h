@@ -9,6 +9,7 @@
 
 #include "core/params/parameter_store.h"
 #include "training/checkpoints/weights.h"
+#include "training/optimizers/plateau.h"
 #include "training/ranks/strategy_state.h"
 
 namespace plexaura {
@@ -35,9 +36,11 @@ struct RunState {
   std::string kernel_times = {};
   std::string bucket_bytes = {};  // bucket sizes of the updates; empty in checkpoints of older versions
   std::string compression = {};   // the compression that measurements chose for this run; empty: none
-  SavedStrategy strategy = {};    // the strategy's state in a checkpoint, until the strategy has taken it
-  int strategy_ranks = 0;         // number of ranks that saved it
-  Metadata notes = {};            // further metadata of the weights, which is neither compared nor read
+  // What a plateau of the learning rate has observed; empty with another schedule.
+  std::optional<PlateauState> plateau = {};
+  SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy has taken it
+  int strategy_ranks = 0;       // number of ranks that saved it
+  Metadata notes = {};          // further metadata of the weights, which is neither compared nor read
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files. weights.safetensors

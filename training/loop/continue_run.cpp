@@ -67,6 +67,7 @@ std::optional<RunState> resume(Run& run) {
                         .step_in_epoch = saved->step_in_epoch,
                         .epoch_loss = saved->epoch_loss,
                         .epoch_samples = saved->epoch_samples,
+                        .plateau = saved->plateau.value_or(PlateauState{}),
                         .saved = true};
   return saved;
 }

@@ -72,6 +72,18 @@ void save(Run& run) {
   run.progress.place.saved = true;
 }
 
+// Has a plateau of the learning rate observe the validation, which is the same on all ranks.
+void observe_validation(Run& run, const EpochRecord& record) {
+  const Plateau* const plateau = run.options.learning_rate.plateau();
+  if (plateau == nullptr) return;
+  together(run.ranks(), fmt::format("the learning rate after epoch {}", record.epoch + 1), [&] {
+    const double value = plateau_metric(*plateau, record.val_loss, record.val_metrics);
+    RunPlace& place = run.progress.place;
+    const std::int64_t steps = place.epoch * run.division.train.steps_per_epoch();
+    place.plateau = run.options.learning_rate.observe(value, steps, place.plateau);
+  });
+}
+
 void finish_epoch(Run& run) {
   const double seconds = seconds_now() - run.clock.epoch_begin;
   const double waited_seconds = seconds_waited() - run.clock.waited_before;
@@ -95,6 +107,7 @@ void finish_epoch(Run& run) {
     record.val_metrics = std::move(validation.metrics);
     run.result.skipped_validation = std::move(validation.skipped);
     check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", place.step));
+    observe_validation(run, record);
   }
   run.result.last_epoch = record;
   place.epoch_loss = place.epoch_samples = 0;

@@ -118,6 +118,11 @@ void share_out(Run& run, const StrategyInUse& strategy) {
     division.train.samples = run.parts.train->size();
     if (run.parts.validation) division.validation.samples = run.parts.validation->size();
     division.train.check();
+    if (options.learning_rate.plateau() != nullptr && division.validation.samples == 0)
+      throw UserError(
+          "the schedule of the learning rate is a plateau, which observes the validation, and there are no "
+          "samples for it; give some, in YAML with data.validation_share or data.validation_limit, or choose "
+          "another schedule");
   });
 }
 
@@ -136,6 +141,11 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
   run.programs = std::make_unique<TrainingPrograms>(run.parts.model, run.parts.train->fields(), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);
+  if (const Plateau* plateau = options.learning_rate.plateau())
+    together(run.ranks(), "the metric of the learning rate", [&] {
+      const Evaluator& evaluator = run.programs->evaluator();
+      plateau_metric(*plateau, 0, evaluator.values_of(std::vector<double>(evaluator.sum_count()), 1));
+    });
   run.runner =
       std::make_unique<StepRunner>(*run.programs, run.ranks(), options.watch, options.report_seconds);
 }
@@ -151,6 +161,10 @@ void require_programs(const Run& run) {
         "the Trainer has no programs, because it belongs to a spare, or its last regroup() has failed; call "
         "regroup() "
         "with the ranks that are left");
+}
+
+double plateau_metric(const Plateau& plateau, double loss, std::span<const MetricValue> metrics) {
+  return plateau.metric == "loss" ? loss : value_of(plateau.metric, metrics);
 }
 
 RunState state_of(const Run& run) {
@@ -172,6 +186,7 @@ RunState state_of(const Run& run) {
           .kernel_times = run.programs->kernel_times(),
           .bucket_bytes = std::to_string(options.bucket_bytes),
           .compression = options.compression,
+          .plateau = options.learning_rate.plateau() != nullptr ? std::optional(place.plateau) : std::nullopt,
           .notes = options.notes};
 }
 

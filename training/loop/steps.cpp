@@ -26,8 +26,8 @@ LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begi
                     .begin = begin};
   // The step of the schedule is computed from the epoch, not from place.step: the run may be resumed from one with
   // another number of steps in an epoch.
-  step.learning_rate =
-      run.options.learning_rate.learning_rate(step.epoch * step.steps_in_epoch + step.step_in_epoch);
+  step.learning_rate = run.options.learning_rate.learning_rate(
+      step.epoch * step.steps_in_epoch + step.step_in_epoch, place.plateau);
   const auto advance = [&] {
     run.progress.go_to(step.step_in_epoch + 1);
     if (ends_epoch) run.progress.end_epoch();

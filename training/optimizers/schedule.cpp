@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <numbers>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -50,26 +51,41 @@ void check(const OneCycle& decay, const Schedule::Options& options) {
                  "0 with one-cycle, which warms up by itself");
 }
 
+void check(const Plateau& decay, const Schedule::Options& options) {
+  check_schedule(decay.factor > 0 && decay.factor < 1, "factor", decay.factor, "a number > 0 and < 1");
+  check_schedule(decay.threshold >= 0 && decay.threshold < 1, "threshold", decay.threshold,
+                 "a number from 0 to below 1");
+  check_schedule(decay.min_lr >= 0 && decay.min_lr <= options.peak, "min_lr", decay.min_lr,
+                 "a number from 0 to the peak");
+  for (const auto& [name, count] :
+       {std::pair{"patience", decay.patience}, std::pair{"cooldown", decay.cooldown}})
+    check_schedule(count >= 0, name, static_cast<double>(count), "a whole number >= 0");
+}
+
 // Returns a value on half a cosine from `from` at share 0 to `to` at share 1.
 double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * std::clamp(share, 0.0, 1.0))) / 2;
 }
 
-double rate(const ConstantRate&, const Schedule::Options& options, std::int64_t) { return options.peak; }
+double rate(const ConstantRate&, const Schedule::Options& options, std::int64_t, const PlateauState&) {
+  return options.peak;
+}
 
-double rate(const StepDecay& decay, const Schedule::Options& options, std::int64_t step) {
+double rate(const StepDecay& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
   const std::int64_t reductions = step / decay.every;
   return options.peak * std::pow(decay.gamma, static_cast<double>(reductions));
 }
 
-double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step) {
+double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
   if (step >= decay.steps) return decay.floor;
   const std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);
   const std::int64_t length = std::max<std::int64_t>(decay.steps - options.warmup_steps, 1);
   return half_cosine(options.peak, decay.floor, static_cast<double>(done) / static_cast<double>(length));
 }
 
-double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_t step) {
+double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_t step, const PlateauState&) {
   const double start = options.peak / decay.start_divisor;
   const double end = start / decay.end_divisor;
   const double last = static_cast<double>(decay.steps) - 1;
@@ -80,22 +96,33 @@ double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_
   return half_cosine(options.peak, end, (now - top) / (last - top));
 }
 
+double rate(const Plateau& decay, const Schedule::Options& options, std::int64_t, const PlateauState& state) {
+  const double reduced = options.peak * std::pow(decay.factor, static_cast<double>(state.reductions));
+  return std::max(reduced, decay.min_lr);
+}
+
 }  // namespace
 
-Schedule::Schedule(Options options) : options_(options) {
+Schedule::Schedule(Options options) : options_(std::move(options)) {
   require_above_zero("peak", options_.peak);
   check_schedule(options_.warmup_steps >= 0, "warmup_steps", static_cast<double>(options_.warmup_steps),
                  "a whole number >= 0");
   std::visit([&](const auto& decay) { check(decay, options_); }, options_.decay);
 }
 
-double Schedule::learning_rate(std::int64_t step) const {
+double Schedule::learning_rate(std::int64_t step, const PlateauState& state) const {
   if (step < 0)
     throw InternalError(fmt::format("the learning rate of step {} was requested; steps count from 0", step));
   const double full =
-      std::visit([&](const auto& decay) { return rate(decay, options_, step); }, options_.decay);
+      std::visit([&](const auto& decay) { return rate(decay, options_, step, state); }, options_.decay);
   if (step >= options_.warmup_steps) return full;
   return full * static_cast<double>(step + 1) / static_cast<double>(options_.warmup_steps);
+}
+
+PlateauState Schedule::observe(double value, std::int64_t steps, const PlateauState& state) const {
+  if (plateau() == nullptr) throw InternalError("a metric was observed for a schedule without a plateau");
+  if (steps <= options_.warmup_steps) return state;
+  return observed(*plateau(), state, value);
 }
 
 }  // namespace plexaura

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "training/optimizers/plateau.h"
+
 namespace plexaura {
 
 // The learning rate stays at its peak.
@@ -31,14 +33,14 @@ struct OneCycle {
   double end_divisor = 1e4;
 };
 
-// The learning rate of each step: a pure function of the step's number, so that a resumed run needs nothing
-// else. If a Trainer continues with another number of steps in an epoch, it passes the number that the same
+// The learning rate of each step: a pure function of the step's number and, with a Plateau, of what was observed, so
+// that a resumed run needs nothing else. If a Trainer continues with another number of steps in an epoch, it passes the number that the same
 // place would have had with that number from the beginning. Steps count from 0. During the first
 // `warmup_steps` (w) the decay's rate is multiplied by (step + 1) / w: the warm-up rises linearly and reaches
 // the full rate with its last step.
 class Schedule {
  public:
-  using Decay = std::variant<ConstantRate, StepDecay, CosineDecay, OneCycle>;
+  using Decay = std::variant<ConstantRate, StepDecay, CosineDecay, OneCycle, Plateau>;
 
   struct Options {
     double peak = 0.01;  // the learning rate without any reduction; > 0
@@ -52,8 +54,13 @@ class Schedule {
   Schedule(double rate) : Schedule(Options{.peak = rate}) {}
 
   const Options& options() const { return options_; }
-  // Throws InternalError for a negative step.
-  double learning_rate(std::int64_t step) const;
+  // Returns the Plateau, or null if the decay is another one.
+  const Plateau* plateau() const { return std::get_if<Plateau>(&options_.decay); }
+  // Throws InternalError for a negative step. Only a Plateau reads the state.
+  double learning_rate(std::int64_t step, const PlateauState& state = {}) const;
+  // Returns the state of the Plateau after its metric had this value when `steps` steps were made. During the warm-up
+  // the state does not change. Throws UserError if the value is not finite, and InternalError without a Plateau.
+  PlateauState observe(double value, std::int64_t steps, const PlateauState& state) const;
 
  private:
   Options options_;

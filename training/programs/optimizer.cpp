@@ -140,7 +140,7 @@ double Optimizer::step(std::span<const Feed> feeds) {
   const StepTicket ticket = step_->run({.micro_batches = batch,
                                         .global_samples = one_sample,
                                         .step = number,
-                                        .learning_rate = options_.learning_rate.learning_rate(steps()),
+                                        .learning_rate = learning_rate(),
                                         .seed = options_.seed});
   const StepMetrics metrics = step_->metrics(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
@@ -152,6 +152,21 @@ double Optimizer::step(std::span<const Feed> feeds) {
   if (!is_sound) throw_diverged(number, metrics.loss);
   metrics_ = metrics;
   return metrics.loss;
+}
+
+PlateauState Optimizer::plateau() const {
+  return part_->schedule.empty() ? PlateauState{} : plateau_state(part_->schedule);
+}
+
+double Optimizer::learning_rate() const { return options_.learning_rate.learning_rate(steps(), plateau()); }
+
+void Optimizer::observe(double metric) {
+  if (options_.learning_rate.plateau() == nullptr)
+    throw UserError(
+        "Optimizer::observe: the schedule of the learning rate has no plateau that observes a metric; set "
+        "OptimizerOptions::learning_rate to a Schedule whose decay is a Plateau");
+  const PlateauNumbers numbers = numbers_of(options_.learning_rate.observe(metric, steps(), plateau()));
+  part_->schedule.assign(numbers.begin(), numbers.end());
 }
 
 void Optimizer::throw_diverged(std::int64_t step, double loss) const {

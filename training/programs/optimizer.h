@@ -62,6 +62,12 @@ class Optimizer {
   // The number of steps of this Optimizer, including those before resume().
   std::int64_t steps() const { return part_->updates; }
 
+  // Has the Plateau of the schedule observe a metric that your loop has computed, after each validation for example. During
+  // the warm-up it observes nothing. Throws UserError if the schedule is another one, and for a value that is not finite.
+  void observe(double metric);
+  // Returns the learning rate of the next step.
+  double learning_rate() const;
+
   // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder. The
   // checkpoint holds the whole store, with the state and the steps of all its Optimizers.
   void save(const std::filesystem::path& directory, int keep = 1) const;
@@ -74,6 +80,7 @@ class Optimizer {
  private:
   std::vector<ParameterSpec> specs_trained_here() const;
   std::string name() const;
+  PlateauState plateau() const;
   void place(Backend& backend, const std::vector<TrainedParts::Part>& others);
   std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
   void make_step(std::shared_ptr<const Program> gradients);

@@ -338,6 +338,14 @@ TEST_CASE("a rate names its key, and the peak where it is above that") {
             .ends_with(
                 "training.schedule.floor is 5, above the peak: training.optimizer makes the learning rate "
                 "0.1; give at most that"));
+  CHECK(refusal("optimizer: {name: sgd, learning_rate: 0.1}, schedule: {name: plateau, min_lr: 5}")
+            .ends_with(
+                "training.schedule.min_lr is 5, above the peak: training.optimizer makes the learning rate "
+                "0.1; give at most that"));
+  CHECK(
+      refusal("optimizer: {name: sgd, learning_rate: 0.1}, schedule: {name: cosine, patience: 5}")
+          .find("training.schedule.patience has no effect here, because training.schedule.name is cosine") !=
+      std::string::npos);
   CHECK(refusal("optimizer: {name: sgd, learning_rate: 1e-46}")
             .ends_with(
                 "training.optimizer.learning_rate is 1e-46, which is 0 in float32; give a larger number"));

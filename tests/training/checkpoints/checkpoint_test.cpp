@@ -223,6 +223,31 @@ TEST_CASE("a state that no run comes to is refused") {
   says("state0.fc.weight", bad, "NaN at element 2 of 'state0.fc.weight'");
 }
 
+TEST_CASE(
+    "what a plateau has observed is saved and read again, and numbers that no run comes to are refused") {
+  const TemporaryFolder folder;
+  const PlateauState seen{.observations = 4, .best = 0.1, .bad = 1, .reductions = 2};
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 1, .plateau = seen});
+  TinyStore model(0);
+  CHECK(load_checkpoint(folder.path(), model.store)->plateau == seen);
+  const fs::path file = folder / "checkpoint-000001/state.safetensors";
+  SafeTensors bad = read_safetensors(file);
+  const auto refusal = [&](const Tensor& value) {
+    std::ranges::find(bad.tensors, "run.plateau", [](const auto& entry) { return entry.first; })->second =
+        value;
+    write_safetensors(file, bad);
+    return user_error([&] { load_checkpoint(folder.path(), model.store); });
+  };
+  CHECK(refusal(Tensor::of<double>({5}, {4, 0.1, -1, 0, 2})) ==
+        file.string() +
+            ": 'run.plateau' has the number -1, which no run can reach; the file is damaged: take another "
+            "copy");
+  CHECK(refusal(Tensor::of<double>({2}, {4, 0.1})).find("has 2 numbers instead of 5") != std::string::npos);
+  CHECK(refusal(Tensor::of<float>({1}, {4})).find("must be of float64") != std::string::npos);
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 2});
+  CHECK(!load_checkpoint(folder.path(), model.store)->plateau);
+}
+
 TEST_CASE("a loss scale is saved and read again, and one that no run comes to is refused") {
   const TemporaryFolder folder;
   const auto scaled = [] {

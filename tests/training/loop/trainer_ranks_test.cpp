@@ -130,6 +130,30 @@ Ends endings(const TrainerOptions& options, const MakeObserver& make_observer = 
   return endings<S>([&](int) { return options; }, make_observer);
 }
 
+// Returns the learning rates of `count` ranks whose schedule is a plateau.
+std::vector<double> rates(int count) {
+  std::mutex mutex;
+  std::vector<std::vector<double>> found;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    TrainerOptions options = momentum();
+    options.epochs = 5;
+    options.learning_rate =
+        Schedule({.peak = 0.1, .decay = Plateau{.factor = 0.5, .patience = 0, .threshold = 0.5}});
+    Trainer trainer({small_model, store, *backend, points(30), points(9, 100), &ranks, &strategy}, options);
+    Recorder seen;
+    trainer.run(seen);
+    std::vector<double> mine;
+    for (const StepRecord& step : seen.steps) mine.push_back(step.learning_rate);
+    const std::lock_guard lock(mutex);
+    found.push_back(mine);
+  });
+  for (const std::vector<double>& theirs : found) CHECK(theirs == found.front());
+  return found.front();
+}
+
 // Returns the validation of `count` ranks, which is the same on all of them.
 Validation validated(int count) {
   std::mutex mutex;
@@ -166,6 +190,11 @@ std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups
 }
 
 }  // namespace
+
+TEST_CASE("ranks reduce their learning rates at a plateau together, and as a single rank does") {
+  CHECK(rates(1).back() < 0.1);
+  CHECK(rates(3) == rates(1));
+}
 
 // Dropout depends on a sample's place in the whole batch, not on its place on its rank.
 TEST_CASE("ranks drop out of their samples what one rank drops out of all") {

@@ -99,6 +99,67 @@ TEST_CASE(
     }
 }
 
+// A learning rate that is reduced whenever the validation does not improve by half.
+TrainerOptions with_plateau() {
+  TrainerOptions options = momentum();
+  options.epochs = 6;
+  options.learning_rate = Schedule(
+      {.peak = 0.1, .warmup_steps = 2, .decay = Plateau{.factor = 0.5, .patience = 0, .threshold = 0.5}});
+  return options;
+}
+
+TEST_CASE("a run with a plateau that stops anywhere and goes on has the same rates and bits") {
+  SmallRun whole;
+  whole.train(with_plateau(), points(30), points(9, 100));
+  CHECK(whole.seen.steps.front().learning_rate == 0.05);
+  CHECK(whole.seen.steps.back().learning_rate < 0.1);
+  for (const std::int64_t stop : {4, 10, 13, 20}) {
+    CAPTURE(stop);
+    const TemporaryFolder folder;
+    TrainerOptions options = with_plateau();
+    options.output = folder / "run";
+    options.steps = stop;
+    SmallRun first;
+    first.train(options, points(30), points(9, 100));
+    options.steps = std::nullopt;
+    SmallRun second;
+    Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
+    REQUIRE(trainer.resume());
+    trainer.run(second.seen);
+    CHECK(weights(second.store) == weights(whole.store));
+    for (const StepRecord& step : second.seen.steps)
+      CHECK(step.learning_rate == whole.seen.steps[static_cast<std::size_t>(step.step - 1)].learning_rate);
+  }
+}
+
+TEST_CASE("a plateau needs a validation, and a metric that the model reports") {
+  TrainerOptions options = with_plateau();
+  SmallRun run;
+  CHECK(user_error([&] { run.train(options, points(30), nullptr); }) ==
+        "the schedule of the learning rate is a plateau, which observes the validation, and there are no "
+        "samples for it; give some, in YAML with data.validation_share or data.validation_limit, or choose "
+        "another schedule");
+  options.learning_rate = Schedule({.peak = 0.1, .decay = Plateau{.metric = "acuracy"}});
+  CHECK(user_error([&] { run.train(options, points(30), points(9, 100)); }).find("'acuracy'") !=
+        std::string::npos);
+}
+
+TEST_CASE("a plateau observes the metric of its name") {
+  TrainerOptions options = with_plateau();
+  options.learning_rate =
+      Schedule({.peak = 0.1,
+                .decay = Plateau{.factor = 0.5, .patience = 0, .mode = Plateau::max, .metric = "accuracy"}});
+  SmallRun run;
+  run.train(options, points(30), points(9, 100));
+  PlateauState state;
+  for (const EpochRecord& epoch : run.seen.epochs) {
+    const auto first = static_cast<std::size_t>(4 * epoch.epoch);
+    CHECK(run.seen.steps[first].learning_rate == options.learning_rate.learning_rate(4 * epoch.epoch, state));
+    state = options.learning_rate.observe(value_of("accuracy", epoch.val_metrics), 4, state);
+  }
+  CHECK(state.reductions > 0);
+}
+
 TEST_CASE("a run saves every so many steps, too, and loses no more when it is killed") {
   SmallRun whole;
   whole.train(momentum(), points(30), points(9, 100));

@@ -322,6 +322,45 @@ TEST_CASE("a run that is saved and goes on has the bits of one that was never st
   }
 }
 
+TEST_CASE("a plateau observes what the loop reports, and a checkpoint keeps it for each optimizer") {
+  const TemporaryFolder folder;
+  const auto reduced = [](double factor) {
+    return Schedule({.peak = 0.5, .decay = Plateau{.factor = factor, .patience = 0}});
+  };
+  struct TwoLines : Line {
+    TwoLines(const Schedule& of_a, const Schedule& of_b)
+        : a(outputs, store, test_backend(), {.parameters = {"a"}, .learning_rate = of_a}),
+          b(outputs, store, test_backend(), {.parameters = {"b"}, .learning_rate = of_b}) {}
+    Optimizer a;
+    Optimizer b;
+  };
+  TwoLines lines(reduced(0.5), reduced(0.25));
+  for (Optimizer* each : {&lines.a, &lines.b}) {
+    each->step({{"x", xs}, {"y", ys}});
+    each->observe(1);
+    CHECK(each->learning_rate() == 0.5);
+    each->observe(1);
+  }
+  lines.b.observe(2);
+  CHECK(lines.a.learning_rate() == 0.25);
+  CHECK(lines.b.learning_rate() == 0.03125);
+  lines.a.save(folder.path());
+  TwoLines next(reduced(0.5), reduced(0.25));
+  REQUIRE(next.b.resume(folder.path()));
+  CHECK(next.a.learning_rate() == 0.25);
+  CHECK(next.b.learning_rate() == 0.03125);
+  next.a.observe(0.5);
+  lines.a.observe(0.5);
+  CHECK(next.a.step({{"x", xs}, {"y", ys}}) == lines.a.step({{"x", xs}, {"y", ys}}));
+  CHECK(next.store.read("a") == lines.store.read("a"));
+  CHECK(user_error([&] { next.a.observe(std::nan("")); }).find("is nan") != std::string::npos);
+  Line line;
+  Optimizer constant(line.outputs, line.store, test_backend(), {.learning_rate = 0.1});
+  CHECK(user_error([&] {
+          constant.observe(1);
+        }).starts_with("Optimizer::observe: the schedule of the learning rate"));
+}
+
 TEST_CASE("a new one on the store of another begins with its weights, and with no state") {
   const OptimizerSpec adam{.kind = OptimizerSpec::adam};
   Line fresh;

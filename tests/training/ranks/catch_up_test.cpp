@@ -99,11 +99,13 @@ TEST_CASE(
 
 TEST_CASE("a spare takes everything from the lowest rank, before the first step as well") {
   const RunPlace spare{.step = RunPlace::nowhere};
-  const RunPlace place{.step = 7, .first_step = 5, .saved = true};
+  const PlateauState plateau{.observations = 3, .best = 0.5, .reductions = 1};
+  const RunPlace place{.step = 7, .first_step = 5, .plateau = plateau, .saved = true};
   const End end = meet({place, place, spare});
   CHECK(end.weights == std::array<double, count>{0, 0, 0});
   CHECK(end.place.step == 7);
   CHECK(end.place.first_step == 5);
+  CHECK(end.place.plateau == plateau);
   CHECK(meet({spare, RunPlace{}, spare}).weights == std::array<double, count>{1, 1, 1});
 }
 

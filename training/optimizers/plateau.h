@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace plexaura {
+
+// Lowers the learning rate when a metric of validation has stopped improving, as
+// torch.optim.lr_scheduler.ReduceLROnPlateau does with a relative threshold. After n reductions the rate is
+// peak · factor^n, but at least `min_lr`. An observation is one value of the metric: a Trainer makes one after each
+// epoch, and in a loop of your own Optimizer::observe() makes one.
+struct Plateau {
+  enum class Mode : std::uint8_t { min, max };
+  using enum Mode;  // Plateau::max
+
+  double factor = 0.1;         // above 0 and below 1
+  std::int64_t patience = 10;  // observations in a row without improvement that change nothing yet; >= 0
+  // A value is an improvement if it is below best · (1 − threshold), or with Mode::max above
+  // best · (1 + threshold); from 0 to below 1.
+  double threshold = 1e-4;
+  std::int64_t cooldown = 0;  // observations after a reduction that do not count as bad; >= 0
+  double min_lr = 0;          // from 0 to the peak
+  Mode mode = Mode::min;      // max: the metric is to rise, as an accuracy
+  std::string metric =
+      "loss";  // for a Trainer: "loss" is the validation loss, otherwise a metric of the model
+};
+
+// What has been observed. It is part of a checkpoint, and equal on all ranks. Trivially copyable.
+struct PlateauState {
+  std::int64_t observations = 0;
+  double best = 0;            // meaningful after the first observation
+  std::int64_t bad = 0;       // observations in a row without improvement
+  std::int64_t cooldown = 0;  // observations left that do not count as bad
+  std::int64_t reductions = 0;
+
+  bool operator==(const PlateauState&) const = default;
+};
+
+// Returns the state after one more observation. Throws UserError if the value is not finite.
+PlateauState observed(const Plateau& plateau, PlateauState state, double value);
+
+// A PlateauState as numbers, for a checkpoint.
+using PlateauNumbers = std::array<double, 5>;
+PlateauNumbers numbers_of(const PlateauState& state);
+// Throws UserError, as the end of a sentence about the numbers, if no run can reach them.
+PlateauState plateau_state(std::span<const double> numbers);
+
+}  // namespace plexaura
