@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <map>
 #include <set>
 
 #include "onnx/format/tensor_data.h"
 #include "onnx/ops/graph_builder.h"
+#include "onnx/ops/uses.h"
 
 #include "core/base/did_you_mean.h"
 #include "core/base/error.h"
@@ -20,34 +20,9 @@ namespace {
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 31;
 constexpr std::int64_t newest_opset = 20;
 
-// Inputs of ops that must be known when the graph is built. Initialisers that are used there are no parameters.
-bool needs_value(const std::string& op, std::size_t input) {
-  static const std::set<std::string> all_but_first{"Resize", "Upsample", "Clip",   "Pad", "Dropout",
-                                                   "Range",  "OneHot",   "CumSum", "TopK"};
-  return (input > 0 && all_but_first.contains(op)) || op.find("QuantizeLinear") != std::string::npos ||
-         op.find("quantizeLinear") != std::string::npos;
-}
-
-bool is_moment(const std::string& op, std::size_t input) { return op == "BatchNormalization" && input >= 3; }
-
-struct Uses {
-  bool any = false;
-  bool of_value = false;
-  bool of_moment = false;
-};
-
-void collect_uses(const GraphProto& graph, std::map<std::string, Uses>& uses) {
-  for (const NodeProto& node : graph.nodes) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      Uses& use = uses[node.inputs[i]];
-      use.any = true;
-      use.of_value |= needs_value(node.op, i);
-      use.of_moment |= is_moment(node.op, i);
-    }
-    for (const AttributeProto& attribute : node.attributes)
-      if (attribute.graph) collect_uses(*attribute.graph, uses);
-  }
-  for (const ValueProto& output : graph.outputs) uses[output.name].any = true;
+// A file without a folder in its path is in the current one.
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
 }
 
 // A name that a store accepts, unlike all in `taken`.
@@ -75,8 +50,10 @@ struct FileModel::Contents {
   std::vector<InputFacts> inputs;
   DType dtype = DType::float32;
   std::vector<FileParameter> parameters;
-  std::vector<const TensorProto*> constants;
+  std::vector<std::pair<std::string, Tensor>> constants;
 
+  explicit Contents(FileFacts of_file, std::string of_model)
+      : bytes(std::move(of_model)), facts(std::move(of_file)) {}
   void parse();
   void check_version() const;
   void read_inputs();
@@ -122,44 +99,48 @@ void FileModel::Contents::read_inputs() {
 }
 
 void FileModel::Contents::sort_initialisers() {
-  std::map<std::string, Uses> uses;
-  collect_uses(proto.graph, uses);
-  const auto may_train = [&](const TensorProto& tensor) {
-    const Uses& use = uses[tensor.name];
-    return is_floating(dtype_of(tensor.type)) && !tensor.extents.empty() && use.any && !use.of_value;
+  const std::map<std::string, ValueUses> all_uses = uses_of_values(proto.graph);
+  const auto uses_of = [&](const TensorProto& tensor) {
+    const auto found = all_uses.find(tensor.name);
+    return found == all_uses.end() ? ValueUses() : found->second;
   };
+  const auto is_wanted = [&](const TensorProto& tensor) {
+    const ValueUses uses = uses_of(tensor);
+    return is_floating(dtype_of(tensor.type)) && !tensor.extents.empty() && !uses.is_needed_early &&
+           (uses.has_gradient || uses.is_moment);
+  };
+  std::set<std::string_view> names;
   std::map<DType, std::int64_t> elements;
-  for (const TensorProto& tensor : proto.graph.initialisers)
-    if (may_train(tensor)) elements[dtype_of(tensor.type)] += type_of(tensor).shape.elements();
+  for (const TensorProto& tensor : proto.graph.initialisers) {
+    if (!names.insert(tensor.name).second)
+      throw UserError(
+          fmt::format("it has two initialisers with the name '{}'; names must differ", tensor.name));
+    const TensorType type = checked_type_of(tensor, facts.folder);
+    if (is_wanted(tensor)) elements[type.dtype] += type.shape.elements();
+  }
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
   if (most != elements.end()) dtype = most->first;
 
   std::set<std::string> taken;
   for (const TensorProto& tensor : proto.graph.initialisers) {
-    if (!may_train(tensor) || dtype_of(tensor.type) != dtype) {
-      constants.push_back(&tensor);
+    if (!is_wanted(tensor) || dtype_of(tensor.type) != dtype) {
+      constants.emplace_back(tensor.name, read_tensor(tensor, facts.folder));
       continue;
     }
-    const ParameterRole role = uses[tensor.name].of_moment ? ParameterRole::buffer : ParameterRole::trainable;
+    const ParameterRole role = uses_of(tensor).is_moment ? ParameterRole::buffer : ParameterRole::trainable;
     parameters.push_back({parameter_name(tensor.name, taken), &tensor,
                           std::make_unique<Parameter>(type_of(tensor).shape, Initialiser::zeros(), role)});
   }
 }
 
-FileModel::FileModel(const std::filesystem::path& file) : contents_(std::make_unique<Contents>()) {
-  const InputFile opened(file);
-  if (opened.bytes() > largest_file)
-    throw UserError(
-        fmt::format("{}: it has more than 2 GiB; export the weights to files of their own", file.string()));
-  contents_->facts = {file.string(), file.parent_path(), {}};
-  contents_->bytes.resize(opened.bytes());
-  opened.read(0, std::as_writable_bytes(std::span(contents_->bytes)));
+FileModel::FileModel(const std::filesystem::path& file)
+    : contents_(std::make_unique<Contents>(FileFacts{file.string(), folder_of(file), {}},
+                                           read_text_file(file, largest_file))) {
   contents_->parse();
 }
 
-FileModel::FileModel(std::string bytes, const std::string& name) : contents_(std::make_unique<Contents>()) {
-  contents_->facts = {name, {}, {}};
-  contents_->bytes = std::move(bytes);
+FileModel::FileModel(std::string bytes, const std::string& name)
+    : contents_(std::make_unique<Contents>(FileFacts{name, {}, {}}, std::move(bytes))) {
   contents_->parse();
 }
 
@@ -230,12 +211,7 @@ std::vector<Node> FileModel::operator()(Graph& graph, const NamedNodes& inputs) 
                                   did_you_mean(name, known)));
   for (const FileParameter& parameter : contents_->parameters)
     values[parameter.proto->name] = parameter.parameter->in(graph);
-  try {
-    for (const TensorProto* constant : contents_->constants)
-      values[constant->name] = graph.constant(read_tensor(*constant, contents_->facts.folder));
-  } catch (const UserError& error) {
-    throw UserError(fmt::format("{}: {}", contents_->facts.file, error.what()));
-  }
+  for (const auto& [name, value] : contents_->constants) values[name] = graph.constant(value);
   return build_graph(graph, contents_->proto.graph, std::move(values), contents_->facts);
 }
 

@@ -26,8 +26,9 @@ struct InputFacts {
 //
 // The floating initialisers of the file are parameters under their names in the file, in which '_' replaces each
 // character that a name may not have. Running means and variances of batch norm are buffers. These are constants:
-// initialisers without axes, integers, and numbers that the graph needs when it is built, such as scales. If the file
-// has parameters of several dtypes, those of the dtype with the most elements are parameters, and the others constants.
+// initialisers without axes, integers, those by which no output has a gradient, and numbers that the graph needs when it
+// is built, such as scales. If the file has parameters of several dtypes, those of the dtype with the most elements are
+// parameters, and the others constants.
 //
 // A call extends a graph for the shapes of its inputs, in training and in inference. Batch norm computes what the file
 // says: with the running moments in an exported model for inference, so that fine-tuning trains scales and shifts and
@@ -37,7 +38,7 @@ class FileModel final : public layers::Layer {
   // Reads the file, at most 2 GiB, and files in its folder that have its weights. Throws UserError, which names the
   // file, if it is not well-formed, and for all ops at once that are not supported.
   explicit FileModel(const std::filesystem::path& file);
-  // The same for the bytes of a file. `name` stands for its name in messages.
+  // The same for the bytes of a file, which reads no other files. `name` stands for its name in messages.
   FileModel(std::string bytes, const std::string& name);
   FileModel(FileModel&&) noexcept;
   FileModel& operator=(FileModel&&) noexcept;

@@ -40,7 +40,6 @@ void parse_tensor_type(std::string_view bytes, ValueProto& value) {
   for_each_field(bytes, [&](const WireReader& field) {
     if (field.number() == 1) value.type = static_cast<ElementType>(field.integer());
     if (field.number() != 2) return;
-    value.has_shape = true;
     for_each_field(field.bytes(), [&](const WireReader& axis) {
       if (axis.number() == 1) value.extents.push_back(parse_extent(axis.bytes()));
     });
@@ -93,10 +92,7 @@ AttributeProto parse_attribute(std::string_view bytes, int depth) {
         attribute.texts.push_back(field.text());
         break;
       case 20:
-        attribute.type = field.integer();
-        break;
-      case 22:
-        attribute.is_sparse = true;
+        attribute.kind = static_cast<AttributeKind>(field.integer());
         break;
       default:
         break;

@@ -54,9 +54,22 @@ struct TensorProto {
 
 struct GraphProto;
 
+// The numbers that the standard gives to the kinds of values of attributes.
+enum class AttributeKind : std::int32_t {
+  undefined = 0,  // in files of the first versions of the format
+  real = 1,
+  integer = 2,
+  text = 3,
+  tensor = 4,
+  graph = 5,
+  reals = 6,
+  integers = 7,
+  texts = 8,
+};
+
 struct AttributeProto {
   std::string name;
-  std::int64_t type = 0;
+  AttributeKind kind = AttributeKind::undefined;
   float real = 0;
   std::int64_t integer = 0;
   std::string text;
@@ -65,7 +78,6 @@ struct AttributeProto {
   std::vector<float> reals = {};
   std::vector<std::int64_t> integers = {};
   std::vector<std::string> texts = {};
-  bool is_sparse = false;
 };
 
 struct NodeProto {
@@ -82,7 +94,6 @@ struct ValueProto {
   std::string name;
   ElementType type = ElementType::undefined;  // undefined if it is no tensor
   std::vector<std::int64_t> extents = {};
-  bool has_shape = false;
 };
 
 struct GraphProto {

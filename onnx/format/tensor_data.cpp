@@ -34,7 +34,6 @@ T element_of(std::int64_t stored) {
 
 template <class Stored>
 Tensor from_list(const TensorType& type, const std::vector<Stored>& stored) {
-  require_count(type, stored.size(), "elements");
   Tensor tensor(type);
   dispatch(type.dtype, [&]<class T>(std::type_identity<T>) {
     std::ranges::transform(stored, tensor.as<T>().begin(), [](Stored element) {
@@ -66,44 +65,88 @@ std::uint64_t number_in(const TensorProto& proto, const std::string& key, std::u
   return number;
 }
 
+// Returns the path without links, which must lead to an existing file or folder.
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path found = std::filesystem::canonical(path, error);
+  if (error)
+    throw UserError(fmt::format("the path '{}' cannot be followed: {}", path.string(), error.message()));
+  return found;
+}
+
 std::filesystem::path path_of_elements(const TensorProto& proto, const std::filesystem::path& folder) {
   const auto location = proto.external.find("location");
   if (location == proto.external.end())
     throw UserError("its elements are in another file, which is not named");
-  std::error_code error;
-  const auto inside = std::filesystem::weakly_canonical(folder.empty() ? "." : folder, error);
-  const auto path = std::filesystem::weakly_canonical(inside / location->second, error);
+  if (folder.empty())
+    throw UserError(
+        fmt::format("its elements are in the file '{}', but a model that was passed as bytes reads no files; "
+                    "pass the path "
+                    "of the model",
+                    location->second));
+  const std::filesystem::path inside = resolved(folder);
+  const std::filesystem::path path = resolved(inside / location->second);
   const auto [end, rest] = std::ranges::mismatch(inside, path);
-  if (error || end != inside.end() || rest == path.end())
+  if (end != inside.end() || rest == path.end())
     throw UserError(fmt::format(
         "its elements are in '{}', which is not below the folder of the model; only files there are read",
         location->second));
   return path;
 }
 
-Tensor read_external(const TensorProto& proto, const TensorType& type, const std::filesystem::path& folder) {
-  const InputFile file(path_of_elements(proto, folder));
-  const std::uint64_t offset = number_in(proto, "offset", 0);
-  if (offset > file.bytes())
-    throw UserError(fmt::format("its offset {} is beyond the end of its file", offset));
-  const std::uint64_t length = number_in(proto, "length", file.bytes() - offset);
+// Elements in a file of their own, of which there are as many bytes as the type has.
+struct ExternalElements {
+  InputFile file;
+  std::uint64_t offset = 0;
+};
+
+ExternalElements open_external(const TensorProto& proto, const TensorType& type,
+                               const std::filesystem::path& folder) {
+  ExternalElements elements{InputFile(path_of_elements(proto, folder)), number_in(proto, "offset", 0)};
+  const std::uint64_t bytes = elements.file.bytes();
+  if (elements.offset > bytes)
+    throw UserError(fmt::format("its offset {} is beyond the end of its file", elements.offset));
+  const std::uint64_t length = number_in(proto, "length", bytes - elements.offset);
   require_count(type, length, "bytes");
-  if (length > file.bytes() - offset) throw UserError("its elements end beyond the end of their file");
+  if (length > bytes - elements.offset) throw UserError("its elements end beyond the end of their file");
+  return elements;
+}
+
+// The elements of a message are in its raw bytes or in one list, which belongs to some types only.
+void check_field_of_elements(const TensorProto& proto, DType dtype) {
+  const bool has_raw = proto.raw && !proto.raw->empty();
+  const int fields = (has_raw ? 1 : 0) + (proto.floats.empty() ? 0 : 1) + (proto.doubles.empty() ? 0 : 1) +
+                     (proto.integers.empty() ? 0 : 1);
+  if (fields > 1) throw UserError("it has elements in several fields; they must be in one");
+  const bool fits = (proto.floats.empty() || dtype == DType::float32) &&
+                    (proto.doubles.empty() || dtype == DType::float64) &&
+                    (proto.integers.empty() || (dtype != DType::float32 && dtype != DType::float64));
+  if (!fits)
+    throw UserError(fmt::format("its elements are in a field of another type than {}", name_of(dtype)));
+}
+
+void check_message(const TensorProto& proto, const TensorType& type) {
+  check_field_of_elements(proto, type.dtype);
+  const std::size_t listed = proto.floats.size() + proto.doubles.size() + proto.integers.size();
+  if (listed > 0) return require_count(type, listed, "elements");
+  require_count(type, proto.raw.value_or(std::string_view()).size(), "bytes");
+}
+
+Tensor read_external(const TensorProto& proto, const TensorType& type, const std::filesystem::path& folder) {
+  const ExternalElements elements = open_external(proto, type, folder);
   Tensor tensor(type);
-  file.read(offset, {tensor.data(), tensor.bytes()});
+  elements.file.read(elements.offset, {tensor.data(), tensor.bytes()});
   make_bools_valid(tensor);
   return tensor;
 }
 
-Tensor elements_of(const TensorProto& proto, const TensorType& type, const std::filesystem::path& folder) {
-  if (proto.is_external) return read_external(proto, type, folder);
+Tensor read_message(const TensorProto& proto, const TensorType& type) {
+  check_message(proto, type);
   if (!proto.floats.empty()) return from_list(type, proto.floats);
   if (!proto.doubles.empty()) return from_list(type, proto.doubles);
   if (!proto.integers.empty()) return from_list(type, proto.integers);
-  const std::string_view raw = proto.raw.value_or(std::string_view());
-  require_count(type, raw.size(), "bytes");
   Tensor tensor(type);
-  if (!raw.empty()) std::memcpy(tensor.data(), raw.data(), raw.size());
+  if (tensor.bytes() > 0) std::memcpy(tensor.data(), proto.raw->data(), tensor.bytes());
   make_bools_valid(tensor);
   return tensor;
 }
@@ -120,12 +163,30 @@ auto named(const TensorProto& proto, Work&& work) {
 }  // namespace
 
 TensorType type_of(const TensorProto& proto) {
-  return named(proto, [&] { return TensorType{dtype_of(proto.type), Shape(proto.extents)}; });
+  return named(proto, [&] {
+    if (proto.extents.size() > most_axes)
+      throw UserError(
+          fmt::format("it has {} axes; at most {} are supported", proto.extents.size(), most_axes));
+    return TensorType{dtype_of(proto.type), Shape(proto.extents)};
+  });
+}
+
+TensorType checked_type_of(const TensorProto& proto, const std::filesystem::path& folder) {
+  TensorType type = type_of(proto);
+  named(proto, [&] {
+    if (proto.is_external)
+      open_external(proto, type, folder);
+    else
+      check_message(proto, type);
+  });
+  return type;
 }
 
 Tensor read_tensor(const TensorProto& proto, const std::filesystem::path& folder) {
   const TensorType type = type_of(proto);
-  return named(proto, [&] { return elements_of(proto, type, folder); });
+  return named(proto, [&] {
+    return proto.is_external ? read_external(proto, type, folder) : read_message(proto, type);
+  });
 }
 
 }  // namespace plexaura::onnx

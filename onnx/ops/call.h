@@ -27,6 +27,9 @@ class UnknownValue : public UserError {
 // Returns the value of a node that is a constant of its graph, or null.
 const Tensor* known_value(const Node& node);
 
+// Returns 0, 1, ... count - 1. Throws UserError for more than 2^24 numbers, since they are made when the graph is built.
+Node counted(Graph& graph, std::int64_t count);
+
 // One node of a file, while it is added to a graph: its inputs as nodes of the graph, and its attributes. An
 // attribute that the builder has not read is an error, since it would have no effect.
 class Call {
@@ -44,16 +47,18 @@ class Call {
   bool has(std::size_t i) const { return i < inputs_.size() && !inputs_[i].is_empty(); }
   // Returns an input. Throws UserError if it is left out.
   Node operator[](std::size_t i) const;
+  Node optional(std::size_t i) const { return has(i) ? inputs_[i] : Node(); }  // empty if it is left out
   // Return the value of an input that is known while the graph is built. Throw UnknownValue if it is not, and
   // UserError if it is left out.
   const Tensor& value(std::size_t i) const;
   std::vector<std::int64_t> input_integers(std::size_t i) const;
   double number(std::size_t i) const;  // of an input with one element
+  std::int64_t whole_number(std::size_t i) const;
 
   std::size_t outputs() const { return proto_.outputs.size(); }
   bool wants(std::size_t output) const { return output < outputs() && !proto_.outputs[output].empty(); }
 
-  // Return an attribute, or `otherwise` if the node does not have it.
+  // Return an attribute, or `otherwise` if the node does not have it. Throw UserError if its value is of another kind.
   bool has_attribute(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise);
   bool flag(std::string_view name, bool otherwise) { return integer(name, otherwise ? 1 : 0) != 0; }
@@ -65,12 +70,15 @@ class Call {
   std::optional<Tensor> tensor(std::string_view name);
   // Marks an attribute that changes nothing here as read.
   void ignore(std::string_view name) { read_.emplace(name); }
+  // Throw UserError if the node has the attribute with another value than this one, which is the standard's default.
+  void require_default(std::string_view name, std::int64_t value);
+  void require_default(std::string_view name, std::string_view value);
 
   // Throws UserError for an attribute that was not read.
   void check_all_read() const;
 
  private:
-  const AttributeProto* find(std::string_view name);
+  const AttributeProto* find(std::string_view name, AttributeKind kind);
 
   Graph& graph_;
   const NodeProto& proto_;

@@ -1,6 +1,5 @@
 // Ops that compute each element from the elements at the same place.
 
-#include <array>
 #include <fmt/format.h>
 #include <limits>
 
@@ -103,9 +102,7 @@ std::vector<Node> clip_by_attributes(Call& call) {
   return {clip(call[0], low, high)};
 }
 
-std::vector<Node> clip_by_inputs(Call& call) {
-  return {clamp(call[0], call.has(1) ? call[1] : Node(), call.has(2) ? call[2] : Node())};
-}
+std::vector<Node> clip_by_inputs(Call& call) { return {clamp(call[0], call.optional(1), call.optional(2))}; }
 
 std::vector<Node> leaky(Call& call) { return {leaky_relu(call[0], call.real("alpha", 0.01))}; }
 std::vector<Node> elu_of(Call& call) { return {elu(call[0], call.real("alpha", 1))}; }
@@ -160,12 +157,17 @@ Node all_true(const Node& like) {
   return broadcast_to(like.graph().constant(Tensor::scalar(true)), like.shape());
 }
 
-// Before version 12 the op drops elements whenever the graph is built for training.
+// Before version 7 the attribute is_test switches the op off. From version 7 to 11 the op drops elements whenever the
+// graph is built for training. Before version 10 the mask has the type of x.
 std::vector<Node> dropout_by_mode(Call& call) {
-  call.ignore("is_test");
   call.ignore("seed");
+  const Node x = call[0];
   const double ratio = call.real("ratio", 0.5);
-  return {dropout(call[0], {.p = ratio}), all_true(call[0])};
+  const bool is_off = call.version() < 7 && call.flag("is_test", false);
+  if (call.wants(1) && !is_off && call.graph().mode() == Mode::train)
+    throw UserError("its mask is not supported for training");
+  const Node mask = call.version() < 10 ? cast(all_true(x), x.dtype()) : all_true(x);
+  return {is_off ? x : dropout(x, {.p = ratio}), mask};
 }
 std::vector<Node> dropout_by_input(Call& call) {
   call.ignore("seed");

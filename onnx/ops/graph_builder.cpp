@@ -6,7 +6,6 @@
 #include <set>
 
 #include "onnx/format/tensor_data.h"
-#include "onnx/ops/known.h"
 #include "onnx/ops/table.h"
 
 namespace plexaura::onnx {
@@ -41,8 +40,14 @@ void collect_missing(const GraphProto& graph, const FileFacts& facts,
 
 class GraphBuilder {
  public:
-  GraphBuilder(Graph& graph, const GraphProto& proto, NamedNodes values, const FileFacts& facts)
-      : graph_(graph), proto_(proto), values_(std::move(values)), facts_(facts) {}
+  GraphBuilder(Graph& graph, const GraphProto& proto, NamedNodes values, const FileFacts& facts,
+               const BuildLimits& limits)
+      : graph_(graph),
+        proto_(proto),
+        values_(std::move(values)),
+        facts_(facts),
+        known_(graph, limits),
+        most_constants_(limits.constant_bytes) {}
 
   std::vector<Node> build() {
     for (std::size_t i = 0; i < proto_.nodes.size(); ++i) add(proto_.nodes[i], label_of(proto_.nodes[i], i));
@@ -59,7 +64,9 @@ class GraphBuilder {
     try {
       const Graph::WithOrigin origin(
           graph_, Origin{.file = facts_.file, .scope = node.name.empty() ? node.op : node.name});
+      const std::size_t before = graph_.size();
       store(node, run(node));
+      if (node.op != "Constant") count_constants(before);
     } catch (const UnknownValue& error) {
       throw UnknownValue(error.name(), place(error));
     } catch (const UserError& error) {
@@ -84,12 +91,28 @@ class GraphBuilder {
     }();
     if (all_known)
       for (Node& output : outputs) make_known(output);
+    known_.forget();
     return outputs;
   }
 
   void make_known(Node& output) {
     if (output.is_empty() || known_value(output) != nullptr) return;
-    if (auto value = evaluate_known(output)) output = graph_.constant(std::move(*value));
+    if (auto value = known_.compute(output)) output = graph_.constant(std::move(*value));
+  }
+
+  // Counts the constants that the graph has got since it had `before` nodes.
+  void count_constants(std::size_t before) {
+    for (std::size_t id = before; id < graph_.size(); ++id) {
+      const NodeRecord& record = graph_.record(static_cast<NodeId>(id));
+      const Leaf* leaf = as_leaf(*record.op);
+      if (leaf == nullptr || leaf->kind() != LeafKind::constant) continue;
+      constant_bytes_ += record.types[0].bytes();
+      if (constant_bytes_ > most_constants_)
+        throw UserError(fmt::format(
+            "the constants that are computed up to here have more than {} bytes; store them in the file, "
+            "or make them smaller",
+            most_constants_));
+    }
   }
 
   void store(const NodeProto& node, const std::vector<Node>& outputs) {
@@ -97,7 +120,12 @@ class GraphBuilder {
       if (node.outputs[i].empty()) continue;
       if (i >= outputs.size() || outputs[i].is_empty())
         throw UserError(fmt::format("its output {} ('{}') is not supported", i, node.outputs[i]));
-      values_[node.outputs[i]] = outputs[i];
+      if (static_cast<std::size_t>(outputs[i].shape().rank()) > most_axes)
+        throw UserError(fmt::format("its output {} ('{}') has {} axes; at most {} are supported", i,
+                                    node.outputs[i], outputs[i].shape().rank(), most_axes));
+      if (!values_.emplace(node.outputs[i], outputs[i]).second)
+        throw UserError(fmt::format("there is a value '{}' before it; each value needs a name of its own",
+                                    node.outputs[i]));
     }
   }
 
@@ -112,6 +140,9 @@ class GraphBuilder {
   const GraphProto& proto_;
   NamedNodes values_;
   const FileFacts& facts_;
+  KnownValues known_;
+  std::int64_t constant_bytes_ = 0;  // of constants that were computed
+  std::int64_t most_constants_ = 0;
 };
 
 }  // namespace
@@ -129,8 +160,8 @@ void check_ops(const GraphProto& graph, const FileFacts& facts) {
 }
 
 std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
-                              const FileFacts& facts) {
-  return GraphBuilder(graph, proto, std::move(values), facts).build();
+                              const FileFacts& facts, const BuildLimits& limits) {
+  return GraphBuilder(graph, proto, std::move(values), facts, limits).build();
 }
 
 }  // namespace plexaura::onnx

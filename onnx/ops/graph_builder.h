@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onnx/format/proto.h"
+#include "onnx/ops/known.h"
 
 #include "core/graph/graph.h"
 
@@ -17,7 +18,7 @@ using NamedNodes = std::map<std::string, Node, std::less<>>;
 // What all graphs of a file share.
 struct FileFacts {
   std::string file;                            // for messages
-  std::filesystem::path folder;                // of the model
+  std::filesystem::path folder;                // of the model; empty if no files may be read
   std::map<std::string, std::int64_t> opsets;  // version by domain
 };
 
@@ -27,9 +28,9 @@ void check_ops(const GraphProto& graph, const FileFacts& facts);
 
 // Adds the nodes of a graph of a file to `graph` and returns its outputs. `values` has its inputs and initialisers,
 // and for a graph within another one also the values of that one. Values that depend only on constants are computed
-// at once. Throws UserError that names the file and the node, and UnknownValue if a shape or another value that is
-// needed now is only computed later.
+// at once, within the limits. Throws UserError that names the file and the node, and UnknownValue if a shape or another
+// value that is needed now is only computed later.
 std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
-                              const FileFacts& facts);
+                              const FileFacts& facts, const BuildLimits& limits = {});
 
 }  // namespace plexaura::onnx

@@ -8,7 +8,6 @@
 #include "core/ops/arrange.h"
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
-#include "core/ops/constants.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/gather.h"
 #include "core/ops/indexing.h"
@@ -23,6 +22,8 @@ namespace plexaura::onnx {
 
 namespace {
 
+using Integers = std::vector<std::int64_t>;
+
 // The standard's indices may count from the end of the axis.
 Node from_the_front(const Node& indices, std::int64_t extent) {
   const Node wide = cast(indices, DType::int64);
@@ -32,6 +33,15 @@ Node from_the_front(const Node& indices, std::int64_t extent) {
 std::vector<Node> gather_rows(Call& call) {
   const std::int64_t axis = normalise_axis(call.integer("axis", 0), call[0].shape().rank());
   return {gather(call[0], from_the_front(call[1], call[0].shape()[axis]), {.axis = axis})};
+}
+
+// Checks indices of elements along an axis: they have as many axes as x, and no other axis is longer than in x.
+void check_elementwise_indices(const Shape& x, const Shape& indices, std::int64_t axis) {
+  bool fits = indices.rank() == x.rank();
+  for (std::int64_t i = 0; fits && i < x.rank(); ++i) fits = i == axis || indices[i] <= x[i];
+  if (!fits)
+    throw UserError(
+        fmt::format("indices {} along axis {} do not fit {}", to_string(indices), axis, to_string(x)));
 }
 
 // The elements beyond the indices' extents of other axes are not read.
@@ -46,6 +56,7 @@ Node cut_like(const Node& x, const Shape& shape, std::int64_t but) {
 std::vector<Node> gather_elements(Call& call) {
   const std::int64_t axis = normalise_axis(call.integer("axis", 0), call[0].shape().rank());
   const Node indices = from_the_front(call[1], call[0].shape()[axis]);
+  check_elementwise_indices(call[0].shape(), indices.shape(), axis);
   return {take_along_axis(cut_like(call[0], indices.shape(), axis), indices, axis)};
 }
 
@@ -53,6 +64,10 @@ std::vector<Node> scatter_elements(Call& call) {
   const std::int64_t axis = normalise_axis(call.integer("axis", 0), call[0].shape().rank());
   const std::string reduction = call.text("reduction", "none");
   const Node indices = from_the_front(call[1], call[0].shape()[axis]);
+  check_elementwise_indices(call[0].shape(), indices.shape(), axis);
+  if (call[2].shape() != indices.shape())
+    throw UserError(fmt::format("updates {} must have the shape of the indices, {}",
+                                to_string(call[2].shape()), to_string(indices.shape())));
   for (std::int64_t i = 0; i < indices.shape().rank(); ++i)
     if (i != axis && indices.shape()[i] != call[0].shape()[i])
       throw UserError("indices that are shorter than x along another axis are not supported");
@@ -65,7 +80,7 @@ std::vector<Node> scatter_elements(Call& call) {
 // the `batch` axes.
 struct Places {
   Node rows;                       // [batch, ..., M], from 0 to `count` - 1
-  std::int64_t count = 1;          // product of the first axes of x
+  std::int64_t count = 1;          // the product of the first axes of x
   std::vector<std::int64_t> rest;  // extents of x after these
 };
 
@@ -73,8 +88,11 @@ Places places_of(const Node& x, const Node& indices, std::int64_t batch) {
   const Shape& shape = x.shape();
   const std::int64_t last = indices.shape().rank() - 1;
   const std::int64_t chosen = last < 0 ? 0 : indices.shape()[last];
-  if (last < batch || chosen < 1 || batch + chosen > shape.rank())
-    throw UserError(fmt::format("indices {} do not fit {}", to_string(indices.shape()), to_string(shape)));
+  bool fits = batch >= 0 && batch <= last && chosen >= 1 && chosen <= shape.rank() - batch;
+  for (std::int64_t i = 0; fits && i < batch; ++i) fits = indices.shape()[i] == shape[i];
+  if (!fits)
+    throw UserError(fmt::format("indices {} with {} batch axes do not fit {}", to_string(indices.shape()),
+                                batch, to_string(shape)));
   Graph& graph = x.graph();
   std::vector<std::int64_t> places(indices.shape().begin(), indices.shape().end() - 1);
   Places result;
@@ -82,7 +100,7 @@ Places places_of(const Node& x, const Node& indices, std::int64_t batch) {
   for (std::int64_t i = 0; i < batch; ++i) {
     std::vector<std::int64_t> along(places.size(), 1);
     along[static_cast<std::size_t>(i)] = shape[i];
-    result.rows = result.rows * shape[i] + reshape(iota(graph, shape[i]), along);
+    result.rows = result.rows * shape[i] + reshape(counted(graph, shape[i]), along);
   }
   for (std::int64_t k = 0; k < chosen; ++k) {
     const std::int64_t extent = shape[batch + k];
@@ -113,6 +131,11 @@ std::vector<Node> scatter_nd(Call& call) {
   const Places places = places_of(x, call[1], 0);
   const std::int64_t width = Shape(places.rest).elements();
   const std::int64_t updated = places.rows.shape().elements();
+  Integers expected(call[1].shape().begin(), call[1].shape().end() - 1);
+  expected.insert(expected.end(), places.rest.begin(), places.rest.end());
+  if (call[2].shape() != Shape(expected))
+    throw UserError(fmt::format("updates {} must have the shape {}", to_string(call[2].shape()),
+                                to_string(Shape(expected))));
   const Node rows = reshape(x, {places.count, width});
   const Node updates = reshape(call[2], {updated, width});
   const Node at = broadcast_to(reshape(places.rows, {updated, 1}), Shape{updated, width});
@@ -124,17 +147,20 @@ std::vector<Node> scatter_nd(Call& call) {
 Node places_along(Graph& graph, std::int64_t axis, std::int64_t rank, std::int64_t extent) {
   std::vector<std::int64_t> extents(static_cast<std::size_t>(rank), 1);
   extents[static_cast<std::size_t>(axis)] = extent;
-  return reshape(iota(graph, extent), extents);
+  return reshape(counted(graph, extent), extents);
 }
 
 std::vector<Node> one_hot_of(Call& call) {
   const std::int64_t rank = call[0].shape().rank() + 1;
   const std::int64_t axis = normalise_axis(call.integer("axis", -1), rank);
-  const auto depth = static_cast<std::int64_t>(call.number(1));
+  const std::int64_t depth = call.whole_number(1);
+  if (call[2].shape() != Shape{2})
+    throw UserError(fmt::format("its values must be two, off and on, not {}", to_string(call[2].shape())));
+  const Node places = places_along(call.graph(), axis, rank, depth);
   const Node indices = unsqueeze(from_the_front(call[0], depth), axis);
   const Node off = reshape(slice(call[2], {.axis = 0, .start = 0, .stop = 1}), {});
   const Node on = reshape(slice(call[2], {.axis = 0, .start = 1, .stop = 2}), {});
-  return {where(eq(indices, places_along(call.graph(), axis, rank, depth)), on, off)};
+  return {where(eq(indices, places), on, off)};
 }
 
 template <Node (*function)(Operand, std::int64_t, bool)>
@@ -157,13 +183,13 @@ std::vector<Node> hardmax(Call& call) {
 std::vector<Node> top_k(Call& call) {
   call.ignore("sorted");
   const std::int64_t axis = call.integer("axis", -1);
-  const auto k = call.has(1) ? static_cast<std::int64_t>(call.number(1)) : call.integer("k", 1);
+  const auto k = call.has(1) ? call.whole_number(1) : call.integer("k", 1);
   const ValuesAndIndices best = topk(call[0], k, axis, call.flag("largest", true));
   return {best.values, best.indices};
 }
 
 std::vector<Node> cumulative_sum(Call& call) {
-  const auto axis = static_cast<std::int64_t>(call.number(1));
+  const std::int64_t axis = call.whole_number(1);
   const bool exclusive = call.flag("exclusive", false);
   return {cumsum(call[0], {.axis = axis, .exclusive = exclusive, .reverse = call.flag("reverse", false)})};
 }
@@ -171,12 +197,15 @@ std::vector<Node> cumulative_sum(Call& call) {
 // The rows whose condition is true. The condition must be known, since it determines the shape.
 std::vector<Node> compress(Call& call) {
   const bool flat = !call.has_attribute("axis");
-  const std::int64_t axis = call.integer("axis", 0);
   const Node x = flat ? reshape(call[0], {-1}) : call[0];
+  const std::int64_t axis = normalise_axis(call.integer("axis", 0), x.shape().rank());
   const std::vector<double> condition = call.value(1).to_doubles();
   std::vector<std::int64_t> chosen;
   for (std::size_t i = 0; i < condition.size(); ++i)
     if (condition[i] != 0) chosen.push_back(static_cast<std::int64_t>(i));
+  if (!chosen.empty() && chosen.back() >= x.shape()[axis])
+    throw UserError(fmt::format("its condition chooses index {} of axis {}, which has {}", chosen.back(),
+                                axis, x.shape()[axis]));
   const auto count = static_cast<std::int64_t>(chosen.size());
   return {gather(x, call.graph().constant(Tensor::of({count}, chosen)), {.axis = axis})};
 }
@@ -187,6 +216,9 @@ std::vector<Node> reverse_sequence(Call& call) {
   const std::int64_t rank = x.shape().rank();
   const std::int64_t time = normalise_axis(call.integer("time_axis", 0), rank);
   const std::int64_t batch = normalise_axis(call.integer("batch_axis", 1), rank);
+  if (time == batch || call[1].shape() != Shape{x.shape()[batch]})
+    throw UserError(fmt::format("lengths {} along axis {} do not fit the batches along axis {} of {}",
+                                to_string(call[1].shape()), time, batch, to_string(x.shape())));
   std::vector<std::int64_t> along(static_cast<std::size_t>(rank), 1);
   along[static_cast<std::size_t>(batch)] = x.shape()[batch];
   const Node lengths = reshape(cast(call[1], DType::int64), along);

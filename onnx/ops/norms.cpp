@@ -24,17 +24,36 @@ Node per_channel(const Node& values, const Node& x) {
   return reshape(values, extents);
 }
 
+// Moments are computed in float32, or in float64 for a wider x.
+Node exact(const Node& x) { return cast(x, x.dtype() == DType::float64 ? DType::float64 : DType::float32); }
+
+// scale (x - mean) / sqrt(variance + epsilon) + shift for x [N, C, ...]; all others are [C].
 Node normalised(const Call& call, const Node& mean, const Node& variance, double epsilon) {
   const Node x = call[0];
-  const std::int64_t rank = x.shape().rank();
-  if (rank >= 2 && rank <= 4)
-    return batch_norm_inference(x, call[1], call[2], mean, variance, {.epsilon = epsilon});
-  const Node scale = per_channel(call[1] * rsqrt(variance + epsilon), x);
-  return (x - per_channel(mean, x)) * scale + per_channel(call[2], x);
+  const DType dtype = exact(x).dtype();
+  const Node scale = cast(call[1], dtype);
+  const Node shift = cast(call[2], dtype);
+  if (x.shape().rank() <= 4)
+    return batch_norm_inference(x, scale, shift, cast(mean, dtype), cast(variance, dtype),
+                                {.epsilon = epsilon});
+  const Node factor = per_channel(scale * rsqrt(cast(variance, dtype) + epsilon), x);
+  return cast((exact(x) - per_channel(cast(mean, dtype), x)) * factor + per_channel(shift, x), x.dtype());
+}
+
+void check_batch_norm(const Call& call) {
+  const Shape& shape = call[0].shape();
+  if (shape.rank() < 2)
+    throw UserError(fmt::format("x must have the axes N and C, not {}", to_string(shape)));
+  for (std::size_t i = 1; i < 5; ++i)
+    if (call[i].shape() != Shape{shape[1]})
+      throw UserError(
+          fmt::format("input {} must have one element for each channel of {}, but has the shape {}", i,
+                      to_string(shape), to_string(call[i].shape())));
 }
 
 // With training_mode the moments are those of the batch, and the running ones are further outputs.
 std::vector<Node> batch_normalisation(Call& call) {
+  check_batch_norm(call);
   const double epsilon = call.real("epsilon", 1e-5F);
   const double momentum = call.real("momentum", 0.9F);
   if (call.version() < 7 && !call.flag("is_test", false))
@@ -44,18 +63,22 @@ std::vector<Node> batch_normalisation(Call& call) {
     if (call.wants(1)) throw UserError("outputs of the moments need training_mode");
     return {normalised(call, call[3], call[4], epsilon)};
   }
-  const Node x = call[0];
+  const Node x = exact(call[0]);
   ReduceOptions others{.axes = {0}};
   for (std::int64_t axis = 2; axis < x.shape().rank(); ++axis) others.axes.push_back(axis);
   const Node batch_mean = mean(x, others);
   const Node variance = mean(square(x - per_channel(batch_mean, x)), others);
-  return {normalised(call, batch_mean, variance, epsilon),
-          weighted_sum(call[3], momentum, batch_mean, 1 - momentum),
-          weighted_sum(call[4], momentum, variance, 1 - momentum)};
+  const auto running = [&](const Node& before, const Node& batch) {
+    return weighted_sum(before, momentum, cast(batch, before.dtype()), 1 - momentum);
+  };
+  return {normalised(call, batch_mean, variance, epsilon), running(call[3], batch_mean),
+          running(call[4], variance)};
 }
 
 std::vector<Node> instance_normalisation(Call& call) {
-  return {instance_norm(call[0], call[1], call[2], {.epsilon = call.real("epsilon", 1e-5F)})};
+  const DType dtype = exact(call[0]).dtype();
+  return {instance_norm(call[0], cast(call[1], dtype), cast(call[2], dtype),
+                        {.epsilon = call.real("epsilon", 1e-5F)})};
 }
 
 std::vector<Node> response_normalisation(Call& call) {
@@ -78,26 +101,25 @@ std::vector<Node> layer_normalisation(Call& call) {
   for (std::int64_t axis = normalise_axis(call.integer("axis", -1), x.shape().rank());
        axis < x.shape().rank(); ++axis)
     last.axes.push_back(axis);
-  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
-  const Node exact = cast(x, wide);
-  const Node centre = mean(exact, last);
-  const Node inverse = rsqrt(mean(square(exact - centre), last) + epsilon);
-  const Node standard = cast((exact - centre) * inverse, x.dtype()) * call[1];
-  return {call.has(2) ? standard + call[2] : standard, centre, inverse};
+  const Node centred = exact(x) - mean(exact(x), last);
+  const Node inverse = rsqrt(mean(square(centred), last) + epsilon);
+  const Node standard = cast(centred * inverse, x.dtype()) * call[1];
+  return {call.has(2) ? standard + call[2] : standard, mean(exact(x), last), inverse};
 }
 
 std::vector<Node> mean_variance_normalisation(Call& call) {
-  const Node x = call[0];
+  const Node x = exact(call[0]);
   const ReduceOptions options{.axes = call.integers("axes", {0, 2, 3}), .keepdims = true};
   const Node centred = x - mean(x, options);
-  return {centred / (sqrt(mean(square(centred), options)) + 1e-9)};
+  return {cast(centred / (sqrt(mean(square(centred), options)) + 1e-9), call[0].dtype())};
 }
 
 std::vector<Node> lp_normalisation(Call& call) {
   const ReduceOptions options{.axes = {call.integer("axis", -1)}, .keepdims = true};
   const std::int64_t p = call.integer("p", 2);
   if (p != 1 && p != 2) throw UserError(fmt::format("p must be 1 or 2, not {}", p));
-  return {call[0] / (p == 1 ? sum(abs(call[0]), options) : sqrt(sum(square(call[0]), options)))};
+  const Node x = exact(call[0]);
+  return {cast(x / (p == 1 ? sum(abs(x), options) : sqrt(sum(square(x), options))), call[0].dtype())};
 }
 
 constexpr Row rows_of_norms[] = {

@@ -1,6 +1,7 @@
 // Pooling. The usual windows over images are the pools of core/ops. All others are composed: the windows of each
 // axis are unfolded, and then reduced.
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <limits>
 
@@ -44,16 +45,21 @@ Node windows_of(const Node& x, const WindowAttributes& window, const Integers& m
   return reshape(result, extents);
 }
 
-// The elements to add to the end of each axis, so that its last window is whole if the number of windows is rounded up.
-Integers rounded_up(const Node& x, const WindowAttributes& window, bool ceil_mode) {
+// Returns the elements to add to the end of each axis, so that its last window is whole if the number of windows is
+// rounded up. If that one would begin after x, it is left out, and with it the padding that only it reads.
+Integers round_up(const Node& x, WindowAttributes& window, bool ceil_mode) {
   Integers more(window.kernel.size(), 0);
   if (!ceil_mode) return more;
   for (std::size_t i = 0; i < more.size(); ++i) {
-    const std::int64_t extent =
-        x.shape()[static_cast<std::int64_t>(i) + 2] + window.before[i] + window.after[i];
+    const std::int64_t begun = x.shape()[static_cast<std::int64_t>(i) + 2] + window.before[i];
+    const std::int64_t extent = begun + window.after[i];
     const std::int64_t size = window.dilations[i] * (window.kernel[i] - 1) + 1;
-    const std::int64_t left = (extent - size) % window.strides[i];
-    if (left > 0) more[i] = window.strides[i] - left;
+    std::int64_t last = 0;  // where the last window begins
+    if (extent > size) last = (extent - size + window.strides[i] - 1) / window.strides[i] * window.strides[i];
+    if (last >= begun) last -= window.strides[i];
+    const std::int64_t missing = last + size - extent;
+    more[i] = std::max<std::int64_t>(0, missing);
+    window.after[i] = std::max<std::int64_t>(0, window.after[i] + std::min<std::int64_t>(0, missing));
   }
   return more;
 }
@@ -64,8 +70,6 @@ bool is_plain_image(const WindowAttributes& window, bool ceil_mode) {
     return false;
   return 2 * window.before[0] <= window.kernel[0] && 2 * window.before[1] <= window.kernel[1];
 }
-
-Size2d size_of_image(const Integers& numbers) { return {numbers[0], numbers[1]}; }
 
 // The place of each element in x, as the standard counts it: with `by_columns`, column by column within an image.
 Node places_in(const Node& x, bool by_columns) {
@@ -85,15 +89,15 @@ Node places_in(const Node& x, bool by_columns) {
 
 std::vector<Node> max_of_windows(Call& call) {
   const Node x = call[0];
-  const WindowAttributes window = read_window(call, {});
+  WindowAttributes window = read_window(call, {});
   const bool ceil_mode = call.flag("ceil_mode", false);
   const bool by_columns = call.flag("storage_order", false);
   if (!call.wants(1) && is_floating(x.dtype()) && is_plain_image(window, ceil_mode) &&
       window.kernel[0] * window.kernel[1] <= 255)
-    return {max_pool2d(x, {.kernel = size_of_image(window.kernel),
-                           .stride = size_of_image(window.strides),
-                           .padding = size_of_image(window.before)})};
-  const Integers more = rounded_up(x, window, ceil_mode);
+    return {max_pool2d(x, {.kernel = size_2d(window.kernel),
+                           .stride = size_2d(window.strides),
+                           .padding = size_2d(window.before)})};
+  const Integers more = round_up(x, window, ceil_mode);
   const double lowest = is_floating(x.dtype()) ? -std::numeric_limits<double>::infinity() : 0;
   if (!is_floating(x.dtype()) && x.dtype() != DType::uint8)
     throw UserError("it is supported for floating types and uint8 only");
@@ -108,15 +112,15 @@ std::vector<Node> max_of_windows(Call& call) {
 
 std::vector<Node> mean_of_windows(Call& call) {
   const Node x = call[0];
-  const WindowAttributes window = read_window(call, {});
+  WindowAttributes window = read_window(call, {});
   const bool ceil_mode = call.flag("ceil_mode", false);
   const bool counts_padding = call.flag("count_include_pad", false);
   if (is_plain_image(window, ceil_mode))
-    return {avg_pool2d(x, {.kernel = size_of_image(window.kernel),
-                           .stride = size_of_image(window.strides),
-                           .padding = size_of_image(window.before),
+    return {avg_pool2d(x, {.kernel = size_2d(window.kernel),
+                           .stride = size_2d(window.strides),
+                           .padding = size_2d(window.before),
                            .count_include_pad = counts_padding})};
-  const Integers more = rounded_up(x, window, ceil_mode);
+  const Integers more = round_up(x, window, ceil_mode);
   const Node sums = sum(windows_of(x, window, more, 0), -1);
   Integers one_image{1, 1};
   one_image.insert(one_image.end(), x.shape().begin() + 2, x.shape().end());
@@ -133,9 +137,9 @@ std::vector<Node> mean_of_windows(Call& call) {
 }
 
 std::vector<Node> norm_of_windows(Call& call) {
-  const WindowAttributes window = read_window(call, {});
+  WindowAttributes window = read_window(call, {});
   const double p = static_cast<double>(call.integer("p", 2));
-  const Integers more = rounded_up(call[0], window, call.flag("ceil_mode", false));
+  const Integers more = round_up(call[0], window, call.flag("ceil_mode", false));
   return {pow(sum(pow(abs(windows_of(call[0], window, more, 0)), p), -1), 1 / p)};
 }
 

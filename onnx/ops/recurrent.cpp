@@ -1,8 +1,6 @@
 // Recurrent layers, as loops over the time axis.
 
-#include <cmath>
 #include <fmt/format.h>
-#include <functional>
 
 #include "onnx/ops/table.h"
 
@@ -11,7 +9,6 @@
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/constants.h"
 #include "core/ops/matmul.h"
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
@@ -99,7 +96,7 @@ ScanStep run_direction(const Direction& of, const std::vector<Node>& states, Cel
   const Node projected = linear_part(of.x, of.weights, of.input_bias);
   std::vector<Node> xs{projected};
   if (!lengths.is_empty()) {
-    const Node times = reshape(iota(of.x.graph(), of.x.shape()[0]), {-1, 1});
+    const Node times = reshape(counted(of.x.graph(), of.x.shape()[0]), {-1, 1});
     xs.push_back(unsqueeze(lt(times, reshape(lengths, {1, -1})), 2));
   }
   return scan(xs, states,
@@ -115,6 +112,8 @@ ScanStep run_direction(const Direction& of, const std::vector<Node>& states, Cel
               {.reverse = reverse});
 }
 
+constexpr std::int64_t most_of_layer = std::int64_t{1} << 30;  // so that products fit into 64 bits
+
 struct Layer {
   Cell cell = nullptr;
   std::int64_t gates = 1;
@@ -124,6 +123,42 @@ struct Layer {
 
 Node direction_of(const Node& values, std::int64_t direction) {
   return squeeze(slice(values, {.axis = 0, .start = direction, .stop = direction + 1}), 0);
+}
+
+struct LayerExtents {
+  std::int64_t directions = 1;
+  std::int64_t batch = 0;   // sequences
+  std::int64_t hidden = 0;  // features of a state
+};
+
+void require_shape(const Call& call, std::size_t input, const Shape& shape) {
+  if (call.has(input) && call[input].shape() != shape)
+    throw UserError(fmt::format("input {} must have the shape {}, not {}", input, to_string(shape),
+                                to_string(call[input].shape())));
+}
+
+// Checks the shapes of all inputs. `x` is [T, N, I].
+LayerExtents checked_extents(Call& call, const Layer& layer, const Node& x, std::int64_t directions,
+                             bool batch_first) {
+  const std::size_t most_inputs = layer.has_cell_state ? 8 : 6;
+  if (call.inputs() > most_inputs)
+    throw UserError(fmt::format("it has {} inputs, but at most {} are possible", call.inputs(), most_inputs));
+  if (call[2].shape().rank() != 3)
+    throw UserError(fmt::format("input 2 must have three axes, not {}", to_string(call[2].shape())));
+  const LayerExtents extents{directions, x.shape()[1], call[2].shape()[2]};
+  const auto [d, n, h] = extents;
+  if (h > most_of_layer) throw UserError(fmt::format("{} features of a state are too many", h));
+  require_shape(call, 1, {d, layer.gates * h, x.shape()[2]});
+  require_shape(call, 2, {d, layer.gates * h, h});
+  require_shape(call, 3, {d, 2 * layer.gates * h});
+  require_shape(call, 4, {n});
+  const Shape states = batch_first ? Shape{n, d, h} : Shape{d, n, h};
+  require_shape(call, 5, states);
+  require_shape(call, 6, states);
+  require_shape(call, 7, {d, 3 * h});
+  if (call.integer("hidden_size", h) != h)
+    throw UserError(fmt::format("hidden_size differs from the {} features of input 2", h));
+  return extents;
 }
 
 Direction read_direction(Call& call, const Layer& layer, std::int64_t number, const Node& x) {
@@ -137,38 +172,47 @@ Direction read_direction(Call& call, const Layer& layer, std::int64_t number, co
   }
   if (call.has(7)) direction.peepholes = direction_of(call[7], number);
   direction.resets_after = call.flag("linear_before_reset", false);
-  std::vector<std::string> names = call.texts("activations");
+  const std::vector<std::string> names = call.texts("activations");
   const std::size_t wanted = layer.activations.size();
   const auto first = static_cast<std::size_t>(number) * wanted;
   for (std::size_t i = 0; i < wanted; ++i)
-    direction.activations.push_back(
-        activation_of(first + i < names.size() ? names[first + i] : layer.activations[i]));
+    direction.activations.push_back(activation_of(names.empty() ? layer.activations[i] : names[first + i]));
   return direction;
 }
 
-Node initial_state(const Call& call, std::size_t input, std::int64_t direction, const Shape& shape,
+Node initial_state(const Call& call, std::size_t input, std::int64_t direction, const LayerExtents& extents,
                    DType dtype, bool batch_first) {
-  if (!call.has(input)) return broadcast_to(cast(call.graph().constant(Tensor::scalar(0.0F)), dtype), shape);
+  const Node zero = cast(call.graph().constant(Tensor::scalar(0.0F)), dtype);
+  if (!call.has(input)) return broadcast_to(zero, Shape{extents.batch, extents.hidden});
   return direction_of(batch_first ? transpose(call[input], 0, 1) : call[input], direction);
+}
+
+std::int64_t directions_of(const std::string& way) {
+  if (way != "forward" && way != "reverse" && way != "bidirectional")
+    throw UserError(fmt::format("direction must be forward, reverse or bidirectional, not '{}'", way));
+  return way == "bidirectional" ? 2 : 1;
 }
 
 // x [T, N, I] -> y [T, D, N, H] and the last states [D, N, H]. With layout 1 the axis N comes first.
 std::vector<Node> recurrent_layer(Call& call, const Layer& layer) {
   const bool batch_first = call.flag("layout", false);
   const std::string way = call.text("direction", "forward");
-  if (way != "forward" && way != "reverse" && way != "bidirectional")
-    throw UserError(fmt::format("direction must be forward, reverse or bidirectional, not '{}'", way));
+  const std::int64_t directions = directions_of(way);
+  if (call[0].shape().rank() != 3)
+    throw UserError(fmt::format("x must have three axes, not {}", to_string(call[0].shape())));
   const Node x = batch_first ? transpose(call[0], 0, 1) : call[0];
-  const std::int64_t hidden = call[2].shape()[2];
-  call.ignore("hidden_size");
+  const LayerExtents extents = checked_extents(call, layer, x, directions, batch_first);
+  const std::size_t activations = static_cast<std::size_t>(directions) * layer.activations.size();
+  if (const std::size_t found = call.texts("activations").size(); found != 0 && found != activations)
+    throw UserError(fmt::format("it has {} activations, but needs {}", found, activations));
+  call.require_default("input_forget", 0);
   const Node lengths = call.has(4) ? cast(call[4], DType::int64) : Node();
-  const Shape state_shape{x.shape()[1], hidden};
   std::vector<Operand> outputs;
   std::vector<std::vector<Operand>> last(layer.has_cell_state ? 2 : 1);
-  for (std::int64_t number = 0; number < (way == "bidirectional" ? 2 : 1); ++number) {
+  for (std::int64_t number = 0; number < directions; ++number) {
     std::vector<Node> states;
     for (std::size_t i = 0; i < last.size(); ++i)
-      states.push_back(initial_state(call, 5 + i, number, state_shape, x.dtype(), batch_first));
+      states.push_back(initial_state(call, 5 + i, number, extents, x.dtype(), batch_first));
     const Direction direction = read_direction(call, layer, number, x);
     const ScanStep done =
         run_direction(direction, states, layer.cell, lengths, way == "reverse" || number == 1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "onnx/ops/matrices.h"
 #include "onnx/ops/table.h"
 
 #include "core/ops/axes.h"
@@ -51,14 +52,7 @@ std::vector<Node> softmax_from(Call& call) {
   return {reshape(function(reshape(call[0], {rows, columns}), -1), shape.extents())};
 }
 
-// Vectors are matrices with one row or one column.
-std::vector<Node> matrix_product(Call& call) {
-  const bool row = call[0].shape().rank() == 1;
-  const bool column = call[1].shape().rank() == 1;
-  Node product = matmul(row ? unsqueeze(call[0], 0) : call[0], column ? unsqueeze(call[1], 1) : call[1]);
-  if (column) product = squeeze(product, -1);
-  return {row ? squeeze(product, column ? -1 : -2) : product};
-}
+std::vector<Node> product_of_matrices(Call& call) { return {matrix_product(call[0], call[1])}; }
 
 std::vector<Node> general_product(Call& call) {
   call.ignore("broadcast");
@@ -88,7 +82,7 @@ constexpr Row rows_of_reductions[] = {
     {"Gemm", 6, general_product},
     {"LogSoftmax", 1, softmax_from<log_softmax>},
     {"LogSoftmax", 13, softmax_along<log_softmax>},
-    {"MatMul", 1, matrix_product},
+    {"MatMul", 1, product_of_matrices},
     {"ReduceL1", 1, reduce_by<sum_of_magnitudes>},
     {"ReduceL2", 1, reduce_by<euclidean_norm>},
     {"ReduceLogSum", 1, reduce_by<log_of_sum>},
@@ -104,6 +98,14 @@ constexpr Row rows_of_reductions[] = {
 };
 
 }  // namespace
+
+Node matrix_product(const Node& a, const Node& b) {
+  const bool is_row = a.shape().rank() == 1;
+  const bool is_column = b.shape().rank() == 1;
+  Node product = matmul(is_row ? unsqueeze(a, 0) : a, is_column ? unsqueeze(b, 1) : b);
+  if (is_column) product = squeeze(product, -1);
+  return is_row ? squeeze(product, is_column ? -1 : -2) : product;
+}
 
 std::span<const Row> reduce_rows() { return rows_of_reductions; }
 

@@ -1,4 +1,4 @@
-// Resize and Upsample. Each axis is resized by a matrix of weights, which is known when the graph is built.
+// Resize and Upsample. Each element of a resized axis is a weighted sum of a few elements of the old one.
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,8 @@
 
 #include "onnx/ops/table.h"
 
-#include "core/ops/axes.h"
 #include "core/ops/binary.h"
 #include "core/ops/gather.h"
-#include "core/ops/matmul.h"
 #include "core/ops/unary.h"
 
 namespace plexaura::onnx {
@@ -67,8 +65,17 @@ std::vector<double> neighbour_weights(double rest, const ResizeRules& rules) {
   return {far(1 + rest), near(rest), near(1 - rest), far(2 - rest)};
 }
 
-// Adds the weights of one element of the new axis to a row of the matrix.
-void add_weights(double place, const ResizedAxis& axis, const ResizeRules& rules, std::span<double> row) {
+// One axis of the result as a sum over its taps: result[i] = sum over k of weights[k][i] x[places[k][i]]. Each new element
+// has one tap (nearest), two (linear) or four (cubic).
+struct AxisTaps {
+  std::vector<std::vector<std::int64_t>> places;
+  std::vector<std::vector<double>> weights;
+  std::vector<bool> outside;  // for each new element, true if it is outside of the old axis
+};
+
+// Sets the taps of one element of the new axis. A tap outside of the old axis takes the element at its end.
+void set_taps(AxisTaps& taps, std::size_t element, double place, const ResizedAxis& axis,
+              const ResizeRules& rules) {
   const double floor = std::floor(place);
   std::vector<double> weights{1};
   std::int64_t first = 0;
@@ -81,62 +88,68 @@ void add_weights(double place, const ResizedAxis& axis, const ResizeRules& rules
   double total = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const std::int64_t at = first + static_cast<std::int64_t>(k);
-    const bool is_outside = at < 0 || at >= axis.from;
-    if (rules.excludes_outside && is_outside) continue;
-    row[static_cast<std::size_t>(std::clamp<std::int64_t>(at, 0, axis.from - 1))] += weights[k];
+    if (rules.excludes_outside && (at < 0 || at >= axis.from)) weights[k] = 0;
     total += weights[k];
+    taps.places[k][element] = std::clamp<std::int64_t>(at, 0, axis.from - 1);
   }
-  if (rules.excludes_outside)
-    for (double& weight : row) weight /= total;
+  for (std::size_t k = 0; k < weights.size(); ++k)
+    taps.weights[k][element] = rules.excludes_outside && total != 0 ? weights[k] / total : weights[k];
 }
 
-// [to, from] and, for each new element, true if it is outside of the old axis.
-struct AxisWeights {
-  Tensor matrix;
-  std::vector<bool> outside;
-};
-
-AxisWeights weights_of(const ResizedAxis& axis, const ResizeRules& rules) {
-  AxisWeights made{Tensor(TensorType{DType::float64, {axis.to, axis.from}}), {}};
-  const auto elements = made.matrix.as<double>();
-  const auto width = static_cast<std::size_t>(axis.from);
-  for (std::int64_t i = 0; i < axis.to; ++i) {
-    const double place = old_place(i, axis, rules.transform);
-    made.outside.push_back(rules.transform == "tf_crop_and_resize" &&
-                           (place < 0 || place > static_cast<double>(axis.from - 1)));
-    add_weights(place, axis, rules, elements.subspan(static_cast<std::size_t>(i) * width, width));
+AxisTaps taps_of(const ResizedAxis& axis, const ResizeRules& rules) {
+  const std::size_t count = rules.mode == "nearest" ? 1 : rules.mode == "linear" ? 2 : 4;
+  const auto to = static_cast<std::size_t>(axis.to);
+  AxisTaps taps{
+      std::vector(count, std::vector<std::int64_t>(to)), std::vector(count, std::vector<double>(to)), {}};
+  for (std::size_t i = 0; i < to; ++i) {
+    const double place = old_place(static_cast<std::int64_t>(i), axis, rules.transform);
+    const double most = static_cast<double>(axis.from - 1);
+    taps.outside.push_back(rules.transform == "tf_crop_and_resize" && (place < 0 || place > most));
+    // A place far outside has the taps of one just outside, and fits into an integer.
+    set_taps(taps, i, std::clamp(place, -4.0, most + 4), axis, rules);
   }
-  return made;
+  return taps;
+}
+
+Node weighted_taps(const Node& x, std::int64_t number, const ResizedAxis& axis, const AxisTaps& taps) {
+  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  std::vector<std::int64_t> along(static_cast<std::size_t>(x.shape().rank()), 1);
+  along[static_cast<std::size_t>(number)] = axis.to;
+  Graph& graph = x.graph();
+  Node result;
+  for (std::size_t k = 0; k < taps.places.size(); ++k) {
+    const Node tap =
+        gather(cast(x, wide), graph.constant(Tensor::of({axis.to}, taps.places[k])), {.axis = number});
+    const Node weights = graph.constant(Tensor::of(Shape(along), taps.weights[k]).cast(wide));
+    result = k == 0 ? tap * weights : result + tap * weights;
+  }
+  return cast(result, x.dtype());
 }
 
 Node resize_axis(const Node& x, std::int64_t number, const ResizedAxis& axis, const ResizeRules& rules) {
   if (axis.from == axis.to && axis.scale == 1 && rules.transform != "tf_crop_and_resize") return x;
   if (axis.from < 1) throw UserError("an axis without elements cannot be resized");
-  const AxisWeights weights = weights_of(axis, rules);
+  const AxisTaps taps = taps_of(axis, rules);
   Graph& graph = x.graph();
-  Node result;
-  if (rules.mode == "nearest") {
-    const auto elements = weights.matrix.as<double>();
-    std::vector<std::int64_t> places;
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      if (elements[i] != 0) places.push_back(static_cast<std::int64_t>(i) % axis.from);
-    result = gather(x, graph.constant(Tensor::of({axis.to}, places)), {.axis = number});
-  } else {
-    const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
-    const Node matrix = graph.constant(weights.matrix.cast(wide));
-    const std::int64_t last = x.shape().rank() - 1;
-    const Node rows = transpose(cast(x, wide), number, last);
-    const Node product = rows.shape().rank() == 1
-                             ? squeeze(matmul(unsqueeze(rows, 0), matrix, {.transpose_b = true}), 0)
-                             : matmul(rows, matrix, {.transpose_b = true});
-    result = cast(transpose(product, number, last), x.dtype());
-  }
-  if (std::ranges::find(weights.outside, true) == weights.outside.end()) return result;
+  const Node result = rules.mode == "nearest"
+                          ? gather(x, graph.constant(Tensor::of({axis.to}, taps.places[0])), {.axis = number})
+                          : weighted_taps(x, number, axis, taps);
+  if (std::ranges::find(taps.outside, true) == taps.outside.end()) return result;
   std::vector<std::int64_t> along(static_cast<std::size_t>(x.shape().rank()), 1);
   along[static_cast<std::size_t>(number)] = axis.to;
   Tensor mask(TensorType{DType::boolean, Shape(along)});
-  std::ranges::copy(weights.outside, mask.as<bool>().begin());
+  std::ranges::copy(taps.outside, mask.as<bool>().begin());
   return where(graph.constant(std::move(mask)), rules.beyond, result);
+}
+
+// The weights of an axis are computed when the graph is built.
+void require_resizable(double to, double scale) {
+  constexpr double most = 1 << 24;
+  if (!(scale > 0) || !(to <= most))
+    throw UserError(
+        fmt::format("the scale {} to {} elements is impossible; an axis has at most {} elements, and scales "
+                    "are above 0",
+                    scale, to, most));
 }
 
 std::vector<ResizedAxis> axes_by_scales(const Shape& shape, const std::vector<double>& scales) {
@@ -146,7 +159,7 @@ std::vector<ResizedAxis> axes_by_scales(const Shape& shape, const std::vector<do
   for (std::int64_t i = 0; i < shape.rank(); ++i) {
     const double scale = scales[static_cast<std::size_t>(i)];
     const double to = std::floor(static_cast<double>(shape[i]) * scale);
-    if (!(scale > 0) || !(to < 1e9)) throw UserError(fmt::format("the scale {} is impossible", scale));
+    require_resizable(to, scale);
     axes.push_back({.from = shape[i], .to = static_cast<std::int64_t>(to), .scale = scale});
   }
   return axes;
@@ -158,9 +171,9 @@ std::vector<ResizedAxis> axes_by_sizes(const Shape& shape, const std::vector<std
   std::vector<ResizedAxis> axes;
   for (std::int64_t i = 0; i < shape.rank(); ++i) {
     const std::int64_t to = sizes[static_cast<std::size_t>(i)];
-    if (to < 1) throw UserError(fmt::format("the size {} is impossible", to));
-    axes.push_back(
-        {.from = shape[i], .to = to, .scale = static_cast<double>(to) / static_cast<double>(shape[i])});
+    const double scale = static_cast<double>(to) / static_cast<double>(shape[i]);
+    require_resizable(static_cast<double>(to), scale);
+    axes.push_back({.from = shape[i], .to = to, .scale = scale});
   }
   return axes;
 }
@@ -176,24 +189,59 @@ std::vector<Node> resize_axes(const Node& x, const std::vector<ResizedAxis>& axe
 
 bool is_given(const Call& call, std::size_t i) { return call.has(i) && call[i].shape().elements() > 0; }
 
-std::vector<Node> resize(Call& call) {
+// From version 18 on an attribute may name the axes. Their numbers (scales, for example) are spread over all axes, and
+// the other axes get `otherwise`.
+template <class Number>
+std::vector<Number> spread(const std::vector<Number>& numbers, const std::vector<std::int64_t>& axes,
+                           const std::vector<Number>& otherwise) {
+  if (axes.empty()) return numbers;
+  if (numbers.size() != axes.size())
+    throw UserError(fmt::format("{} numbers do not fit {} axes", numbers.size(), axes.size()));
+  std::vector<Number> all = otherwise;
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    all[static_cast<std::size_t>(normalise_axis(axes[i], static_cast<std::int64_t>(all.size())))] =
+        numbers[i];
+  return all;
+}
+
+std::vector<ResizedAxis> resized_axes(const Call& call, const std::vector<std::int64_t>& named) {
   const Shape& shape = call[0].shape();
-  ResizeRules rules{.mode = call.text("mode", "nearest"),
-                    .transform = call.text("coordinate_transformation_mode", "half_pixel"),
-                    .rounding = call.text("nearest_mode", "round_prefer_floor"),
-                    .cubic = call.real("cubic_coeff_a", -0.75),
-                    .excludes_outside = call.flag("exclude_outside", false),
-                    .beyond = call.real("extrapolation_value", 0)};
-  std::vector<ResizedAxis> axes = is_given(call, 3) ? axes_by_sizes(shape, call.input_integers(3))
-                                                    : axes_by_scales(shape, call.value(2).to_doubles());
-  if (rules.transform == "tf_crop_and_resize") {
-    const std::vector<double> region = call.value(1).to_doubles();
-    if (region.size() != 2 * axes.size()) throw UserError("roi needs two numbers for each axis");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      axes[i].start = region[i];
-      axes[i].end = region[i + axes.size()];
-    }
+  if (is_given(call, 2) && is_given(call, 3))
+    throw UserError("it has both scales and sizes; one must be left out");
+  if (is_given(call, 3)) return axes_by_sizes(shape, spread(call.input_integers(3), named, shape.extents()));
+  const std::vector<double> ones(static_cast<std::size_t>(shape.rank()), 1);
+  return axes_by_scales(shape, spread(call.value(2).to_doubles(), named, ones));
+}
+
+// Sets the region that tf_crop_and_resize takes: the starts of all axes, and then their ends.
+void set_region(std::vector<ResizedAxis>& axes, const std::vector<double>& region,
+                const std::vector<std::int64_t>& named) {
+  const std::size_t given = named.empty() ? axes.size() : named.size();
+  if (region.size() != 2 * given) throw UserError("roi needs two numbers for each axis");
+  if (!std::ranges::all_of(region, [](double number) { return std::abs(number) <= 1e6; }))
+    throw UserError("the numbers of roi must be from -1e6 to 1e6");
+  const auto middle = region.begin() + static_cast<std::ptrdiff_t>(given);
+  const std::vector<double> starts =
+      spread({region.begin(), middle}, named, std::vector<double>(axes.size(), 0));
+  const std::vector<double> ends = spread({middle, region.end()}, named, std::vector<double>(axes.size(), 1));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    axes[i].start = starts[i];
+    axes[i].end = ends[i];
   }
+}
+
+std::vector<Node> resize(Call& call) {
+  const ResizeRules rules{.mode = call.text("mode", "nearest"),
+                          .transform = call.text("coordinate_transformation_mode", "half_pixel"),
+                          .rounding = call.text("nearest_mode", "round_prefer_floor"),
+                          .cubic = call.real("cubic_coeff_a", -0.75),
+                          .excludes_outside = call.flag("exclude_outside", false),
+                          .beyond = call.real("extrapolation_value", 0)};
+  call.require_default("antialias", 0);
+  call.require_default("keep_aspect_ratio_policy", "stretch");
+  const std::vector<std::int64_t> named = call.integers("axes");
+  std::vector<ResizedAxis> axes = resized_axes(call, named);
+  if (rules.transform == "tf_crop_and_resize") set_region(axes, call.value(1).to_doubles(), named);
   return resize_axes(call[0], axes, rules);
 }
 

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numeric>
 
+#include "onnx/format/tensor_data.h"
 #include "onnx/ops/table.h"
 
 #include "core/ops/arrange.h"
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/constants.h"
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "core/ops/unary.h"
@@ -24,6 +25,12 @@ using Integers = std::vector<std::int64_t>;
 // The axes of a node are an attribute in older versions, and input `i` in newer ones.
 Integers axes_of_node(Call& call, std::size_t i) {
   return call.has(i) ? call.input_integers(i) : call.integers("axes");
+}
+
+// Each axis may take a node of the graph.
+void require_few_axes(const Integers& axes) {
+  if (axes.size() > most_axes)
+    throw UserError(fmt::format("it names {} axes; at most {} are supported", axes.size(), most_axes));
 }
 
 std::vector<Node> constant(Call& call) {
@@ -102,8 +109,11 @@ std::vector<Node> squeeze_axes(Call& call) {
 std::vector<Node> unsqueeze_axes(Call& call) {
   Integers axes = axes_of_node(call, 1);
   const auto rank = call[0].shape().rank() + static_cast<std::int64_t>(axes.size());
+  require_few_axes(axes);
   for (std::int64_t& axis : axes) axis = normalise_axis(axis, rank);
   std::ranges::sort(axes);
+  if (std::ranges::adjacent_find(axes) != axes.end())
+    throw UserError(fmt::format("its axes {} must differ", fmt::join(axes, ", ")));
   Node result = call[0];
   for (const std::int64_t axis : axes) result = unsqueeze(result, axis);
   return {result};
@@ -127,17 +137,28 @@ std::vector<Node> concat_of(Call& call) {
   return {concat(std::move(parts), call.integer("axis", 1))};
 }
 
+// Returns the sizes of `count` equal parts. From version 18 on the last part may be smaller.
+Integers equal_parts(std::int64_t extent, std::int64_t count, std::int64_t version) {
+  if (count < 1) throw UserError("it has no outputs");
+  const std::int64_t size = extent / count + (extent % count == 0 ? 0 : 1);
+  Integers sizes(static_cast<std::size_t>(count), size);
+  sizes.back() = extent - size * (count - 1);
+  if (sizes.back() < 0 || (version < 18 && sizes.back() != size))
+    throw UserError(fmt::format(
+        "an axis of {} elements cannot be divided into {} equal parts; name their sizes", extent, count));
+  return sizes;
+}
+
 std::vector<Node> split_of(Call& call) {
   const Shape& shape = call[0].shape();
   const std::int64_t axis = normalise_axis(call.integer("axis", 0), shape.rank());
+  const auto outputs = static_cast<std::int64_t>(call.outputs());
   Integers sizes = call.has(1) ? call.input_integers(1) : call.integers("split");
-  if (sizes.empty()) {
-    const std::int64_t count = call.integer("num_outputs", static_cast<std::int64_t>(call.outputs()));
-    if (count < 1) throw UserError("it has no outputs");
-    const std::int64_t size = (shape[axis] + count - 1) / count;
-    for (std::int64_t i = 0; i < count; ++i)
-      sizes.push_back(std::clamp<std::int64_t>(shape[axis] - i * size, 0, size));
-  }
+  const std::int64_t count =
+      sizes.empty() ? call.integer("num_outputs", outputs) : static_cast<std::int64_t>(sizes.size());
+  if (count != outputs)
+    throw UserError(fmt::format("it divides into {} parts, but has {} outputs", count, outputs));
+  if (sizes.empty()) sizes = equal_parts(shape[axis], count, call.version());
   return split_with_sizes(call[0], std::move(sizes), axis);
 }
 
@@ -165,6 +186,7 @@ Node slice_axes(const Node& x, const Integers& starts, const Integers& ends, Int
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     throw UserError("its starts, ends, axes and steps differ in number");
+  require_few_axes(axes);
   Node result = x;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::int64_t axis = normalise_axis(axes[i], x.shape().rank());
@@ -193,6 +215,8 @@ PadMode pad_mode(const std::string& name) {
   throw UserError(fmt::format("mode must be constant, reflect, edge or wrap, not '{}'", name));
 }
 
+constexpr std::int64_t most_pads = std::int64_t{1} << 40;  // so that no sum of extents is too large
+
 // Adds elements at the ends of axes; negative numbers remove them.
 Node pad_axes(const Node& x, const Integers& pads, Integers axes, PadOptions options) {
   if (axes.empty()) {
@@ -201,6 +225,10 @@ Node pad_axes(const Node& x, const Integers& pads, Integers axes, PadOptions opt
   }
   if (pads.size() != 2 * axes.size())
     throw UserError(fmt::format("{} pads do not fit {} axes; each axis has two", pads.size(), axes.size()));
+  require_few_axes(axes);
+  for (const std::int64_t count : pads)
+    if (count < -most_pads || count > most_pads)
+      throw UserError(fmt::format("pads must be from {} to {}, not {}", -most_pads, most_pads, count));
   Node result = x;
   std::vector<AxisPadding> widths;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -240,7 +268,9 @@ std::vector<Node> depth_to_space(Call& call) {
   if (from.rank() != 4 || block < 1 || block > from[1] || from[1] % (block * block) != 0)
     throw UserError(fmt::format("blocks of {} do not fit {}", block, to_string(from)));
   const std::int64_t channels = from[1] / (block * block);
-  const bool columns_last = call.text("mode", "DCR") == "CRD";
+  const std::string mode = call.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") throw UserError(fmt::format("mode must be DCR or CRD, not '{}'", mode));
+  const bool columns_last = mode == "CRD";
   const Node parts = columns_last ? reshape(x, {from[0], channels, block, block, from[2], from[3]})
                                   : reshape(x, {from[0], block, block, channels, from[2], from[3]});
   const Node moved = permute(parts, columns_last ? Integers{0, 1, 4, 2, 5, 3} : Integers{0, 3, 4, 1, 5, 2});
@@ -262,9 +292,10 @@ std::vector<Node> space_to_depth(Call& call) {
 std::vector<Node> range(Call& call) {
   const double start = call.number(0);
   const double step = call.number(2);
+  if (step == 0) throw UserError("the step of a range is 0");
   const double count = std::max(0.0, std::ceil((call.number(1) - start) / step));
-  if (!(count <= 1e9)) throw UserError(fmt::format("a range of {} elements is too long", count));
-  const Node places = iota(call.graph(), static_cast<std::int64_t>(count));
+  if (!(count < 1e18)) throw UserError(fmt::format("a range of {} elements is too long", count));
+  const Node places = counted(call.graph(), static_cast<std::int64_t>(count));
   return {cast(places, call[0].dtype()) * reshape(call[2], Integers{}) + reshape(call[0], Integers{})};
 }
 
@@ -273,12 +304,12 @@ std::vector<Node> eye_like(Call& call) {
   if (shape.rank() != 2) throw UserError(fmt::format("a matrix is needed, not {}", to_string(shape)));
   const std::int64_t type = call.integer("dtype", 0);
   const DType dtype = type == 0 ? call[0].dtype() : dtype_of(static_cast<ElementType>(type));
-  const Node rows = reshape(iota(call.graph(), shape[0]), {shape[0], 1});
-  return {cast(eq(rows + call.integer("k", 0), iota(call.graph(), shape[1])), dtype)};
+  const Node rows = reshape(counted(call.graph(), shape[0]), {shape[0], 1});
+  return {cast(eq(rows + call.integer("k", 0), counted(call.graph(), shape[1])), dtype)};
 }
 
 std::vector<Node> triangle(Call& call) {
-  const std::int64_t diagonal = call.has(1) ? call.input_integers(1).at(0) : 0;
+  const std::int64_t diagonal = call.has(1) ? call.whole_number(1) : 0;
   return {call.flag("upper", true) ? triu(call[0], diagonal) : tril(call[0], diagonal)};
 }
 

@@ -1,6 +1,5 @@
 #include "onnx/ops/table.h"
 
-#include <array>
 #include <map>
 
 namespace plexaura::onnx {
@@ -30,12 +29,6 @@ const Row* find_row(std::string_view op, std::int64_t version) {
   for (const Row& row : found->second)
     if (row.since <= version && (best == nullptr || row.since > best->since)) best = &row;
   return best;
-}
-
-std::vector<std::string_view> known_ops() {
-  std::vector<std::string_view> names;
-  for (const auto& [op, rows] : table()) names.push_back(op);
-  return names;
 }
 
 }  // namespace plexaura::onnx

@@ -37,7 +37,4 @@ std::span<const Row> update_rows();
 // Returns the row for an op in a version of the set of ops, or null if there is none.
 const Row* find_row(std::string_view op, std::int64_t version);
 
-// Returns the names of all ops of the table, in alphabetical order.
-std::vector<std::string_view> known_ops();
-
 }  // namespace plexaura::onnx

@@ -22,7 +22,7 @@ struct UpdateInputs {
 UpdateInputs read_update(const Call& call, std::size_t kinds) {
   if (call.inputs() < 2 + kinds || (call.inputs() - 2) % kinds != 0)
     throw UserError(fmt::format("{} inputs do not fit {} tensors for each parameter", call.inputs(), kinds));
-  return {call[0], call.input_integers(1).at(0), (call.inputs() - 2) / kinds};
+  return {call[0], call.whole_number(1), (call.inputs() - 2) / kinds};
 }
 
 // Calls `update` with the tensors of each parameter, and returns its results in the order of the standard.
@@ -78,6 +78,8 @@ std::vector<Node> momentum(Call& call) {
   const double beta = inputs.step > 0 ? given : 1;
   const double norm = call.real("norm_coefficient", 0);
   const std::string mode = call.text("mode", "standard");
+  if (mode != "standard" && mode != "nesterov")
+    throw UserError(fmt::format("mode must be standard or nesterov, not '{}'", mode));
   return update_each(call, inputs, 3, [&](const std::vector<Node>& of) -> std::vector<Node> {
     const Node gradient = of[1] + of[0] * norm;
     const Node velocity = of[2] * alpha + gradient * beta;

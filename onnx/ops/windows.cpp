@@ -16,11 +16,22 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
+// Products of two numbers of a window, or of one and an extent of x, fit into 64 bits.
+constexpr std::int64_t most_of_window = std::int64_t{1} << 30;
+
+void require_within(const Integers& numbers, std::string_view name, std::int64_t least) {
+  for (const std::int64_t number : numbers)
+    if (number < least || number > most_of_window)
+      throw UserError(fmt::format("{} must be from {} to {}, not {}", name, least, most_of_window, number));
+}
+
 Integers spatial_extents(const Node& x) {
   if (x.shape().rank() < 3)
     throw UserError(
         fmt::format("x must have the axes N, C and at least one more, not {}", to_string(x.shape())));
-  return {x.shape().begin() + 2, x.shape().end()};
+  Integers extents(x.shape().begin() + 2, x.shape().end());
+  require_within(extents, "the extents of x after N and C", 0);
+  return extents;
 }
 
 void require_axes(const Integers& numbers, std::size_t axes, std::string_view name) {
@@ -39,7 +50,6 @@ void pad_to_same(const Integers& extents, WindowAttributes& window) {
   }
 }
 
-Size2d size_2d(const Integers& numbers) { return {numbers[0], numbers[1]}; }
 Size3d size_3d(const Integers& numbers) { return {numbers[0], numbers[1], numbers[2]}; }
 
 // Calls a convolution with or without a bias.
@@ -58,9 +68,7 @@ Integers weight_extents(const Node& x, const Node& weights) {
   return {shape.begin() + 2, shape.end()};
 }
 
-std::vector<Node> convolution(Call& call) {
-  return {convolve(call, call[0], call[1], call.has(2) ? call[2] : Node())};
-}
+std::vector<Node> convolution(Call& call) { return {convolve(call, call[0], call[1], call.optional(2))}; }
 
 // Determines the elements that are cut from both ends, or added at the end, if the extents of the result are given.
 void fit_to_outputs(const Integers& extents, const Integers& outputs, WindowAttributes& window,
@@ -80,15 +88,17 @@ std::vector<Node> transposed_convolution(Call& call) {
   const std::size_t axes = extents.size();
   WindowAttributes window = read_window(call, weight_extents(call[0], call[1]), true);
   const std::int64_t groups = call.integer("group", 1);
-  const Node bias = call.has(2) ? call[2] : Node();
+  const Node bias = call.optional(2);
   Integers added = call.integers("output_padding", Integers(axes, 0));
   require_axes(added, axes, "output_padding");
+  require_within(added, "a number of output_padding", 0);
   Integers outputs = call.integers("output_shape");
   if (outputs.size() == axes + 2) outputs.erase(outputs.begin(), outputs.begin() + 2);
   if (outputs.empty() && window.auto_pad.starts_with("SAME"))
     for (std::size_t i = 0; i < axes; ++i) outputs.push_back(extents[i] * window.strides[i]);
   if (!outputs.empty()) {
     require_axes(outputs, axes, "output_shape");
+    require_within(outputs, "a number of output_shape", 1);
     fit_to_outputs(extents, outputs, window, added);
   }
   if (axes == 1)
@@ -131,9 +141,10 @@ WindowAttributes read_window(Call& call, Integers kernel, bool is_transposed) {
     throw UserError("kernel_shape differs from the extents of the weights");
   if (pads.size() != 2 * axes)
     throw UserError(fmt::format("pads has {} numbers, but x needs {}", pads.size(), 2 * axes));
-  for (std::size_t i = 0; i < axes; ++i)
-    if (window.strides[i] < 1 || window.dilations[i] < 1 || window.kernel[i] < 1)
-      throw UserError("a stride, a dilation or an extent of the kernel is below 1");
+  require_within(window.kernel, "an extent of the kernel", 1);
+  require_within(window.strides, "a stride", 1);
+  require_within(window.dilations, "a dilation", 1);
+  require_within(pads, "a number of pads", 0);
   window.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(axes));
   window.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(axes), pads.end());
   if (window.auto_pad == "VALID") {

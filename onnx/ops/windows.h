@@ -5,6 +5,8 @@
 
 #include "onnx/ops/call.h"
 
+#include "core/ops/window.h"
+
 namespace plexaura::onnx {
 
 // How a window moves over the axes of x [N, C, ...] after the first two, with one number for each of these axes.
@@ -22,6 +24,9 @@ struct WindowAttributes {
 // Reads the attributes of a window. `kernel` holds the extents of the weights, for ops that have them; otherwise it is
 // empty. The padding of SAME_UPPER and SAME_LOWER is computed from x, unless `is_transposed`.
 WindowAttributes read_window(Call& call, std::vector<std::int64_t> kernel, bool is_transposed = false);
+
+// Returns the numbers of a window that moves over two axes.
+inline Size2d size_2d(const std::vector<std::int64_t>& numbers) { return {numbers[0], numbers[1]}; }
 
 // Convolves x with the weights, by the attributes of the node. The bias may be empty.
 Node convolve(Call& call, const Node& x, const Node& weights, const Node& bias);

@@ -128,18 +128,12 @@ TEST_CASE("a file that is cut or damaged anywhere is an error or another model")
   }
 }
 
-TEST_CASE("elements outside of the folder of the model are not read") {
+TEST_CASE("two initialisers with one name are an error") {
   WrittenGraph graph;
-  graph.node("Add", {"x", "w"}, {"y"});
-  graph.external("w", {1}, "../secret");
-  graph.input("x", {1});
-  graph.output("y");
-  onnx::FileModel model(graph.model(13), "outside.onnx");
-  CHECK_THROWS_WITH_AS(
-      model.make_store(),
-      "outside.onnx: the tensor 'w': its elements are in '../secret', which is not below the folder of "
-      "the model; only files there are read",
-      UserError);
+  graph.initialiser("w", {1}, {1});
+  graph.initialiser("w", {1}, {2});
+  CHECK_THROWS_WITH_AS(onnx::FileModel(graph.model(13), "twice.onnx"),
+                       "twice.onnx: it has two initialisers with the name 'w'; names must differ", UserError);
 }
 
 }  // namespace plexaura::onnx_model_test

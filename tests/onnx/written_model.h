@@ -4,7 +4,10 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
+
+#include "core/tensor/dtype.h"
 
 namespace plexaura {
 
@@ -13,27 +16,35 @@ class WrittenGraph {
  public:
   using Names = std::vector<std::string>;
   using Extents = std::vector<std::int64_t>;
+  using Attribute = std::variant<std::int64_t, float, std::string, Extents, Names>;
 
   void node(const std::string& op, const Names& inputs, const Names& outputs,
-            const std::vector<std::pair<std::string, std::int64_t>>& integers = {}) {
+            const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
     std::string bytes;
     for (const std::string& input : inputs) bytes += field(1, input);
     for (const std::string& output : outputs) bytes += field(2, output);
     bytes += field(4, op);
-    for (const auto& [name, value] : integers)
-      bytes += field(5, field(1, name) + field(3, value) + field(20, std::int64_t{2}));
+    for (const auto& [name, value] : attributes)
+      bytes += field(5, field(1, name) + std::visit([](const auto& of) { return attribute(of); }, value));
     bytes_ += field(1, bytes);
   }
 
+  template <class T>
+  void initialiser(const std::string& name, const Extents& extents, const std::vector<T>& values) {
+    std::string raw(values.size() * sizeof(T), '\0');
+    if (!raw.empty()) std::memcpy(raw.data(), values.data(), raw.size());
+    bytes_ += field(5, tensor(name, extents, type_number(dtype_of<T>)) + field(9, raw));
+  }
   void initialiser(const std::string& name, const Extents& extents, const std::vector<float>& values) {
-    std::string raw(values.size() * sizeof(float), '\0');
-    std::memcpy(raw.data(), values.data(), raw.size());
-    bytes_ += field(5, tensor(name, extents) + field(9, raw));
+    initialiser<float>(name, extents, values);
   }
 
-  void external(const std::string& name, const Extents& extents, const std::string& location) {
-    const std::string entry = field(1, std::string("location")) + field(2, location);
-    bytes_ += field(5, tensor(name, extents) + field(13, entry) + field(14, std::int64_t{1}));
+  // Adds an initialiser whose elements are in another file. `more` are further entries, such as "offset".
+  void external(const std::string& name, const Extents& extents, const std::string& location,
+                const std::vector<std::pair<std::string, std::string>>& more = {}) {
+    std::string entries = field(13, field(1, std::string("location")) + field(2, location));
+    for (const auto& [key, value] : more) entries += field(13, field(1, key) + field(2, value));
+    bytes_ += field(5, tensor(name, extents, 1) + entries + field(14, std::int64_t{1}));
   }
 
   // An extent of -1 is left open. `type` is the standard's number of the type of elements; 1 is float32.
@@ -45,6 +56,26 @@ class WrittenGraph {
   // Returns a file that uses this version of the standard's ops.
   std::string model(std::int64_t version) const {
     return field(1, std::int64_t{8}) + field(7, bytes_) + field(8, field(2, version));
+  }
+
+  // Returns the standard's number of a type of elements.
+  static std::int64_t type_number(DType dtype) {
+    switch (dtype) {
+      case DType::uint8:
+        return 2;
+      case DType::int32:
+        return 6;
+      case DType::int64:
+        return 7;
+      case DType::boolean:
+        return 9;
+      case DType::float16:
+        return 10;
+      case DType::float64:
+        return 11;
+      default:
+        return 1;
+    }
   }
 
  private:
@@ -59,10 +90,31 @@ class WrittenGraph {
   static std::string field(std::uint64_t number, const std::string& bytes) {
     return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
   }
-  static std::string tensor(const std::string& name, const Extents& extents) {
+
+  static std::string attribute(std::int64_t value) { return field(3, value) + field(20, std::int64_t{2}); }
+  static std::string attribute(float value) {
+    std::string bytes(sizeof value, '\0');
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return varint(2 << 3 | 5) + bytes + field(20, std::int64_t{1});
+  }
+  static std::string attribute(const std::string& value) {
+    return field(4, value) + field(20, std::int64_t{3});
+  }
+  static std::string attribute(const Extents& values) {
+    std::string bytes;
+    for (const std::int64_t value : values) bytes += field(8, value);
+    return bytes + field(20, std::int64_t{7});
+  }
+  static std::string attribute(const Names& values) {
+    std::string bytes;
+    for (const std::string& value : values) bytes += field(9, value);
+    return bytes + field(20, std::int64_t{8});
+  }
+
+  static std::string tensor(const std::string& name, const Extents& extents, std::int64_t type) {
     std::string bytes;
     for (const std::int64_t extent : extents) bytes += field(1, extent);
-    return bytes + field(2, std::int64_t{1}) + field(8, name);
+    return bytes + field(2, type) + field(8, name);
   }
   static std::string value(const std::string& name, const Extents& extents, std::int64_t type) {
     std::string shape;

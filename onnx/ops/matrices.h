@@ -1,0 +1,11 @@
+#pragma once
+
+#include "core/graph/node.h"
+
+namespace plexaura::onnx {
+
+// Returns the product by the rule of numpy's matmul: a vector on the left is a matrix with one row, one on the right is
+// a matrix with one column, and the product does not have that axis.
+Node matrix_product(const Node& a, const Node& b);
+
+}  // namespace plexaura::onnx

@@ -1,0 +1,48 @@
+#include <doctest/doctest.h>
+
+#include "core/vm/function.h"
+#include "tests/onnx/one_node.h"
+
+namespace plexaura::onnx_elementwise_test {
+
+namespace {
+
+std::string dropout_model(std::int64_t version, const OneNode::Attributes& attributes,
+                          bool has_mask = false) {
+  WrittenGraph graph;
+  graph.node("Dropout", {"x"}, has_mask ? WrittenGraph::Names{"y", "mask"} : WrittenGraph::Names{"y"},
+             attributes);
+  graph.input("x", {4});
+  graph.output("y");
+  return graph.model(version);
+}
+
+bool drops_in_training(const std::string& file) {
+  const onnx::FileModel model(file, "dropout.onnx");
+  Graph graph(Mode::train);
+  const Node x = graph.input("x", {DType::float32, {4}});
+  return model(x).id() != x.id();
+}
+
+}  // namespace
+
+TEST_CASE("dropout of a version below 7 is switched off by is_test") {
+  CHECK(!drops_in_training(dropout_model(6, {{"is_test", 1}})));
+  CHECK(drops_in_training(dropout_model(6, {{"is_test", 0}})));
+  CHECK(drops_in_training(dropout_model(7, {})));
+  CHECK_THROWS_WITH_AS(drops_in_training(dropout_model(7, {{"is_test", 1}})),
+                       "dropout.onnx: node 0 (Dropout): its attribute 'is_test' is not supported", UserError);
+}
+
+TEST_CASE("a mask of dropout is an error if elements are dropped") {
+  CHECK_THROWS_WITH_AS(drops_in_training(dropout_model(7, {}, true)),
+                       "dropout.onnx: node 0 (Dropout): its mask is not supported for training", UserError);
+}
+
+TEST_CASE("a mask of dropout has the type of its version") {
+  const Tensor x = floats({2}, {1, 2});
+  CHECK(OneNode("Dropout", 7, {}, 2)({x})[1] == floats({2}, {1, 1}));
+  CHECK(OneNode("Dropout", 10, {}, 2)({x})[1].dtype() == DType::boolean);
+}
+
+}  // namespace plexaura::onnx_elementwise_test

@@ -1,0 +1,60 @@
+#include "onnx/ops/graph_builder.h"
+
+#include <doctest/doctest.h>
+
+#include "onnx/ops/call.h"
+
+#include "core/base/error.h"
+#include "tests/onnx/written_model.h"
+
+namespace plexaura::onnx_graph_builder_test {
+
+namespace {
+
+// Builds the outputs of a file without inputs.
+std::vector<Node> build(Graph& graph, const WrittenGraph& written, const onnx::BuildLimits& limits = {}) {
+  const std::string bytes = written.model(13);
+  const onnx::ModelProto model = onnx::parse_model(bytes);
+  onnx::NamedNodes values{{"extents", graph.constant(Tensor::of({1}, std::vector<std::int64_t>{16}))}};
+  return onnx::build_graph(graph, model.graph, values, {"built.onnx", {}, model.opsets}, limits);
+}
+
+// A value of 64 bytes, from which more are made.
+WrittenGraph filled(int more) {
+  WrittenGraph graph;
+  graph.node("ConstantOfShape", {"extents"}, {"v0"});
+  for (int i = 0; i < more; ++i) graph.node("Neg", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)});
+  graph.output("v" + std::to_string(more));
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("values that depend only on constants are constants of the graph, within the limits") {
+  Graph graph;
+  CHECK(onnx::known_value(build(graph, filled(3))[0]) != nullptr);
+  CHECK(onnx::known_value(build(graph, filled(3), {.bytes_of_value = 63})[0]) == nullptr);
+  CHECK(onnx::known_value(build(graph, filled(3), {.bytes = 4 * 64})[0]) != nullptr);
+  CHECK(onnx::known_value(build(graph, filled(3), {.bytes = 4 * 64 - 1})[0]) == nullptr);
+}
+
+TEST_CASE("a graph with more constants than the limit is an error") {
+  Graph graph;
+  CHECK_THROWS_WITH_AS(
+      build(graph, filled(3), {.constant_bytes = 200}),
+      "built.onnx: node 3 (Neg): the constants that are computed up to here have more than 200 bytes; "
+      "store them in the file, or make them smaller",
+      UserError);
+}
+
+TEST_CASE("two values with one name are an error") {
+  WrittenGraph written = filled(1);
+  written.node("Neg", {"v0"}, {"v1"});
+  Graph graph;
+  CHECK_THROWS_WITH_AS(
+      build(graph, written),
+      "built.onnx: node 2 (Neg): there is a value 'v1' before it; each value needs a name of its own",
+      UserError);
+}
+
+}  // namespace plexaura::onnx_graph_builder_test
