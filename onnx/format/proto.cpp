@@ -199,6 +199,28 @@ DType dtype_of(ElementType type) {
   }
 }
 
+ElementType element_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+      return ElementType::float64;
+    case DType::float32:
+      return ElementType::float32;
+    case DType::bfloat16:
+      return ElementType::bfloat16;
+    case DType::float16:
+      return ElementType::float16;
+    case DType::int64:
+      return ElementType::int64;
+    case DType::int32:
+      return ElementType::int32;
+    case DType::uint8:
+      return ElementType::uint8;
+    case DType::boolean:
+      return ElementType::boolean;
+  }
+  return ElementType::undefined;
+}
+
 TensorProto parse_tensor(std::string_view bytes) {
   TensorProto tensor;
   for_each_field(bytes, [&](const WireReader& field) {

@@ -38,6 +38,7 @@ enum class ElementType : std::int32_t {
 
 // Returns the dtype with these elements. Throws UserError, which begins with "elements of", if there is none.
 DType dtype_of(ElementType type);
+ElementType element_type_of(DType dtype);
 
 struct TensorProto {
   std::string name;
@@ -68,6 +69,13 @@ enum class AttributeKind : std::int32_t {
 };
 
 struct AttributeProto {
+  // The standard's numbers of the types of values that are written.
+  static constexpr std::int64_t real_type = 1;
+  static constexpr std::int64_t integer_type = 2;
+  static constexpr std::int64_t text_type = 3;
+  static constexpr std::int64_t tensor_type = 4;
+  static constexpr std::int64_t integers_type = 7;
+
   std::string name;
   AttributeKind kind = AttributeKind::undefined;
   float real = 0;
@@ -102,6 +110,7 @@ struct GraphProto {
   std::vector<TensorProto> initialisers;
   std::vector<ValueProto> inputs;
   std::vector<ValueProto> outputs;
+  std::vector<ValueProto> inner_values = {};  // types of other values; the reader leaves them out
   bool has_sparse = false;
 };
 

@@ -1,0 +1,127 @@
+// Convolutions and pooling.
+
+#include "onnx/export/export_table.h"
+
+namespace plexaura::onnx {
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using Names = std::vector<std::string>;
+
+Integers extents_after_channels(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
+
+Integers joined(Integers before, const Integers& after) {
+  before.insert(before.end(), after.begin(), after.end());
+  return before;
+}
+
+Attributes convolution_attributes(const ExportCall& call, const Shape& weights) {
+  const Integers before = call.integers("padding");
+  const Integers after = call.has_option("padding_end") ? call.integers("padding_end") : before;
+  return {{"kernel_shape", extents_after_channels(weights)},
+          {"strides", call.integers("stride")},
+          {"dilations", call.integers("dilation")},
+          {"pads", joined(before, after)},
+          {"group", call.integer("groups")}};
+}
+
+Names convolution_of(ExportCall& call, const ExportRow&) {
+  return {call.add("Conv", call.inputs(), convolution_attributes(call, call.input_type(1).shape))};
+}
+
+// The gradient of a convolution by its input is a transposed convolution. output_padding is the number of elements
+// at the end of the result that the smallest result does not have.
+Names transposed_convolution_of(ExportCall& call, const ExportRow&) {
+  const Shape& weights = call.input_type(0).shape;
+  const Integers x = extents_after_channels(call.input_type(1).shape);
+  const Integers kernel = extents_after_channels(weights);
+  const Integers stride = call.integers("stride");
+  const Integers dilation = call.integers("dilation");
+  Attributes attributes = convolution_attributes(call, weights);
+  const Integers before = call.integers("padding");
+  const Integers after = call.has_option("padding_end") ? call.integers("padding_end") : before;
+  Integers added = extents_after_channels(call.type().shape);
+  for (std::size_t i = 0; i < added.size(); ++i)
+    added[i] -= (x[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 - before[i] - after[i];
+  attributes.emplace_back("output_padding", added);
+  return {call.add("ConvTranspose", {call[1], call[0]}, std::move(attributes))};
+}
+
+struct PoolWindow {
+  Integers kernel;
+  Integers stride;
+  Integers before;  // padding at the beginning of each axis
+  Integers after;   // elements at the end of each axis that the last window reaches
+};
+
+// Windows that reach beyond the padding have explicit padding there, since runtimes differ in the mode that rounds up.
+PoolWindow pool_window(const ExportCall& call) {
+  const Integers input = extents_after_channels(call.input_type(0).shape);
+  const Integers output = extents_after_channels(call.type().shape);
+  PoolWindow window{call.integers("kernel"), call.integers("stride"), call.integers("padding"), {}};
+  if (call.has_option("output")) {
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      if (output[i] == 0 || input[i] % output[i] != 0)
+        call.refuse(std::string(call.op()) + " with windows of different sizes");
+      window.kernel[i] = window.stride[i] = input[i] / output[i];
+      window.before[i] = 0;
+    }
+  }
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const std::int64_t reach =
+        (output[i] - 1) * window.stride[i] + window.kernel[i] - input[i] - window.before[i];
+    window.after.push_back(std::max(reach, window.before[i]));
+  }
+  return window;
+}
+
+Attributes pool_attributes(const PoolWindow& window) {
+  return {{"kernel_shape", window.kernel},
+          {"strides", window.stride},
+          {"pads", joined(window.before, window.after)}};
+}
+
+Names max_pool_of(ExportCall& call, const ExportRow&) {
+  return {call.add("MaxPool", {call[0]}, pool_attributes(pool_window(call)))};
+}
+
+// A mean that counts the padding counts that of both sides, but not what the last window has beyond it. So if there is
+// such a window, the padding becomes a part of the image.
+Names mean_pool_of(ExportCall& call, const ExportRow&) {
+  PoolWindow window = pool_window(call);
+  const bool counts_padding = !call.has_option("count_include_pad") && !call.has_option("output");
+  std::string x = call[0];
+  if (counts_padding && window.after != window.before) {
+    Integers extents = call.input_type(0).shape.extents();
+    Integers widths(2 * extents.size(), 0);
+    for (std::size_t i = 0; i < window.before.size(); ++i) {
+      extents[i + 2] += 2 * window.before[i];
+      widths[i + 2] = widths[extents.size() + i + 2] = window.before[i];
+      window.after[i] -= window.before[i];
+      window.before[i] = 0;
+    }
+    x = call.add("Pad", {x, call.integers(widths), call.number(0)}, call.with_shape(Shape(extents)));
+    return {call.add("AveragePool", {x}, pool_attributes(window))};
+  }
+  Attributes attributes = pool_attributes(window);
+  if (counts_padding) attributes.emplace_back("count_include_pad", std::int64_t{1});
+  return {call.add("AveragePool", {x}, std::move(attributes))};
+}
+
+constexpr ExportRow window_export[] = {
+    {"avg_pool2d", mean_pool_of, "AveragePool"},
+    {"avg_pool3d", mean_pool_of, "AveragePool"},
+    {"conv2d", convolution_of, "Conv"},
+    {"conv2d_input_grad", transposed_convolution_of, "ConvTranspose"},
+    {"conv3d", convolution_of, "Conv"},
+    {"conv3d_input_grad", transposed_convolution_of, "ConvTranspose"},
+    {"max_pool2d", max_pool_of, "MaxPool"},
+    {"max_pool3d", max_pool_of, "MaxPool"},
+};
+
+}  // namespace
+
+std::span<const ExportRow> exported_windows() { return window_export; }
+
+}  // namespace plexaura::onnx

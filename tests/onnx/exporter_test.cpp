@@ -1,0 +1,225 @@
+#include "onnx/exporter.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include "onnx/format/proto.h"
+#include "onnx/runner.h"
+
+#include "core/base/error.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/logic.h"
+#include "core/ops/matmul.h"
+#include "core/ops/slice.h"
+#include "core/ops/special_functions.h"
+#include "core/ops/trigonometry.h"
+#include "core/ops/unary.h"
+#include "core/scan/scan.h"
+#include "core/vm/function.h"
+#include "testing/values.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::exporter_test {
+
+namespace {
+
+using onnx::export_graph;
+using testing::test_backend;
+
+const ParameterStore no_parameters(std::vector<ParameterSpec>{});
+
+Tensor numbers(Shape shape, std::uint64_t seed = 1) {
+  testing::Random random(seed);
+  return random.tensor({DType::float32, std::move(shape)}, -1, 1);
+}
+
+std::vector<std::string> ops_of(const std::string& bytes) {
+  std::vector<std::string> ops;
+  for (const onnx::NodeProto& node : onnx::parse_model(bytes).graph.nodes) ops.push_back(node.op);
+  return ops;
+}
+
+std::vector<Tensor> run_file(const std::string& bytes, const std::map<std::string, Tensor>& inputs) {
+  onnx::FileModel model(bytes, "exported.onnx");
+  ParameterStore store = model.make_store();
+  return onnx::Runner(model, store, test_backend())(inputs);
+}
+
+ParameterStore store_of(const std::map<std::string, Tensor>& values,
+                        const std::set<std::string>& buffers = {}) {
+  std::vector<ParameterSpec> specs;
+  for (const auto& [name, value] : values)
+    specs.push_back({name, value.type(),
+                     buffers.contains(name) ? ParameterRole::buffer : ParameterRole::trainable,
+                     Initialiser::zeros()});
+  ParameterStore store(specs);
+  for (const auto& [name, value] : values) store.write(name, value);
+  return store;
+}
+
+}  // namespace
+
+TEST_CASE("parameters are initialisers under their names, and scopes are in the names of nodes") {
+  const ParameterStore store = store_of({{"fc.weight", numbers({3, 2})}});
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {4, 2}});
+  const Node weight = graph.parameter("fc.weight", {DType::float32, {3, 2}});
+  const Graph::Scope scope(graph, "fc");
+  const Node y = relu(matmul(x, weight, {.transpose_b = true}));
+  const std::string bytes = export_graph(std::vector<onnx::ExportedOutput>{{"logits", y}}, store);
+
+  const onnx::ModelProto model = onnx::parse_model(bytes);
+  CHECK(model.opsets.at("") == 18);
+  REQUIRE(model.graph.initialisers.size() == 1);
+  CHECK(model.graph.initialisers[0].name == "fc.weight");
+  CHECK(model.graph.inputs.at(0).name == "x");
+  CHECK(model.graph.inputs.at(0).extents == std::vector<std::int64_t>{4, 2});
+  CHECK(model.graph.outputs.at(0).name == "logits");
+  CHECK(model.graph.outputs.at(0).extents == std::vector<std::int64_t>{4, 3});
+  REQUIRE(model.graph.nodes.size() == 2);
+  CHECK(model.graph.nodes[0].op == "Gemm");
+  CHECK(model.graph.nodes[0].name == "fc/matmul_2");
+  CHECK(model.graph.nodes[1].outputs.at(0) == "logits");
+}
+
+TEST_CASE("a file computes the same bits as the graph that was exported") {
+  ParameterStore store = store_of({{"weight", numbers({2, 3}, 2)}, {"bias", numbers({3}, 3)}});
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {4, 2}});
+  const Node weight = graph.parameter("weight", {DType::float32, {2, 3}});
+  const Node bias = graph.parameter("bias", {DType::float32, {3}});
+  const Node y = tanh(matmul(x, weight) + bias);
+  const Tensor samples = numbers({4, 2});
+  const std::string bytes = export_graph(std::vector<onnx::ExportedOutput>{{"y", y}}, store);
+  CHECK(run_file(bytes, {{"x", samples}})[0] == evaluate(y, {{"x", samples}}, test_backend(), &store));
+}
+
+TEST_CASE("batch norm with running moments is one node, and the moments are its initialisers") {
+  ParameterStore store = store_of({{"scale", numbers({3}, 2)},
+                                   {"shift", numbers({3}, 3)},
+                                   {"mean", numbers({3}, 4)},
+                                   {"variance", Tensor::of({3}, std::vector{0.5F, 1.0F, 2.0F})}},
+                                  {"mean", "variance"});
+  Graph graph(Mode::inference);
+  const TensorType channels{DType::float32, {3}};
+  const Node x = graph.input("x", {DType::float32, {2, 3, 4, 4}});
+  const Node y = batch_norm_inference(x, graph.parameter("scale", channels),
+                                      graph.parameter("shift", channels), graph.buffer("mean", channels),
+                                      graph.buffer("variance", channels), {.epsilon = 1e-3});
+  const std::string bytes = export_graph(std::vector<onnx::ExportedOutput>{{"y", y}}, store);
+  CHECK(ops_of(bytes) == std::vector<std::string>{"BatchNormalization"});
+  const Tensor samples = numbers({2, 3, 4, 4});
+  CHECK(run_file(bytes, {{"x", samples}})[0] == evaluate(y, {{"x", samples}}, test_backend(), &store));
+}
+
+TEST_CASE("a loop becomes the nodes of its steps") {
+  for (const bool reverse : {false, true}) {
+    CAPTURE(reverse);
+    Graph graph(Mode::inference);
+    const Node xs = graph.input("xs", {DType::float32, {5, 2}});
+    const Node start = graph.input("start", {DType::float32, {2}});
+    const ScanStep loop = scan({xs}, {start},
+                               [](const std::vector<Node>& carries, const std::vector<Node>& x) {
+                                 const Node next = tanh(carries[0] + x[0]);
+                                 return ScanStep{{next}, {next * 2}};
+                               },
+                               {.reverse = reverse});
+    const std::map<std::string, Tensor> inputs{{"xs", numbers({5, 2})}, {"start", numbers({2}, 2)}};
+    const std::string bytes =
+        export_graph(std::vector<onnx::ExportedOutput>{{"all", loop.outputs[0]}, {"last", loop.carries[0]}},
+                     no_parameters);
+    const std::vector<std::string> ops = ops_of(bytes);
+    CHECK(std::ranges::count(ops, "Tanh") == 5);
+    const std::vector<Tensor> found = run_file(bytes, inputs);
+    const std::vector<Feed> feeds{{"xs", inputs.at("xs")}, {"start", inputs.at("start")}};
+    CHECK(found[0] == evaluate(loop.outputs[0], feeds, test_backend()));
+    CHECK(found[1] == evaluate(loop.carries[0], feeds, test_backend()));
+  }
+}
+
+TEST_CASE("a loop of very many steps is not exported") {
+  Graph graph(Mode::inference);
+  const Node xs = graph.input("xs", {DType::float32, {50'000, 1}});
+  const Node start = graph.input("start", {DType::float32, {1}});
+  const ScanStep loop = scan({xs}, {start}, [](const std::vector<Node>& carries, const std::vector<Node>& x) {
+    return ScanStep{{tanh(carries[0] + x[0])}, {}};
+  });
+  const std::string error = testing::user_error([&] {
+    export_graph(std::vector<onnx::ExportedOutput>{{"last", loop.carries[0]}}, no_parameters);
+  });
+  CHECK(error.find("exporter_test.cpp:") != std::string::npos);
+  CHECK(error.find("the loop has 50000 steps") != std::string::npos);
+}
+
+TEST_CASE("all ops that ONNX does not have are reported at once, with their lines") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {2}});
+  const int line = __LINE__ + 1;
+  const Node y = erfinv(x) + lgamma(x);
+  erfc(x);  // no output needs it
+  const Node z = lgamma(y);
+  CHECK(testing::user_error([&] {
+          export_graph(std::vector<onnx::ExportedOutput>{{"z", z}}, no_parameters);
+        }) == fmt::format("these ops have no counterpart in version 18 of ONNX's ops: erfinv "
+                          "(tests/onnx/exporter_test.cpp:{0}); lgamma (tests/onnx/exporter_test.cpp:{0}, "
+                          "tests/onnx/exporter_test.cpp:{1}); replace them by ops that have one",
+                          line, line + 2));
+}
+
+TEST_CASE("shifts of bits are exported for the only dtype that both sides have") {
+  const Tensor bits = Tensor::of({3}, std::vector<std::uint8_t>{1, 129, 255});
+  const Tensor places = Tensor::of({3}, std::vector<std::uint8_t>{1, 2, 7});
+  for (const auto shift : {left_shift, right_shift}) {
+    Graph graph(Mode::inference);
+    const Node y = shift(graph.input("x", bits.type()), graph.input("places", bits.type()));
+    const std::string bytes = export_graph(std::vector<onnx::ExportedOutput>{{"y", y}}, no_parameters);
+    CHECK(run_file(bytes, {{"x", bits}, {"places", places}})[0] ==
+          evaluate(y, {{"x", bits}, {"places", places}}, test_backend()));
+  }
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::int64, {3}});
+  CHECK(testing::user_error([&] {
+          export_graph(std::vector<onnx::ExportedOutput>{{"y", left_shift(x, x)}}, no_parameters);
+        }).find("left_shift of int64 (") != std::string::npos);
+}
+
+TEST_CASE("an output may be an input, and one value may be two outputs") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {2}});
+  const Node y = exp(x);
+  const Tensor samples = numbers({2});
+  const std::string bytes =
+      export_graph(std::vector<onnx::ExportedOutput>{{"a", x}, {"b", y}, {"c", y}}, no_parameters);
+  const std::vector<Tensor> found = run_file(bytes, {{"x", samples}});
+  CHECK(found[0] == samples);
+  CHECK(found[1] == found[2]);
+  CHECK(found[1] == evaluate(y, {{"x", samples}}, test_backend()));
+}
+
+TEST_CASE("graphs that cannot be exported are errors") {
+  const auto error_of = [](const std::vector<onnx::ExportedOutput>& outputs) {
+    return testing::user_error([&] { export_graph(outputs, no_parameters); });
+  };
+  Graph graph(Mode::inference);
+  Graph other(Mode::inference);
+  Graph training;
+  const Node x = graph.input("x", {DType::float32, {2}});
+  CHECK(error_of({}) == "a model needs an output to be exported; pass one at least");
+  CHECK(error_of({{"y", exp(x)}, {"y", log(x)}}) ==
+        "two outputs have the name 'y'; each needs a name of its own");
+  CHECK(error_of({{"x", exp(x)}}) ==
+        "'x' is the name of several inputs, outputs or parameters; in ONNX each needs a name of its own");
+  CHECK(error_of({{"y", exp(x)}, {"z", other.input("x", x.type())}}) ==
+        "the output 'z' belongs to another graph than 'y'; export the outputs of one graph");
+  CHECK(error_of({{"y", training.input("x", x.type())}}) ==
+        "the graph was made for training; export a graph of Mode::inference, which has no dropout and reads "
+        "the running moments of batch norm");
+}
+
+}  // namespace plexaura::exporter_test
