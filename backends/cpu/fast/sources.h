@@ -28,6 +28,8 @@ std::unique_ptr<const KernelSource> make_pool_source();
 std::unique_ptr<const KernelSource> make_reduce_source();
 // softmax_cross_entropy and its gradient, top_k_correct, one_hot.
 std::unique_ptr<const KernelSource> make_class_source();
+// softmax, log_softmax and their gradients over the last axis.
+std::unique_ptr<const KernelSource> make_softmax_source();
 // normalise_image.
 std::unique_ptr<const KernelSource> make_image_source();
 // dropout and its gradient.

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/softmax/softmax_loops.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/regions/region_match.h"
+#include "core/ops/lines.h"
+#include "core/ops/reduce.h"
+#include "core/ops/softmax.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_per_exponential = 0.5;
+constexpr double nanoseconds_per_line = 10;
+constexpr double nanoseconds_per_element_of_grad = 0.3;
+
+constexpr auto plain_grad = "softmax grad";
+constexpr auto log_grad = "log_softmax grad";
+
+struct OperandPair {
+  Value first;
+  Value second;
+};
+
+// Returns the operands of an op of two values, if `value` is the result of such an op of this name.
+std::optional<OperandPair> operands_of(const Graph& graph, Value value, std::string_view name) {
+  if (!is_op(graph, value.node, name)) return std::nullopt;
+  const std::vector<Value>& inputs = graph.record(value.node).inputs;
+  return OperandPair{inputs[0], inputs[1]};
+}
+
+// Returns the value that `sum` adds up over the last axis, which it keeps.
+std::optional<Value> summed_over_rows(const Graph& graph, Value sum) {
+  if (!is_op(graph, sum.node, "sum")) return std::nullopt;
+  const Value added = graph.record(sum.node).inputs[0];
+  const ReduceOptions& options = op_cast<Reduce>(*graph.record(sum.node).op).options();
+  const std::vector<std::int64_t> last_axis{graph.type(added).shape.rank() - 1};
+  if (!options.keepdims || options.axes != last_axis) return std::nullopt;
+  return added;
+}
+
+// Returns the region of these nodes, whose last one has the result, if both inputs have the result's type.
+std::vector<Region> region_of(const Graph& graph, const char* kind, std::vector<NodeId> nodes,
+                              OperandPair inputs) {
+  const TensorType& type = graph.type({nodes.back(), 0});
+  if (graph.type(inputs.first) != type || graph.type(inputs.second) != type) return {};
+  std::ranges::sort(nodes);
+  return {{kind, nodes, {inputs.first, inputs.second}, {{nodes.back(), 0}}}};
+}
+
+// y * (grad - sum(grad * y))
+std::vector<Region> match_plain_grad(const Graph& graph, NodeId last) {
+  const auto factors = operands_of(graph, {last, 0}, "mul");
+  if (!factors) return {};
+  for (const auto& [y, difference] : {*factors, OperandPair{factors->second, factors->first}}) {
+    const auto terms = operands_of(graph, difference, "sub");
+    if (!terms) continue;
+    const auto product = summed_over_rows(graph, terms->second);
+    if (!product) continue;
+    const auto summed = operands_of(graph, *product, "mul");
+    if (!summed) continue;
+    const bool in_order = summed->first == terms->first && summed->second == y;
+    const bool swapped = summed->second == terms->first && summed->first == y;
+    if (in_order || swapped)
+      return region_of(graph, plain_grad, {product->node, terms->second.node, difference.node, last},
+                       {y, terms->first});
+  }
+  return {};
+}
+
+// grad - e^y * sum(grad)
+std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
+  const auto terms = operands_of(graph, {last, 0}, "sub");
+  if (!terms) return {};
+  const auto factors = operands_of(graph, terms->second, "mul");
+  if (!factors) return {};
+  for (const auto& [exponential, total] : {*factors, OperandPair{factors->second, factors->first}}) {
+    if (!is_op(graph, exponential.node, "exp") || summed_over_rows(graph, total) != terms->first) continue;
+    return region_of(graph, log_grad, {exponential.node, total.node, terms->second.node, last},
+                     {graph.record(exponential.node).inputs[0], terms->first});
+  }
+  return {};
+}
+
+struct SoftmaxLoops {
+  void (*rows)(const float* x, std::int64_t rows, std::int64_t extent, float* y);
+  void (*columns)(const float* x, std::int64_t extent, std::int64_t stride, std::int64_t columns, float* y);
+};
+
+void run_rows(const Lines& lines, const SoftmaxLoops& loops, const float* x, float* y) {
+  const double cost = nanoseconds_per_line + nanoseconds_per_exponential * static_cast<double>(lines.extent);
+  parallel_pieces(lines.before, cost, [=](std::int64_t begin, std::int64_t end) {
+    loops.rows(x + begin * lines.extent, end - begin, lines.extent, y + begin * lines.extent);
+  });
+}
+
+void run_columns(const Lines& lines, const SoftmaxLoops& loops, const float* x, float* y) {
+  const std::int64_t tiles = (lines.behind + most_softmax_columns - 1) / most_softmax_columns;
+  const std::int64_t width = std::min(lines.behind, most_softmax_columns);
+  const double cost =
+      static_cast<double>(width) *
+      (nanoseconds_per_line + nanoseconds_per_exponential * static_cast<double>(lines.extent));
+  parallel_pieces(lines.before * tiles, cost, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % tiles * most_softmax_columns;
+      const std::int64_t first = i / tiles * lines.extent * lines.behind + column;
+      loops.columns(x + first, lines.extent, lines.behind,
+                    std::min(most_softmax_columns, lines.behind - column), y + first);
+    }
+  });
+}
+
+std::shared_ptr<const Kernel> make_softmax(const RegionQuery& query) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  const std::int64_t axis = normalise_axis(op_cast<SoftmaxOp>(query.op()).options().axis, shape.rank());
+  const Lines lines = Lines::along(shape, axis);
+  const SoftmaxLoops loops = query.region.kind == "softmax"
+                                 ? SoftmaxLoops{softmax_rows, softmax_columns}
+                                 : SoftmaxLoops{log_softmax_rows, log_softmax_columns};
+  const auto run = lines.behind == 1 ? run_rows : run_columns;
+  return make_kernel(
+      [=](const Binding& at) { run(lines, loops, floats(at.inputs[0]), floats(at.outputs[0])); });
+}
+
+std::shared_ptr<const Kernel> make_grad(const RegionQuery& query) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  const Lines lines = Lines::along(shape, shape.rank() - 1);
+  const double cost =
+      nanoseconds_per_line + nanoseconds_per_element_of_grad * static_cast<double>(lines.extent);
+  const auto loop = query.region.kind == plain_grad ? softmax_grad_rows : log_softmax_grad_rows;
+  return make_kernel([=](const Binding& at) {
+    parallel_pieces(lines.before, cost, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t first = begin * lines.extent;
+      loop(floats(at.inputs[0]) + first, floats(at.inputs[1]) + first, end - begin, lines.extent,
+           floats(at.outputs[0]) + first);
+    });
+  });
+}
+
+class SoftmaxSource final : public KernelSource {
+ public:
+  std::vector<Region> match(const Graph& graph, NodeId last, const Uses&) const override {
+    std::vector<Region> found = match_plain_grad(graph, last);
+    return found.empty() ? match_log_grad(graph, last) : found;
+  }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    const std::string& kind = query.region.kind;
+    const bool is_forward = kind == "softmax" || kind == "log_softmax";
+    if ((!is_forward && kind != plain_grad && kind != log_grad) || !is_dense_float32(query)) return {};
+    Candidate candidate = row_major_candidate(query);
+    for (std::size_t i = 0; i < query.region.inputs.size(); ++i) candidate.in_place.emplace_back(0, i);
+    candidate.make = [query, is_forward] { return is_forward ? make_softmax(query) : make_grad(query); };
+    return {std::move(candidate)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_softmax_source() { return std::make_unique<SoftmaxSource>(); }
+
+}  // namespace plexaura::fast
