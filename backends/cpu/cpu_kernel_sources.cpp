@@ -24,6 +24,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_dropout_source());
   sources.push_back(fast::make_random_source());
   sources.push_back(fast::make_transfer_source());
+  sources.push_back(fast::make_move_source());
   sources.push_back(fast::make_optimizer_source());
   return sources;
 }

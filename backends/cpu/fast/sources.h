@@ -16,6 +16,8 @@ std::string instruction_set();
 std::unique_ptr<const KernelSource> make_elementwise_source();
 // reorder, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
+// permute, slice and its gradient, concat, of any dtype.
+std::unique_ptr<const KernelSource> make_move_source();
 // sgd_step, adam_step, rms_step.
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // Batch norm: its ops and regions.
