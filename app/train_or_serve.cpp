@@ -146,7 +146,7 @@ int end_with_others(const Survivors& survivors, const TrainingResult& result) {
 int conclude(const CommandLine& line, const Setup& setup, const Survivors& survivors, const Work& work,
              const TrainingResult& result) {
   if (survivors.trains()) {
-    work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
+    work.report->summary(result, work.store, line.log, setup.options.trainer);
     if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
   }
   return end_with_others(survivors, result);

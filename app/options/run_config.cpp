@@ -74,6 +74,25 @@ double peak_rate(const Section& optimizer, const TrainingInput& input, DType pre
           base, batch_size, rate, scaled, lost, name_of(precision), lost == "0" ? "smaller" : "larger"));
 }
 
+// Returns whether a metric is to fall or to rise: as given, or as its name says.
+Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
+                      const std::optional<std::string>& given) {
+  if (given) return *given == "max" ? Plateau::max : Plateau::min;
+  for (const std::string_view rising : {"accuracy", "r2", "f1", "exact_match"})
+    if (metric.starts_with(rising)) return Plateau::max;
+  for (const std::string_view falling : {"loss", "mae", "rmse", "perplexity"})
+    if (metric == falling) return Plateau::min;
+  throw yaml.error(
+      "mode", fmt::format("is missing, and does not follow from the name '{}' of the metric; give max if it "
+                          "is to rise, and otherwise min",
+                          metric));
+}
+
+std::optional<EpochGoal> make_goal(const Section& yaml, const TrainingInput& input) {
+  if (!input.goal_metric) return std::nullopt;
+  return EpochGoal{*input.goal_metric, mode_of(yaml, *input.goal_metric, input.goal_mode), input.patience};
+}
+
 // Makes a schedule in steps from the epochs in the file.
 Schedule make_schedule(const Section& yaml, const TrainingInput& input, double peak, std::int64_t epochs) {
   const std::int64_t batch = *input.samples_of_batch();
@@ -100,7 +119,9 @@ Schedule make_schedule(const Section& yaml, const TrainingInput& input, double p
           fmt::format(
               "is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
               input.plateau.min_lr, peak));
-    options.decay = input.plateau;
+    Plateau plateau = input.plateau;
+    plateau.mode = mode_of(yaml, plateau.metric, input.plateau_mode);
+    options.decay = plateau;
   }
   if (input.schedule == ScheduleName::one_cycle) {
     OneCycle cycle = input.one_cycle;
@@ -129,6 +150,7 @@ void read_training(const Section& training, TrainingInput input, RunOptions& run
   trainer.optimizer.groups = read_groups(input.groups, peak, run.types.values);
   check_optimizer(optimizer, trainer.optimizer, run.types.values);
   trainer.learning_rate = make_schedule(training.section("schedule"), input, peak, trainer.epochs);
+  trainer.goal = make_goal(training.section("goal"), input);
 }
 
 void read_output(const Section& output, TrainerOptions& trainer) {

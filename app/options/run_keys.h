@@ -30,6 +30,10 @@ struct TrainingInput {
   CosineDecay cosine = {};
   OneCycle one_cycle = {};
   Plateau plateau = {};
+  std::optional<std::string> plateau_mode = {};  // "min" or "max"; empty: as the metric's name says
+  std::optional<std::string> goal_metric = {};   // empty: no epochs are compared
+  std::optional<std::string> goal_mode = {};     // as plateau_mode
+  std::optional<std::int64_t> patience = {};     // of the goal
 
   // Returns the samples of a step over all ranks; nothing if neither or both keys are given.
   std::optional<std::int64_t> samples_of_batch() const;

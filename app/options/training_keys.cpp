@@ -189,9 +189,10 @@ std::vector<Key> schedule_keys(TrainingInput& input, const TrainerOptions& train
            "what is observed after each epoch: `loss`, the validation loss, or the name of a metric of "
            "the validation, such as `accuracy`"},
       {.name = "schedule.mode",
-       .into = one_of(input.plateau.mode, {{"min", Plateau::min}, {"max", Plateau::max}}),
+       .into = &input.plateau_mode,
+       .words = {"min", "max"},
        .needs = with({"plateau"}),
-       .meaning = "`max` if the metric is to rise"},
+       .meaning = "`max` if the metric is to rise; the default follows from its name"},
       {.name = "schedule.factor",
        .into = &input.plateau.factor,
        .range = {.above = 0, .below = 1},
@@ -218,6 +219,27 @@ std::vector<Key> schedule_keys(TrainingInput& input, const TrainerOptions& train
        .range = {.minimum = 0},
        .needs = with({"plateau"}),
        .meaning = "the rate is never reduced below this"},
+  };
+}
+
+std::vector<Key> goal_keys(TrainingInput& input) {
+  const Need metric{.key = "goal.metric"};
+  return {
+      {.name = "goal.metric",
+       .into = &input.goal_metric,
+       .meaning =
+           "compares epochs by the validation, and keeps the checkpoint of the [best one](#the-best-epoch): "
+           "`loss`, or the name of a metric of the validation, such as `accuracy`"},
+      {.name = "goal.mode",
+       .into = &input.goal_mode,
+       .words = {"min", "max"},
+       .needs = metric,
+       .meaning = "`max` if the metric is to rise; the default follows from its name"},
+      {.name = "goal.patience",
+       .into = &input.patience,
+       .range = {.minimum = 1, .maximum = most_epochs},
+       .needs = metric,
+       .meaning = "ends the run after this many epochs in a row that were not better than the best one"},
   };
 }
 
@@ -288,6 +310,7 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
                              "cross](distributed.md#buckets-and-algorithm-by-measurement); the variable "
                              "`PLEXAURA_TUNING` sets another default. That of rank 0 counts"});
   for (Key& key : schedule_keys(input, trainer)) keys.push_back(std::move(key));
+  for (Key& key : goal_keys(input)) keys.push_back(std::move(key));
   return keys;
 }
 

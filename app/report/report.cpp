@@ -55,6 +55,21 @@ std::string loss_scale_text(const LossScale& scale) {
                      with_commas(std::llround(scale.skipped_steps)));
 }
 
+// Returns the rows about the best epoch; none if no epochs were compared.
+std::string goal_rows(const TrainingResult& result, const TrainerOptions& options) {
+  if (!options.goal || !result.best.is_known()) return "";
+  const MetricValue best{options.goal->metric, result.best.value};
+  std::string text = row(fmt::format("best validation {}", best.name),
+                         fmt::format("{} after epoch {}", value_text(best), result.best.epoch + 1));
+  if (result.is_exhausted)
+    text +=
+        row("ended early",
+            fmt::format("after {} without a better one",
+                        result.best.worse == 1 ? "1 epoch" : fmt::format("{} epochs", result.best.worse)));
+  if (!options.output.empty()) text += row("best checkpoint", (options.output / "best").string());
+  return text;
+}
+
 }  // namespace
 
 std::string seconds_text(double seconds) {
@@ -172,7 +187,7 @@ void RunReport::show(const std::string& text) {
 }
 
 void RunReport::summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
-                        const std::string& checkpoints) {
+                        const TrainerOptions& options) {
   if (!speaks_) return;
   std::string text;
   text += row("steps", fmt::format("{}{}", with_commas(result.steps),
@@ -195,6 +210,8 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
                                      rate_text(result.images_per_second), 100 * result.stall_share));
   text += row("parameters", with_commas(store.trainable_elements()));
   if (store.types().scales_loss()) text += row("loss scale", loss_scale_text(store.read_loss_scale()));
+  text += goal_rows(result, options);
+  const std::string checkpoints = options.output.string();
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
   if (result.skipped.count > 0)

@@ -38,7 +38,7 @@ class RunReport final : public TrainingObserver {
 
   // Shows the table at the end of a run.
   void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
-               const std::string& checkpoints);
+               const TrainerOptions& options);
 
  private:
   std::string progress(const StepRecord& record, std::int64_t done, std::int64_t all);

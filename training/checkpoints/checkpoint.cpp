@@ -32,6 +32,8 @@ const std::string bucket_bytes_key = "bucket_bytes";
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 constexpr const char* plateau_name = "run.plateau";
+const std::string plateau_key = "plateau";
+const std::string goal_key = "goal";
 
 // The names of the updates of a part, and of its plateau.
 std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}", part); }
@@ -95,7 +97,17 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
     if (!parts[i]->schedule.empty())
       file.tensors.emplace_back(plateau_name_of(i), vector_of(parts[i]->schedule));
   }
-  if (state.plateau) file.tensors.emplace_back(plateau_name, vector_of(numbers_of(*state.plateau)));
+  if (state.plateau) {
+    file.metadata[plateau_key] = state.plateau_metric;
+    file.tensors.emplace_back(plateau_name, vector_of(numbers_of(*state.plateau)));
+  }
+  if (state.best.is_known()) {
+    file.metadata[goal_key] = state.goal;
+    add("best.epoch", state.best.epoch);
+    add("best.step", state.best.step);
+    add("best.value", state.best.value);
+    add("best.worse", state.best.worse);
+  }
   add("run.epoch", state.epoch);
   add("run.step_in_epoch", state.step_in_epoch);
   add("run.seed", state.seed);
@@ -287,6 +299,19 @@ std::string text_or_none(const Metadata& metadata, const std::string& key) {
   return found == metadata.end() ? std::string() : found->second;
 }
 
+// Reads the best epoch, if the run had a goal.
+void read_best(const Reader& file, const Metadata& metadata, RunState& state) {
+  state.goal = text_or_none(metadata, goal_key);
+  if (state.goal.empty()) return;
+  state.best = {.epoch = file.count("best.epoch"),
+                .step = file.count("best.step"),
+                .value = file.scalar<double>("best.value"),
+                .worse = file.count("best.worse")};
+  if (state.best.step > state.step || state.best.epoch + state.best.worse >= state.epoch)
+    file.fail(fmt::format("its best epoch {}, after step {}, lies beyond its epoch {}", state.best.epoch,
+                          state.best.step, state.epoch));
+}
+
 void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.step = file.count("run.step");
   state.epoch = file.count("run.epoch");
@@ -304,6 +329,8 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.bucket_bytes = text_or_none(metadata, bucket_bytes_key);
   state.compression = text_or_none(metadata, compression_key);
   state.plateau = file.plateau(plateau_name);
+  state.plateau_metric = text_or_none(metadata, plateau_key);
+  read_best(file, metadata, state);
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
@@ -332,7 +359,12 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
                                              state.data_origin, state.notes);
   write_safetensors(unfinished.path() / "state.safetensors", state_of(store, state, std::move(weights)));
   unfinished.put_in_place();
-  remove_other_checkpoints(directory, state.step, keep, held);
+  std::set<std::int64_t> kept = held;
+  if (state.best.is_known()) {
+    link_best(directory, state.best.step);
+    kept.insert(state.best.step);
+  }
+  remove_other_checkpoints(directory, state.step, keep, kept);
 }
 
 std::string kernel_times_of_newest(const fs::path& directory) {

@@ -10,6 +10,7 @@
 #include "core/params/parameter_store.h"
 #include "training/checkpoints/weights.h"
 #include "training/optimizers/plateau.h"
+#include "training/ranks/best_epoch.h"
 #include "training/ranks/strategy_state.h"
 
 namespace plexaura {
@@ -36,8 +37,12 @@ struct RunState {
   std::string kernel_times = {};
   std::string bucket_bytes = {};  // bucket sizes of the updates; empty in checkpoints of older versions
   std::string compression = {};   // the compression that measurements chose for this run; empty: none
-  // What a plateau of the learning rate has observed; empty with another schedule.
+  // What a plateau of the learning rate has observed, and of which metric: see name_of(). Empty with another schedule.
   std::optional<PlateauState> plateau = {};
+  std::string plateau_metric = {};
+  // The best epoch so far, by this goal: see name_of(). Not known without a goal.
+  std::string goal = {};
+  BestEpoch best = {};
   SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy has taken it
   int strategy_ranks = 0;       // number of ranks that saved it
   Metadata notes = {};          // further metadata of the weights, which is neither compared nor read
@@ -49,8 +54,8 @@ struct RunState {
 // to. Neither file contains a date or a path. A checkpoint appears under its name completely or not at all,
 // see checkpoint_directory.h: a run that is killed while writing leaves the one before.
 //
-// save_checkpoint() writes a checkpoint, and then removes older ones except the newest `keep` and those of
-// the steps `held`. It also removes those of later steps, which an earlier run has left and from which this
+// save_checkpoint() writes a checkpoint, lets the link DIR/best lead to the one of RunState::best, if that is
+// known, and then removes older ones except the newest `keep`, the best one and those of the steps `held`. It also removes those of later steps, which an earlier run has left and from which this
 // run did not resume. It does not remove a folder that contains other files. A run that is killed before the
 // removal leaves those of the earlier run, which are the newest then. Throws UserError if the folder cannot
 // be written, the disk is full, something else exists at the checkpoint's path, or a weight or its state is

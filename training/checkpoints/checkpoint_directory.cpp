@@ -28,6 +28,8 @@ namespace {
 constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view removed_prefix = "checkpoint.removed-";
 constexpr std::string_view unfinished_name = "checkpoint.unfinished";
+constexpr std::string_view best_name = "best";
+constexpr std::string_view new_best_name = "checkpoint.best";  // of the link before it takes its place
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 
 // Returns the number in a name that consists of the prefix and a number.
@@ -96,6 +98,16 @@ void refuse_foreign(const fs::path& path) {
                     foreign->string(), path.filename().string()));
 }
 
+void refuse_other_than_link(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type != fs::file_type::not_found && type != fs::file_type::symlink)
+    throw UserError(fmt::format(
+        "{} is at the place of the link to the best checkpoint; move it away, or name another folder "
+        "in output.dir",
+        path.string()));
+}
+
 void make_folder(const fs::path& directory) {
   std::error_code error;
   if (fs::is_symlink(directory, error) && fs::status(directory, error).type() == fs::file_type::not_found)
@@ -133,12 +145,13 @@ void prepare_checkpoints(const fs::path& directory) {
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     cannot("write in", directory, std::error_code(errno, std::generic_category()));
   refuse_foreign(directory / unfinished_name);
+  for (const std::string_view link : {best_name, new_best_name}) refuse_other_than_link(directory / link);
   for (const auto& [number, path] : checkpoints_in(directory)) refuse_foreign(path);
 }
 
 bool is_reserved_in_checkpoints(const fs::path& name) {
-  return name == unfinished_name || name == FolderLock::file_name || number_of(name) ||
-         number_of(name, removed_prefix);
+  return name == unfinished_name || name == best_name || name == new_best_name ||
+         name == FolderLock::file_name || number_of(name) || number_of(name, removed_prefix);
 }
 
 std::optional<std::int64_t> newest_step(const fs::path& directory) {
@@ -188,6 +201,19 @@ void UnfinishedCheckpoint::put_in_place() {
   if (error) cannot("rename", path_, error);
 }
 
+void link_best(const fs::path& directory, std::int64_t step) {
+  const fs::path link = directory / best_name;
+  const fs::path new_link = directory / new_best_name;
+  const fs::path target = checkpoint_folder(directory, step).filename();
+  std::error_code error;
+  if (!fs::is_directory(directory / target, error) || fs::read_symlink(link, error) == target) return;
+  fs::remove(new_link, error);
+  fs::create_directory_symlink(target, new_link, error);
+  if (error) cannot("make the link", link, error);
+  fs::rename(new_link, link, error);
+  if (error) cannot("make the link", link, error);
+}
+
 // Renames all before it removes one: removing takes time, and a run that is killed meanwhile would resume from
 // a later checkpoint of an earlier run.
 void remove_other_checkpoints(const fs::path& directory, std::int64_t step, int keep,
@@ -198,6 +224,9 @@ void remove_other_checkpoints(const fs::path& directory, std::int64_t step, int 
   all.erase(later - kept, later);
   for (const auto& [number, path] : all)
     if (!(number < step && held.contains(number)) && !foreign_at(path)) set_aside(path, number);
+  const fs::path best = directory / best_name;
+  std::error_code error;
+  if (fs::is_symlink(best, error) && !fs::exists(best, error)) fs::remove(best, error);
   remove_set_aside(directory);
 }
 

@@ -10,7 +10,7 @@ namespace plexaura {
 // A directory of checkpoints contains one folder for each, checkpoint-000042 (the number of updates). At every
 // moment each of them is complete, so that a process may be killed while it writes or removes one:
 // checkpoint.unfinished is the one that is being written, and checkpoint.removed-000042 one that is being
-// removed. The next save removes what a killed process has left.
+// removed. The next save removes what a killed process has left. `best` is a link to the best checkpoint, if there is one.
 
 // Returns the folder of the checkpoint after `step` updates.
 std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::int64_t step);
@@ -21,7 +21,7 @@ std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, 
 void prepare_checkpoints(const std::filesystem::path& directory);
 
 // True if a user's file may not have this name in the directory: it is the name of a checkpoint, of an
-// unfinished or removed one, or of the lock.
+// unfinished or removed one, of the link to the best one, or of the lock.
 bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
 // Returns the number of updates of the newest checkpoint if there is one.
@@ -51,8 +51,12 @@ class UnfinishedCheckpoint {
   std::filesystem::path path_, target_;
 };
 
+// Lets the link `best` lead to the checkpoint of this step. At every moment it leads to a whole checkpoint. Does nothing
+// if that checkpoint does not exist. Throws UserError if the link cannot be made.
+void link_best(const std::filesystem::path& directory, std::int64_t step);
+
 // Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
-// Keeps folders that contain other files.
+// Keeps folders that contain other files. Removes the link `best` if it leads to none that is left.
 void remove_other_checkpoints(const std::filesystem::path& directory, std::int64_t step, int keep,
                               const std::set<std::int64_t>& held);
 

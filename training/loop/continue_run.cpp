@@ -67,7 +67,10 @@ std::optional<RunState> resume(Run& run) {
                         .step_in_epoch = saved->step_in_epoch,
                         .epoch_loss = saved->epoch_loss,
                         .epoch_samples = saved->epoch_samples,
-                        .plateau = saved->plateau.value_or(PlateauState{}),
+                        .plateau = saved->plateau_metric == now.plateau_metric
+                                       ? saved->plateau.value_or(PlateauState{})
+                                       : PlateauState{},
+                        .best = saved->goal == now.goal ? saved->best : BestEpoch{},
                         .saved = true};
   return saved;
 }

@@ -30,9 +30,15 @@ int agreed_signal(Collective& ranks, int mine) {
   return 0;
 }
 
+bool has_used_up_its_patience(const Run& run) {
+  return run.options.goal && is_exhausted(*run.options.goal, run.progress.place.best);
+}
+
+// A resumed run that had used up its patience makes no further step.
 bool has_made_all_steps(const Run& run) {
   const RunPlace& place = run.progress.place;
-  return place.epoch >= run.options.epochs || (run.options.steps && place.step >= *run.options.steps);
+  return place.epoch >= run.options.epochs || (run.options.steps && place.step >= *run.options.steps) ||
+         has_used_up_its_patience(run);
 }
 
 bool any_rank_asked_to_end(const Run& run) {
@@ -72,15 +78,23 @@ void save(Run& run) {
   run.progress.place.saved = true;
 }
 
-// Has a plateau of the learning rate observe the validation, which is the same on all ranks.
-void observe_validation(Run& run, const EpochRecord& record) {
+// Compares the epoch with the best one so far. The figures of the validation are the same on all ranks.
+void compare_epoch(Run& run, const EpochRecord& record) {
+  if (!run.options.goal) return;
+  const double value = validation_value(run.options.goal->metric, record.val_loss, record.val_metrics);
+  BestEpoch& best = run.progress.place.best;
+  best = compared(*run.options.goal, best, record.epoch, record.step, value);
+}
+
+// Returns what a plateau of the learning rate has observed after this validation, which is the same on all ranks.
+PlateauState observe_validation(const Run& run, const EpochRecord& record) {
+  const RunPlace& place = run.progress.place;
   const Plateau* const plateau = run.options.learning_rate.plateau();
-  if (plateau == nullptr) return;
-  together(run.ranks(), fmt::format("the learning rate after epoch {}", record.epoch + 1), [&] {
-    const double value = plateau_metric(*plateau, record.val_loss, record.val_metrics);
-    RunPlace& place = run.progress.place;
+  if (plateau == nullptr) return place.plateau;
+  return together(run.ranks(), fmt::format("the learning rate after epoch {}", record.epoch + 1), [&] {
+    const double value = validation_value(plateau->metric, record.val_loss, record.val_metrics);
     const std::int64_t steps = place.epoch * run.division.train.steps_per_epoch();
-    place.plateau = run.options.learning_rate.observe(value, steps, place.plateau);
+    return run.options.learning_rate.observe(value, steps, place.plateau);
   });
 }
 
@@ -107,7 +121,9 @@ void finish_epoch(Run& run) {
     record.val_metrics = std::move(validation.metrics);
     run.result.skipped_validation = std::move(validation.skipped);
     check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", place.step));
-    observe_validation(run, record);
+    // Nothing between this and the end of `epoch_ended` may throw, so that no epoch is observed twice.
+    place.plateau = observe_validation(run, record);
+    compare_epoch(run, record);
   }
   run.result.last_epoch = record;
   place.epoch_loss = place.epoch_samples = 0;
@@ -149,6 +165,8 @@ void end_run(Run& run) {
   const RunPlace& place = run.progress.place;
   run.result.steps = place.step;
   run.result.steps_now = place.step - place.first_step;
+  run.result.best = place.best;
+  run.result.is_exhausted = has_used_up_its_patience(run);
   if (!place.saved && run.result.steps_now > 0) save(run);
   if (!run.progress.stopped) return;
   const int signal = run.stop.signal;

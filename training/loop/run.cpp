@@ -59,9 +59,25 @@ void check_trainer_options(const TrainerOptions& options) {
   require("save_every", options.save_every.value_or(1), 1);
   require("bucket_bytes", options.bucket_bytes, 1);
   require("verify_every", options.verify_every, 0);
+  if (options.goal) require("patience of the goal", options.goal->patience.value_or(1), 1);
   if (!(options.report_seconds >= 0))
     throw UserError(
         fmt::format("the Trainer's report_seconds is {}; give 0 or more", options.report_seconds));
+}
+
+void check_needs_no_validation(const TrainerOptions& options) {
+  constexpr std::string_view remedy =
+      "there are no samples for it; give some, in YAML with data.validation_share or data.validation_limit";
+  if (options.learning_rate.plateau() != nullptr)
+    throw UserError(
+        fmt::format("the schedule of the learning rate is a plateau, which observes the validation, and {}, "
+                    "or choose another schedule",
+                    remedy));
+  if (options.goal)
+    throw UserError(
+        fmt::format("epochs are to be compared by the {} of the validation, and {}, or leave out "
+                    "TrainerOptions::goal, in YAML training.goal",
+                    options.goal->metric, remedy));
 }
 
 }  // namespace
@@ -118,13 +134,25 @@ void share_out(Run& run, const StrategyInUse& strategy) {
     division.train.samples = run.parts.train->size();
     if (run.parts.validation) division.validation.samples = run.parts.validation->size();
     division.train.check();
-    if (options.learning_rate.plateau() != nullptr && division.validation.samples == 0)
-      throw UserError(
-          "the schedule of the learning rate is a plateau, which observes the validation, and there are no "
-          "samples for it; give some, in YAML with data.validation_share or data.validation_limit, or choose "
-          "another schedule");
+    if (division.validation.samples == 0) check_needs_no_validation(options);
   });
 }
+
+namespace {
+
+// Refuses names of metrics that the model does not report.
+void check_metric_names(const Run& run) {
+  const Plateau* const plateau = run.options.learning_rate.plateau();
+  if (plateau == nullptr && !run.options.goal) return;
+  together(run.ranks(), "the names of metrics", [&] {
+    const Evaluator& evaluator = run.programs->evaluator();
+    const auto metrics = evaluator.values_of(std::vector<double>(evaluator.sum_count()), 1);
+    if (plateau != nullptr) validation_value(plateau->metric, 0, metrics);
+    if (run.options.goal) validation_value(run.options.goal->metric, 0, metrics);
+  });
+}
+
+}  // namespace
 
 void make_programs(Run& run, const StrategyInUse& strategy) {
   const TrainerOptions& options = run.options;
@@ -141,11 +169,7 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
   run.programs = std::make_unique<TrainingPrograms>(run.parts.model, run.parts.train->fields(), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);
-  if (const Plateau* plateau = options.learning_rate.plateau())
-    together(run.ranks(), "the metric of the learning rate", [&] {
-      const Evaluator& evaluator = run.programs->evaluator();
-      plateau_metric(*plateau, 0, evaluator.values_of(std::vector<double>(evaluator.sum_count()), 1));
-    });
+  check_metric_names(run);
   run.runner =
       std::make_unique<StepRunner>(*run.programs, run.ranks(), options.watch, options.report_seconds);
 }
@@ -163,13 +187,14 @@ void require_programs(const Run& run) {
         "with the ranks that are left");
 }
 
-double plateau_metric(const Plateau& plateau, double loss, std::span<const MetricValue> metrics) {
-  return plateau.metric == "loss" ? loss : value_of(plateau.metric, metrics);
+double validation_value(std::string_view name, double loss, std::span<const MetricValue> metrics) {
+  return name == "loss" ? loss : value_of(name, metrics);
 }
 
 RunState state_of(const Run& run) {
   const RunPlace& place = run.progress.place;
   const TrainerOptions& options = run.options;
+  const Plateau* const plateau = options.learning_rate.plateau();
   return {.step = place.step,
           .epoch = place.epoch,
           .step_in_epoch = place.step_in_epoch,
@@ -186,7 +211,10 @@ RunState state_of(const Run& run) {
           .kernel_times = run.programs->kernel_times(),
           .bucket_bytes = std::to_string(options.bucket_bytes),
           .compression = options.compression,
-          .plateau = options.learning_rate.plateau() != nullptr ? std::optional(place.plateau) : std::nullopt,
+          .plateau = plateau != nullptr ? std::optional(place.plateau) : std::nullopt,
+          .plateau_metric = plateau != nullptr ? name_of(plateau->metric, plateau->mode) : std::string(),
+          .goal = options.goal ? name_of(options.goal->metric, options.goal->mode) : std::string(),
+          .best = place.best,
           .notes = options.notes};
 }
 

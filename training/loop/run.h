@@ -104,9 +104,9 @@ void drop_programs(Run& run);
 // Throws UserError if the run has no programs.
 void require_programs(const Run& run);
 
-// Returns the value that a plateau of the learning rate observes after a validation. Throws UserError if the model
-// reports no such metric.
-double plateau_metric(const Plateau& plateau, double loss, std::span<const MetricValue> metrics);
+// Returns the validation loss if the name is "loss", and otherwise the metric with this name. Throws UserError if the
+// model reports no such metric.
+double validation_value(std::string_view name, double loss, std::span<const MetricValue> metrics);
 
 // Returns the state of a checkpoint at the present place, without that of the strategy.
 RunState state_of(const Run& run);

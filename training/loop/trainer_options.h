@@ -54,7 +54,9 @@ struct TrainerOptions {
   std::filesystem::path output = {};  // the folder of checkpoints; empty: none are written
   // True: run() may replace the checkpoints of an earlier run in `output`, which was not resumed.
   bool replace = false;
-  int keep = 1;                                 // how many checkpoints are kept
+  int keep = 1;  // how many checkpoints are kept, besides the best one
+  // Compares epochs by the validation. The best checkpoint is kept, and the link `best` in `output` leads to it.
+  std::optional<EpochGoal> goal = {};
   std::optional<std::int64_t> save_every = {};  // also saves whenever the run has made this many more steps
   std::string compression = {};                 // see RunState
   std::int64_t bucket_bytes = 25 << 20;         // of gradients that are exchanged as one piece
@@ -104,6 +106,8 @@ struct TrainingResult {
   std::int64_t steps = 0;      // updates in all, including those before the run was resumed
   std::int64_t steps_now = 0;  // of this run
   std::optional<EpochRecord> last_epoch;
+  BestEpoch best = {};           // by TrainerOptions::goal; not known without one
+  bool is_exhausted = false;     // the run ended because the goal's patience was used up
   double images_per_second = 0;  // median over the last RecentValues::most steps
   double stall_share = 0;        // the share of the time that was spent waiting for data
   int signal = 0;                // the signal that ended the run; 0 if none did

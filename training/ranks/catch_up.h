@@ -5,6 +5,7 @@
 #include "core/exchange/collective.h"
 #include "core/params/parameter_store.h"
 #include "training/optimizers/plateau.h"
+#include "training/ranks/best_epoch.h"
 
 namespace plexaura {
 
@@ -18,10 +19,11 @@ struct RunPlace {
   double epoch_loss = 0;  // sum over the samples of the epoch so far
   double epoch_samples = 0;
   PlateauState plateau = {};  // of the learning-rate schedule
-  bool epoch_ended = false;   // the epoch has ended and is not validated yet
-  bool is_to_meet = false;    // a dealer gave this rank its steps, and they were not summed yet
-  bool saved = false;         // a checkpoint of this place exists
-  bool keeps_own = false;     // each rank keeps its own weights and state, because it trains by itself
+  BestEpoch best = {};
+  bool epoch_ended = false;  // the epoch has ended and is not validated yet
+  bool is_to_meet = false;   // a dealer gave this rank its steps, and they were not summed yet
+  bool saved = false;        // a checkpoint of this place exists
+  bool keeps_own = false;    // each rank keeps its own weights and state, because it trains by itself
 };
 
 // Collective. Makes ranks that are left after deaths continue from the same step. They may have made

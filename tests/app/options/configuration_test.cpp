@@ -342,6 +342,12 @@ TEST_CASE("a rate names its key, and the peak where it is above that") {
             .ends_with(
                 "training.schedule.min_lr is 5, above the peak: training.optimizer makes the learning rate "
                 "0.1; give at most that"));
+  CHECK(refusal("optimizer: {name: sgd, learning_rate: 0.1}, goal: {metric: coverage}")
+            .ends_with(
+                "training.goal.mode is missing, and does not follow from the name 'coverage' of the metric; "
+                "give max if it is to rise, and otherwise min"));
+  CHECK(refusal("optimizer: {name: sgd, learning_rate: 0.1}, goal: {patience: 3}")
+            .find("training.goal.patience has no effect here") != std::string::npos);
   CHECK(
       refusal("optimizer: {name: sgd, learning_rate: 0.1}, schedule: {name: cosine, patience: 5}")
           .find("training.schedule.patience has no effect here, because training.schedule.name is cosine") !=

@@ -66,6 +66,42 @@ TEST_CASE("those that are held stay, but for later ones that an earlier run has 
   CHECK(folder.names() == "checkpoint-000008 ");
 }
 
+TEST_CASE("the best checkpoint stays, and the link leads to it until another one is better") {
+  const TemporaryFolder folder;
+  const auto save = [&](std::int64_t step, std::int64_t best) {
+    save_checkpoint(folder.path(), TinyStore(1).store,
+                    {.step = step,
+                     .epoch = step,
+                     .goal = "min loss",
+                     .best = {.epoch = best - 1, .step = best, .value = 0.5, .worse = step - best}});
+  };
+  save(1, 1);
+  save(2, 1);
+  save(3, 1);
+  CHECK(folder.names() == "best checkpoint-000001 checkpoint-000003 ");
+  CHECK(fs::read_symlink(folder / "best") == "checkpoint-000001");
+  TinyStore model(0);
+  const auto state = load_checkpoint(folder.path(), model.store);
+  CHECK(state->goal == "min loss");
+  CHECK(state->best == BestEpoch{.epoch = 0, .step = 1, .value = 0.5, .worse = 2});
+  save(4, 4);
+  CHECK(folder.names() == "best checkpoint-000004 ");
+  CHECK(fs::read_symlink(folder / "best") == "checkpoint-000004");
+  // Without a goal the link goes with the checkpoint that it led to.
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 5, .epoch = 4});
+  CHECK(folder.names() == "checkpoint-000005 ");
+}
+
+TEST_CASE("a file at the place of the link to the best checkpoint is not removed") {
+  const TemporaryFolder folder;
+  folder.write("best", "mine");
+  CHECK(user_error([&] { prepare_checkpoints(folder.path()); })
+            .ends_with(
+                "/best is at the place of the link to the best checkpoint; move it away, or name another "
+                "folder in output.dir"));
+  CHECK(is_reserved_in_checkpoints("best"));
+}
+
 TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 900});

@@ -191,6 +191,26 @@ std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups
 
 }  // namespace
 
+TEST_CASE("ranks compare epochs alike, and end together when no epoch was better") {
+  TrainerOptions options = momentum();
+  options.epochs = 12;
+  options.learning_rate = 0.7;
+  options.goal = EpochGoal{.patience = 2};
+  SmallRun alone;
+  alone.train(options, points(30), points(9, 100));
+  CHECK(alone.result.is_exhausted);
+  ThreadRanks(3).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    Trainer trainer({small_model, store, *backend, points(30), points(9, 100), &ranks, &strategy}, options);
+    const TrainingResult result = trainer.run();
+    CHECK(result.is_exhausted);
+    CHECK(result.best.epoch == alone.result.best.epoch);
+    CHECK(result.steps == alone.result.steps);
+  });
+}
+
 TEST_CASE("ranks reduce their learning rates at a plateau together, and as a single rank does") {
   CHECK(rates(1).back() < 0.1);
   CHECK(rates(3) == rates(1));

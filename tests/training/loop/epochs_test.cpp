@@ -1,0 +1,159 @@
+// Tests the comparison of epochs: the best checkpoint, and the early end of a run.
+
+#include "training/loop/epochs.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/training/small_run.h"
+#include "training/checkpoints/checkpoint_directory.h"
+#include "training/checkpoints/weights.h"
+
+namespace plexaura::testing::epochs_test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A run whose validation loss rises and falls, because its learning rate is too large.
+TrainerOptions comparing(std::optional<std::int64_t> patience) {
+  TrainerOptions options = momentum();
+  options.epochs = 12;
+  options.learning_rate = 0.7;
+  options.goal = EpochGoal{.patience = patience};
+  return options;
+}
+
+std::vector<double> losses_of(const SmallRun& run) {
+  std::vector<double> losses;
+  for (const EpochRecord& epoch : run.seen.epochs) losses.push_back(epoch.val_loss);
+  return losses;
+}
+
+// Returns the epoch with the smallest loss.
+std::int64_t best_of(const std::vector<double>& losses) {
+  return std::ranges::min_element(losses) - losses.begin();
+}
+
+}  // namespace
+
+TEST_CASE("a run reports its best epoch, keeps the checkpoint, and lets a link lead to it") {
+  const TemporaryFolder folder;
+  TrainerOptions options = comparing(std::nullopt);
+  options.output = folder / "run";
+  SmallRun run;
+  run.train(options, points(30), points(9, 100));
+  const std::vector<double> losses = losses_of(run);
+  const std::int64_t best = best_of(losses);
+  REQUIRE(best < 11);  // otherwise the newest checkpoint is the best one
+  CHECK(run.result.best.epoch == best);
+  CHECK(run.result.best.step == 4 * (best + 1));
+  CHECK(run.result.best.value == losses[static_cast<std::size_t>(best)]);
+  CHECK(!run.result.is_exhausted);
+  CHECK(fs::read_symlink(folder / "run/best") == checkpoint_folder("", 4 * (best + 1)));
+  CHECK(newest_step(folder / "run") == 48);
+  // The weights that the link leads to are those of that epoch.
+  SmallRun shorter;
+  options.output.clear();
+  options.epochs = best + 1;
+  shorter.train(options, points(30), points(9, 100));
+  SmallRun loaded;
+  load_weights(folder / "run/best/weights.safetensors", loaded.store);
+  CHECK(weights(loaded.store) == weights(shorter.store));
+}
+
+TEST_CASE("a run ends when its patience is used up, also after it was stopped and resumed") {
+  SmallRun whole;
+  whole.train(comparing(2), points(30), points(9, 100));
+  const std::vector<double> losses = losses_of(whole);
+  REQUIRE(losses.size() < 12);
+  CHECK(best_of(losses) == std::ssize(losses) - 3);
+  CHECK(whole.result.is_exhausted);
+  CHECK(whole.result.signal == 0);
+  for (std::int64_t stop = 1; stop <= whole.result.steps; stop += 3) {
+    CAPTURE(stop);
+    const TemporaryFolder folder;
+    TrainerOptions options = comparing(2);
+    options.output = folder / "run";
+    options.steps = stop;
+    SmallRun first;
+    first.train(options, points(30), points(9, 100));
+    options.steps = std::nullopt;
+    const auto resume = [&](SmallRun& run) {
+      Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, options);
+      REQUIRE(trainer.resume());
+      return trainer.run(run.seen);
+    };
+    SmallRun second;
+    const TrainingResult result = resume(second);
+    CHECK(result.steps == whole.result.steps);
+    CHECK(result.best == whole.result.best);
+    CHECK(weights(second.store) == weights(whole.store));
+    // A run that has ended early has nothing left to do.
+    SmallRun third;
+    CHECK(resume(third).steps_now == 0);
+  }
+}
+
+TEST_CASE("a run that is resumed with another goal compares from then on") {
+  const TemporaryFolder folder;
+  TrainerOptions options = comparing(std::nullopt);
+  options.output = folder / "run";
+  options.steps = 24;
+  SmallRun first;
+  first.train(options, points(30), points(9, 100));
+  options.steps = 36;
+  options.goal = EpochGoal{.metric = "accuracy", .mode = Plateau::max};
+  SmallRun second;
+  Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
+  REQUIRE(trainer.resume());
+  const TrainingResult result = trainer.run(second.seen);
+  CHECK(result.best.epoch >= 6);
+  CHECK(result.best.value <= 1);
+}
+
+TEST_CASE("a plateau that is resumed with another metric observes from then on") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder / "run";
+  options.epochs = 6;
+  options.steps = 12;
+  options.learning_rate =
+      Schedule({.peak = 0.1, .decay = Plateau{.factor = 0.5, .patience = 0, .threshold = 0.5}});
+  SmallRun first;
+  first.train(options, points(30), points(9, 100));
+  REQUIRE(first.seen.steps.back().learning_rate < 0.1);
+  options.steps = 16;
+  options.learning_rate =
+      Schedule({.peak = 0.1, .decay = Plateau{.mode = Plateau::max, .metric = "accuracy"}});
+  SmallRun second;
+  Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
+  REQUIRE(trainer.resume());
+  trainer.run(second.seen);
+  CHECK(second.seen.steps.front().learning_rate == 0.1);
+}
+
+TEST_CASE("a goal needs a validation, and a metric that the model reports") {
+  TrainerOptions options = comparing(1);
+  SmallRun run;
+  CHECK(
+      user_error([&] { run.train(options, points(30), nullptr); }) ==
+      "epochs are to be compared by the loss of the validation, and there are no samples for it; give some, "
+      "in "
+      "YAML with data.validation_share or data.validation_limit, or leave out TrainerOptions::goal, in YAML "
+      "training.goal");
+  options.goal->metric = "acuracy";
+  CHECK(user_error([&] { run.train(options, points(30), points(9, 100)); }).find("'acuracy'") !=
+        std::string::npos);
+  options.goal = EpochGoal{.patience = 0};
+  CHECK(user_error([&] { run.train(options, points(30), points(9, 100)); }) ==
+        "the Trainer's patience of the goal is 0; give 1 or more");
+}
+
+}  // namespace plexaura::testing::epochs_test
