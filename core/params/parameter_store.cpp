@@ -109,6 +109,26 @@ Placement ParameterStore::complete(Placement placement) const {
   return placement;
 }
 
+namespace {
+
+std::int64_t end_of(const Placement::Entry& entry) { return entry.offset + entry.count; }
+
+bool is_within(const Memory& state_arena, const Placement& placement, const Placement::Entry& entry) {
+  return entry.role == ParameterRole::trainable &&
+         static_cast<std::size_t>(placement.bytes_before(ArenaKind::state, end_of(entry))) <=
+             state_arena.bytes();
+}
+
+// Returns the bytes of a state arena up to the last parameter that has this state.
+std::size_t state_bytes(std::int64_t index, const Placement& placement, const TrainedParts& parts) {
+  std::int64_t end = 0;
+  for (const Placement::Entry& entry : placement.entries)
+    if (entry.role == ParameterRole::trainable && parts.have_state(index, entry.name)) end = end_of(entry);
+  return static_cast<std::size_t>(placement.bytes_before(ArenaKind::state, end));
+}
+
+}  // namespace
+
 void ParameterStore::place(Placement placement, Backend& backend, const MemoryProvider& gradients) {
   placement = complete(std::move(placement));
   if (placement.types != state_->types)
@@ -130,7 +150,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   std::vector<std::map<std::string, Tensor>> states(state_->states.size());
   for (std::size_t i = 0; i < state_->states.size(); ++i)
     for (const Placement::Entry& entry : state_->placement.entries)
-      if (entry.role == ParameterRole::trainable)
+      if (is_within(*state_->states[i], state_->placement, entry))
         states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
 
   const LossScale scale = state_->scaling ? read_loss_scale() : LossScale{};
@@ -152,40 +172,47 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   require_states(static_cast<std::int64_t>(states.size()));
   for (std::size_t i = 0; i < states.size(); ++i)
     for (const auto& [name, state] : states[i])
-      if (state_->placement.find(name)->role == ParameterRole::trainable)
+      if (is_within(*state_->states[i], state_->placement, entry(name)))
         write_to(ArenaKind::state, state_->states[i]->address(), name, state);
   raise_version();
 }
 
 void ParameterStore::require_states(std::int64_t count) {
   backend();
-  while (states() < count) state_->states.push_back(zeroed(state_->placement.bytes(ArenaKind::state), {}));
+  state_->states.resize(static_cast<std::size_t>(std::min(states(), count)));
+  while (states() < count)
+    state_->states.push_back(zeroed(state_bytes(states(), state_->placement, state_->trained_parts), {}));
 }
 
 void ParameterStore::reset_states() {
-  for (const auto& memory : state_->states)
-    write_zeros(backend(), memory->address(), state_->placement.bytes(ArenaKind::state));
+  for (const auto& memory : state_->states) write_zeros(backend(), memory->address(), memory->bytes());
   if (state_->scaling) write_loss_scale({});
   state_->trained_parts.set_updates(0);
 }
 
 namespace {
 
-void require_state(const Placement::Entry& entry) {
+void require_state(const Placement& placement, const Placement::Entry& entry,
+                   const std::vector<std::unique_ptr<Memory>>& arenas, std::int64_t index) {
   if (entry.role != ParameterRole::trainable)
     throw UserError(fmt::format("'{}' is {} and has no optimizer state", entry.name,
                                 entry.role == ParameterRole::frozen ? "frozen" : "a buffer"));
+  const auto arena = static_cast<std::size_t>(index);
+  if (arena < arenas.size() && !is_within(*arenas[arena], placement, entry))
+    throw UserError(fmt::format(
+        "'{}' has no optimizer state number {}, counted from 0: the Optimizer that trains it keeps fewer",
+        entry.name, index));
 }
 
 }  // namespace
 
 Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) const {
-  require_state(entry(name));
+  require_state(state_->placement, entry(name), state_->states, index);
   return read_from(ArenaKind::state, state(index), name);
 }
 
 void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
-  require_state(entry(name));
+  require_state(state_->placement, entry(name), state_->states, index);
   const TensorType type{state_->placement.types.states, entry(name).type.shape};
   if (value.type() != type)
     throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name,

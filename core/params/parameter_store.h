@@ -92,9 +92,11 @@ class PLEXAURA_API ParameterStore {
   bool placed() const { return state_->backend.has_value(); }
   const Placement& placement() const { return state_->placement; }
 
-  // Makes at least `count` state arenas of the optimizer, initially zero. Needs a placement.
+  // Makes `count` state arenas of the optimizer. New ones are zero, and surplus ones are freed. An arena ends after the
+  // last parameter that has this state: see TrainedParts::have_state(). Needs a placement.
   void require_states(std::int64_t count);
   std::int64_t states() const { return static_cast<std::int64_t>(state_->states.size()); }
+  // Throw UserError for a parameter without this state.
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
   // For the beginning of a training: sets all states to zero, the number of updates to 0, and the loss scale,

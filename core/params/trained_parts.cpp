@@ -51,4 +51,17 @@ bool TrainedParts::has(const Part& part) const {
                              [&](const std::weak_ptr<TrainedPart>& held) { return held.lock() == part; });
 }
 
+bool TrainedParts::have_state(std::int64_t index, std::string_view parameter) const {
+  const std::vector<Part> living = parts();
+  return living.empty() || std::ranges::any_of(living, [&](const Part& part) {
+           return index < part->states && part->parameters.contains(std::string(parameter));
+         });
+}
+
+std::int64_t TrainedParts::states() const {
+  std::int64_t most = 0;
+  for (const Part& part : parts()) most = std::max(most, part->states);
+  return most;
+}
+
 }  // namespace plexaura

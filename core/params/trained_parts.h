@@ -4,8 +4,10 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/base/busy.h"
 #include "core/base/export.h"
 
 namespace plexaura {
@@ -16,6 +18,7 @@ struct TrainedPart {
   std::set<std::string> parameters;   // no two parts have one in common
   std::int64_t seed = 0;              // of the optimizer's random numbers
   std::int64_t updates = 0;           // that the optimizer has made
+  std::int64_t states = 0;            // numbers that the optimizer keeps for each element of its parameters
   std::vector<double> schedule = {};  // the state of its learning-rate schedule, which a checkpoint keeps
 };
 
@@ -38,6 +41,11 @@ class PLEXAURA_API TrainedParts {
   // Adds a part, and ends all parts that are not in `remaining`.
   Part add(TrainedPart part, const std::vector<Part>& remaining);
   bool has(const Part& part) const;
+  // Returns true if an optimizer keeps the state with this index for the trainable parameter. Without parts, one
+  // optimizer trains all parameters, so that each has all states of the store.
+  bool have_state(std::int64_t index, std::string_view parameter) const;
+  // Returns the largest number of states of any part.
+  std::int64_t states() const;
   // Ends all parts.
   void clear() { parts_.clear(); }
 
@@ -46,9 +54,13 @@ class PLEXAURA_API TrainedParts {
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }
 
+  // Set while an Optimizer of the store is in a call: another thread may not be in a call of any Optimizer of the store.
+  BusyFlag& busy() { return busy_; }
+
  private:
   std::vector<std::weak_ptr<TrainedPart>> parts_;
   std::int64_t updates_ = 0;
+  BusyFlag busy_;
 };
 
 }  // namespace plexaura

@@ -33,4 +33,19 @@ TEST_CASE("a part remains beside others, ends with all of its parameters, and is
         "OptimizerOptions::parameters that have none in common, or destroy the other one first");
 }
 
+TEST_CASE("a part keeps its states for its parameters, and all parameters have them without parts") {
+  TrainedParts parts;
+  CHECK(parts.states() == 0);
+  CHECK(parts.have_state(0, "d"));
+  const auto g = parts.add({.name = "sgd of g", .parameters = {"g"}, .states = 1}, {});
+  auto d = parts.add({.name = "adam of d", .parameters = {"d"}, .states = 2}, {g});
+  CHECK(parts.states() == 2);
+  CHECK(parts.have_state(1, "d"));
+  CHECK(parts.have_state(0, "g"));
+  CHECK(!parts.have_state(1, "g"));
+  d.reset();
+  CHECK(parts.states() == 1);
+  CHECK(!parts.have_state(0, "d"));
+}
+
 }  // namespace plexaura::testing::trained_parts_test

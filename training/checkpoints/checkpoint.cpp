@@ -41,9 +41,10 @@ std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}"
 std::string plateau_name_of(std::size_t part) { return fmt::format("{}.{}", plateau_name, part); }
 
 // A trainable parameter has no state if no optimizer trains it.
-bool has_state(const ParameterStore& store, const ParameterSpec& spec) {
+bool has_state(const ParameterStore& store, std::int64_t index, const ParameterSpec& spec) {
   return spec.role == ParameterRole::trainable &&
-         store.placement().find(spec.name)->role == ParameterRole::trainable;
+         store.placement().find(spec.name)->role == ParameterRole::trainable &&
+         store.trained_parts().have_state(index, spec.name);
 }
 
 std::string state_name(std::int64_t index, const std::string& parameter) {
@@ -79,7 +80,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   if (!state.compression.empty()) file.metadata[compression_key] = state.compression;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
-      if (has_state(store, spec))
+      if (has_state(store, index, spec))
         file.tensors.emplace_back(state_name(index, spec.name), finite_state(store, index, spec.name));
   const auto add = [&](const char* name, auto value) {
     file.tensors.emplace_back(name, Tensor::scalar(value));
@@ -236,7 +237,7 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
                     file.path().string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
-      if (!has_state(store, spec)) continue;
+      if (!has_state(store, index, spec)) continue;
       const std::string name = state_name(index, spec.name);
       const Tensor& tensor = file.tensor(
           name,

@@ -24,11 +24,21 @@ Collective& the_only_rank() {
   return rank;
 }
 
+// Marks the store as used by this thread, until the result is destroyed.
+InUse use_of(const ParameterStore& store, const char* function) {
+  return InUse(
+      store.trained_parts().busy(), function,
+      fmt::format("{}: another thread is in a call of an Optimizer of this store; the Optimizers of a "
+                  "store serve one thread at a time",
+                  function));
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
     : options_(options), backend_(backend), store_(store.share()) {
+  const InUse use = use_of(store, "Optimizer");
   check_trains(store);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
@@ -73,26 +83,22 @@ std::string Optimizer::name() const {
 // Places the store for this optimizer and the others, whose state is kept.
 void Optimizer::place(Backend& backend, const std::vector<TrainedParts::Part>& others) {
   auto program = compile_gradients(nullptr);
-  const auto add_part = [&] {
-    part_ = store_.trained_parts().add({name(), parameters_, options_.seed}, others);
-  };
+  const std::int64_t states = state_count(options_.optimizer);
+  part_ = store_.trained_parts().add(
+      {.name = name(), .parameters = parameters_, .seed = options_.seed, .states = states}, others);
   if (others.empty()) {
     store_.place(program->placement, backend);
-    store_.require_states(state_count(options_.optimizer));
+    store_.require_states(states);
     store_.reset_states();
-    add_part();
     return make_step(std::move(program));
   }
-  std::set<std::string> kept;
-  for (const TrainedParts::Part& other : others)
-    kept.insert(other->parameters.begin(), other->parameters.end());
-  store_.place(store_.complete(placed_beside(store_.placement(), kept, program->placement)), backend);
-  store_.require_states(state_count(options_.optimizer));
-  for (std::int64_t index = 0; index < store_.states(); ++index)
+  store_.place(store_.complete(placed_beside(store_.placement(), others, program->placement, states)),
+               backend);
+  store_.require_states(store_.trained_parts().states());
+  for (std::int64_t index = 0; index < states; ++index)
     for (const std::string& parameter : parameters_)
       store_.write_state(index, parameter,
                          Tensor({store_.types().states, store_.spec(parameter).type.shape}));
-  add_part();
   make_step(compile_gradients(&store_.placement()));
 }
 
@@ -130,9 +136,7 @@ bool Optimizer::must_compile_again() const {
 }
 
 double Optimizer::step(std::span<const Feed> feeds) {
-  const InUse use(
-      busy_, "Optimizer::step",
-      "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
+  const InUse use = use_of(store_, "Optimizer::step");
   check_labels(labels_, feeds);
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   const std::int64_t number = steps() + 1;
@@ -190,12 +194,14 @@ void Optimizer::throw_diverged(std::int64_t step, double loss) const {
 }
 
 void Optimizer::save(const std::filesystem::path& directory, int keep) const {
+  const InUse use = use_of(store_, "Optimizer::save");
   const RunState state{
       .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
   save_checkpoint(directory, store_, state, keep);
 }
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
+  const InUse use = use_of(store_, "Optimizer::resume");
   const auto state = load_checkpoint(directory, store_, store_.trained_parts().names());
   if (state && state->seed != options_.seed)
     throw UserError(fmt::format(

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/busy.h"
 #include "core/step/training_step.h"
 #include "training/optimizers/optimizer_spec.h"
 #include "training/optimizers/schedule.h"
@@ -32,12 +31,13 @@ struct OptimizerOptions {
 // For a training loop of one's own, on one rank: computes the gradients of a loss and updates its parameters, with
 // programs that are compiled once. The graph determines the shapes of the inputs. The loss may be any scalar and need not
 // be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
-// std::shared_ptr owns; another backend must outlive it. Throws UserError for a step while another thread makes one. If
-// the model sums over all ranks, this rank is the only one.
+// std::shared_ptr owns; another backend must outlive it. If the model sums over all ranks, this rank is the only one.
 //
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
 // of which no two have one in common. For each of them the parameters of the others are constants. They share the
 // buffers, which each changes as its own loss does. An Optimizer ends another one whose parameters are all among its own.
+// The Optimizers of a store serve one thread at a time: making one, step(), save() and resume() throw UserError while
+// another thread is in one of these calls.
 class Optimizer {
  public:
   // Copies the graph of the loss, and places the store: VMs that were made with the store before must be made again, and
@@ -100,7 +100,6 @@ class Optimizer {
   std::unique_ptr<TrainingStep> step_;
   std::uint64_t placed_times_ = 0;      // of the store, when step_ was made
   std::optional<StepMetrics> metrics_;  // of the last step
-  BusyFlag busy_;
 };
 
 }  // namespace plexaura

@@ -1,6 +1,8 @@
 #include "training/programs/optimizer_parts.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 
 #include "core/base/did_you_mean.h"
@@ -30,7 +32,8 @@ std::set<std::string> trained_parameters(const ParameterStore& store, std::span<
   return trained;
 }
 
-Placement placed_beside(const Placement& present, const std::set<std::string>& kept, const Placement& added) {
+Placement placed_beside(const Placement& present, std::span<const TrainedParts::Part> kept,
+                        const Placement& added, std::int64_t added_states) {
   Placement joined;
   joined.types = added.types;
   const auto append = [&](const Placement& from, ParameterRole role, const auto& takes) {
@@ -41,9 +44,16 @@ Placement placed_beside(const Placement& present, const std::set<std::string>& k
   const auto has = [](ParameterRole role) {
     return [role](const Placement::Entry& entry) { return entry.role == role; };
   };
-  append(present, ParameterRole::trainable,
-         [&](const Placement::Entry& entry) { return kept.contains(entry.name); });
-  append(added, ParameterRole::trainable, has(ParameterRole::trainable));
+  std::set<std::int64_t, std::greater<>> counts{added_states};
+  for (const TrainedParts::Part& part : kept) counts.insert(part->states);
+  for (const std::int64_t states : counts) {
+    append(present, ParameterRole::trainable, [&](const Placement::Entry& entry) {
+      return std::ranges::any_of(kept, [&](const TrainedParts::Part& part) {
+        return part->states == states && part->parameters.contains(entry.name);
+      });
+    });
+    if (states == added_states) append(added, ParameterRole::trainable, has(ParameterRole::trainable));
+  }
   append(present, ParameterRole::buffer, has(ParameterRole::buffer));
   append(added, ParameterRole::buffer, has(ParameterRole::buffer));
   const auto all = [](const Placement::Entry&) { return true; };

@@ -14,10 +14,12 @@ namespace plexaura {
 // UserError for a pattern that fits none.
 std::set<std::string> trained_parameters(const ParameterStore& store, std::span<const std::string> patterns);
 
-// Returns a placement for the programs of several optimizers. Trainable are the parameters in `kept`, which are
-// where they are in `present`, and those that are trainable in `added`. Layouts are those of `present`, except for
-// the parameters that are trainable in `added`.
-Placement placed_beside(const Placement& present, const std::set<std::string>& kept, const Placement& added);
+// Returns a placement for the programs of several optimizers. Its trainable parameters are those of the parts `kept`, and
+// the trainable ones of `added`, for each element of which the new optimizer keeps `added_states` numbers. Parameters with
+// more states come first, so that the arenas of the other states are short. The layouts are those in `present`, except for
+// the trainable parameters of `added` and for parameters that `present` lacks, whose layouts are those in `added`.
+Placement placed_beside(const Placement& present, std::span<const TrainedParts::Part> kept,
+                        const Placement& added, std::int64_t added_states);
 
 // Returns the slices of the gradient arena that hold these trainable parameters, and the slice of buffers and tail.
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters);

@@ -13,7 +13,10 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/gate.h"
 #include "tests/support/temporary_folder.h"
+#include "training/checkpoints/checkpoint_directory.h"
+#include "training/files/safetensors.h"
 #include "training/programs/optimizer.h"
 
 namespace plexaura::testing::optimizer_parts_test {
@@ -219,6 +222,92 @@ TEST_CASE("a checkpoint of two optimizers holds the state and the steps of both"
           only->resume(folder / "run");
         }).find("training.optimizer.name adam of d.*; sgd of g.* and now it is adam of d.*;") !=
         std::string::npos);
+}
+
+TEST_CASE("a checkpoint holds the states of the living optimizers, and is not concerned by those before") {
+  const TemporaryFolder folder;
+  ParameterStore store = nets();
+  const auto critic = make_critic(store);
+  auto generator = make_generator(store);
+  train(*critic, *generator, 0, 1);
+  const auto saved = [&](Optimizer& optimizer, const char* name) {
+    optimizer.save(folder / name);
+    std::set<std::string> states;
+    for (const auto& [tensor, value] :
+         read_safetensors(*newest_checkpoint(folder / name) / "state.safetensors").tensors)
+      if (tensor.starts_with("state")) states.insert(tensor);
+    return states;
+  };
+  const std::set<std::string> of_critic_alone{"state0.d.v", "state0.d.w", "state1.d.v", "state1.d.w"};
+  std::set<std::string> of_both = of_critic_alone;
+  of_both.insert({"state0.g.b", "state0.g.w"});
+  CHECK(saved(*critic, "both") == of_both);
+  generator.reset();
+  CHECK(saved(*critic, "one") == of_critic_alone);
+
+  ParameterStore other = nets();
+  const auto other_critic = make_critic(other);
+  REQUIRE(other_critic->resume(folder / "one"));
+  other_critic->save(folder / "alone");
+  make_generator(store).reset();  // its parameters stay in the placement until the store is placed anew
+  REQUIRE(critic->resume(folder / "alone"));
+  check_equal(store, other);
+}
+
+TEST_CASE("an arena of state ends with the parameters that have this state") {
+  const auto bytes = [](const ParameterStore& store, const char* last) {
+    const Placement::Entry& entry = *store.placement().find(last);
+    return static_cast<std::int64_t>(sizeof(double)) * (entry.offset + entry.count);
+  };
+  for (const bool critic_first : {true, false}) {
+    CAPTURE(critic_first);
+    ParameterStore store = nets();
+    std::unique_ptr<Optimizer> generator = critic_first ? nullptr : make_generator(store);
+    const auto critic = make_critic(store);
+    if (!generator) generator = make_generator(store);
+    CHECK(store.states() == 2);
+    // The arenas of both states begin with the parameters of the critic, which alone have the second state.
+    for (const char* of_critic : {"d.w", "d.v"})
+      for (const char* of_generator : {"g.w", "g.b"})
+        CHECK(bytes(store, of_critic) < bytes(store, of_generator));
+    CHECK(user_error([&] { store.read_state(1, "g.w"); }) ==
+          "'g.w' has no optimizer state number 1, counted from 0: the Optimizer that trains it keeps fewer");
+    CHECK(store.read_state(1, "d.w") == Tensor(type_of({2, 4})));
+    CHECK(store.read_state(0, "g.w") == Tensor(type_of({3, 2})));
+  }
+  ParameterStore store = nets();
+  const auto former = make_critic(store);
+  const auto latter = make_generator(store, {"d.*", "g.*"});
+  CHECK(store.states() == 1);
+}
+
+TEST_CASE("two optimizers of one store refuse calls from two threads at once") {
+  const TensorType two{DType::float64, {2}};
+  const TemporaryFolder folder;
+  ParameterStore store({{"a", two, ParameterRole::trainable, Initialiser::ones()},
+                        {"b", two, ParameterRole::trainable, Initialiser::ones()}});
+  Graph of_a;
+  Optimizer first({.loss = mean(square(gated(of_a.parameter("a", two))))}, store, oracle(),
+                  {.parameters = {"a"}});
+  Graph of_b;
+  const LossOutputs loss{.loss = mean(square(of_b.parameter("b", two)))};
+  Optimizer second(loss, store, oracle(), {.parameters = {"b"}});
+  const auto refused = [](const char* function) {
+    return std::string(function) +
+           ": another thread is in a call of an Optimizer of this store; the Optimizers of a store serve one "
+           "thread at a time";
+  };
+  while_running([&] { first.step({}); },
+                [&] {
+                  CHECK(user_error([&] { second.step({}); }) == refused("Optimizer::step"));
+                  CHECK(user_error([&] { second.save(folder / "run"); }) == refused("Optimizer::save"));
+                  CHECK(user_error([&] { second.resume(folder / "run"); }) == refused("Optimizer::resume"));
+                  CHECK(user_error([&] { Optimizer(loss, store, oracle(), {.parameters = {"b"}}); }) ==
+                        refused("Optimizer"));
+                });
+  CHECK(store.read("b").to_doubles() == std::vector<double>{1, 1});
+  second.step({});
+  CHECK(store.updates() == 2);
 }
 
 TEST_CASE("parameters that no optimizer trains stay as they are, and are in the checkpoint") {

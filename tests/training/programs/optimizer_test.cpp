@@ -419,7 +419,8 @@ TEST_CASE("a step while another thread makes one is refused, and counts nowhere"
         CHECK(user_error([&] {
                 optimizer.step({{"x", xs}, {"y", ys}});
               }) ==
-              "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
+              "Optimizer::step: another thread is in a call of an Optimizer of this store; the Optimizers of "
+              "a store serve one thread at a time");
       });
   CHECK(optimizer.steps() == 1);
   CHECK(line.value("a") == doctest::Approx(1.4));
