@@ -12,27 +12,29 @@
 
 namespace plexaura {
 
-// A point of a program at which a VmRun stops, after everything before the point is enqueued.
+// A point of a program at which a VmRun stops. All instructions before it are enqueued by then.
 struct HostPoint {
-  std::size_t instruction;  // the run stops before this instruction; instructions.size() for after the last
-  std::size_t id = 0;       // returned by VmRun::next()
-  // If not empty, enqueues copies and events at this point. The point then does not divide a recording: the recording
-  // captures these, and the run may stop later, before anything after the recording is enqueued. The run must then be
-  // continued.
+  std::size_t
+      instruction;  // the run stops before this one; the number of instructions: it stops after the last one
+  std::size_t id = 0;  // returned by VmRun::next()
+  // Enqueues copies and events at this point. If it is empty, a segment ends at the point, and no instruction after the
+  // point is enqueued before the run continues. Otherwise the point is inside a segment, and a recording of the segment
+  // contains what this enqueues. A recording is replayed as a whole, before the run stops at the points inside it.
   std::function<void()> enqueue = {};
 };
 
-// A range of instructions that the host does not interrupt. Points with `enqueue` lie within a segment. All other points
-// and instructions on the host end one.
+// A range of instructions that a backend may record and replay as a whole. A segment ends at each host point without
+// `enqueue`, and after each instruction that the host carries out.
 struct Segment {
   std::size_t begin = 0;
-  std::size_t end = 0;
-  std::vector<HostPoint> inner = {};     // points in the segment, all with `enqueue`
+  std::size_t end = 0;                   // the instruction after the last one of the segment
+  std::vector<HostPoint> inner = {};     // the host points in the segment, all with `enqueue`, in their order
   bool ends_on_host = false;             // the host carries out the last instruction
   std::optional<std::size_t> then = {};  // the id of the host point after the segment, if there is one
 };
 
-// Divides a program into segments. `points` may be in any order; those at the same instruction keep their order.
+// Divides a program into segments. `points` may be in any order; those at the same instruction keep their order. Throws
+// InternalError for a point beyond the end of the program.
 std::vector<Segment> cut_segments(std::vector<HostPoint> points, std::span<const Instruction> instructions);
 
 }  // namespace plexaura

@@ -48,7 +48,7 @@ struct VM::Implementation {
   // Launches and recordings that are bound to one feed slot.
   struct OfSlot {
     Launches launches;  // of instructions that read feeds; null for all others
-    std::vector<std::unique_ptr<Recording>> recordings;  // one for each segment that has run
+    std::vector<std::unique_ptr<Recording>> recordings;  // one for each segment; null if it was not recorded
   };
   // Where a run is.
   struct Position {
@@ -145,8 +145,7 @@ struct VM::Implementation {
   }
 
   void begin(std::span<const Feed> feeds, const StepBlock& block) {
-    backend_use.get();
-    check_store();
+    check_usable();
     if (!bound) bind_with_prologue();
     memory.feeds().fill(feeds, block);
     failed = true;
@@ -271,8 +270,9 @@ struct VM::Implementation {
   }
 
   // Called when a run fails. Work that was launched before still reads the feeds, and may have written values. Further
-  // failures are ignored, so that only the one that ended the run is reported.
+  // failures are ignored, so that only the one that ended the run is reported. A backend that was destroyed has no work.
   void mark_failed_end() noexcept {
+    if (!backend_use.exists()) return;
     try {
       mark_end();
     } catch (...) {
@@ -280,7 +280,9 @@ struct VM::Implementation {
     }
   }
 
-  void check_store() const {
+  // Throws UserError if the addresses that the launches use are no longer valid.
+  void check_usable() const {
+    backend_use.get();
     if (store && store->placed_times() != placed_times)
       throw UserError(
           "the store was placed anew since this program was compiled for it, because a Trainer or an "
@@ -394,17 +396,33 @@ VmRun::~VmRun() {
 }
 
 std::optional<std::size_t> VmRun::next() {
-  if (has_ended_) return std::nullopt;
-  if (const auto point = vm_.run_on()) return point;
-  end();
-  return std::nullopt;
+  std::optional<std::size_t> point;
+  go_on([&] { point = vm_.run_on(); });
+  if (!point) end();
+  return point;
 }
 
 void VmRun::end() {
-  has_ended_ = true;
-  vm_.mark_end();
-  vm_.failed = false;
-  if (is_counted_) ++vm_.steps;
+  go_on([&] {
+    vm_.mark_end();
+    has_ended_ = true;
+    vm_.failed = false;
+    if (is_counted_) ++vm_.steps;
+  });
+}
+
+template <class Work>
+void VmRun::go_on(const Work& work) {
+  if (has_ended_ && vm_.failed) throw UserError("VmRun: this run has failed; begin another one");
+  if (has_ended_) return;
+  try {
+    vm_.check_usable();
+    work();
+  } catch (...) {
+    has_ended_ = true;
+    vm_.mark_failed_end();
+    throw;
+  }
 }
 
 }  // namespace plexaura

@@ -72,7 +72,8 @@ class PLEXAURA_API VM {
 //   VmRun run(vm, feeds, block);
 //   while (const std::optional<std::size_t> point = run.next()) work_at(*point);
 //
-// VM::run() is the same without the work. The run has failed if this is destroyed before the end.
+// VM::run() is the same without the work. The run has failed if next() or end() throws, or if this is destroyed before the
+// end. The VM serves no other run as long as this exists.
 class PLEXAURA_API VmRun {
  public:
   // Begin a run, with or without a step block; see VM::run(). The VM must outlive it.
@@ -82,12 +83,19 @@ class PLEXAURA_API VmRun {
   VmRun(const VmRun&) = delete;
   VmRun& operator=(const VmRun&) = delete;
 
-  // Runs on to the next host point and returns its id. Returns nothing when the run has ended.
+  // Runs on to the next host point and returns its id. Returns nothing when the run has ended. Throws UserError after the
+  // run has failed, and if the backend was destroyed or the store was placed anew at the last host point.
   std::optional<std::size_t> next();
-  // Ends the run where it has stopped, and skips the rest of the program.
+  // Ends the run at the host point where it has stopped: the rest of the program is skipped. This must not be a point with
+  // HostPoint::enqueue, after which instructions may be enqueued already. Does nothing when the run has ended. Throws
+  // UserError as next() does.
   void end();
 
  private:
+  // Calls `work` on a run that goes on. If it throws, the run has failed.
+  template <class Work>
+  void go_on(const Work& work);
+
   VM::Implementation& vm_;
   InUse use_;
   bool is_counted_ = false;  // the VM counts the run as a step
