@@ -15,6 +15,11 @@ std::string call_of(std::string_view function, const Node& node) {
   return fmt::format("{}({})", function, name_of(node.graph(), node.id()));
 }
 
+void check_not_empty(std::string_view function, const Node& output, std::span<const Node> wrt) {
+  if (wrt.empty())
+    throw UserError(fmt::format("{}: wrt is empty; pass one node at least", call_of(function, output)));
+}
+
 void check_directions(std::string_view function, const char* what, const Node& output,
                       std::span<const Node> wrt, std::span<const Node> directions) {
   if (wrt.size() != directions.size())
@@ -42,21 +47,19 @@ Node any_like(const Node& node) {
   return broadcast_to(one, node.shape());
 }
 
-// Differentiates the nodes that are not empty along the directions. Returns one node for each, empty where it is zero.
-std::vector<Node> differentiate(std::span<const Node> nodes, std::span<const Node> wrt,
-                                std::span<const Node> directions) {
+// Returns the gradients of the inner product of `grads` and `directions` with respect to `wrt`. In both lists an empty node
+// stands for zero, and so it does in the result.
+std::vector<Node> differentiate(std::span<const Node> grads, std::span<const Node> directions,
+                                std::span<const Node> wrt) {
+  std::vector<Node> outputs;
   std::vector<Node> cotangents;
-  for (const Node& node : nodes) cotangents.push_back(any_like(node));
-  std::vector<Node> pulled;  // linear in the cotangents
-  std::vector<Node> along;
-  const std::vector<Node> grads = vjp(nodes, cotangents, wrt);
-  for (std::size_t i = 0; i < wrt.size(); ++i) {
+  for (std::size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].is_empty() || directions[i].is_empty()) continue;
-    pulled.push_back(grads[i]);
-    along.push_back(directions[i]);
+    outputs.push_back(grads[i]);
+    cotangents.push_back(directions[i]);
   }
-  if (pulled.empty()) return std::vector<Node>(nodes.size());
-  return vjp(pulled, along, cotangents);
+  if (outputs.empty()) return std::vector<Node>(wrt.size());
+  return vjp(outputs, cotangents, wrt);
 }
 
 }  // namespace
@@ -64,24 +67,18 @@ std::vector<Node> differentiate(std::span<const Node> nodes, std::span<const Nod
 std::vector<Node> jvp(std::span<const Node> outputs, std::span<const Node> wrt,
                       std::span<const Node> tangents) {
   if (outputs.empty()) throw UserError("jvp(): there is no output; pass one at least");
-  if (wrt.empty())
-    throw UserError(fmt::format("{}: wrt is empty; pass one node at least", call_of("jvp", outputs[0])));
+  check_not_empty("jvp", outputs[0], wrt);
   check_directions("jvp", "tangent", outputs[0], wrt, tangents);
-  return differentiate(outputs, wrt, tangents);
+  std::vector<Node> cotangents;
+  for (const Node& output : outputs) cotangents.push_back(any_like(output));
+  // The vjp is linear in the cotangents, so its derivative with respect to them is the product.
+  return differentiate(vjp(outputs, cotangents, wrt), tangents, cotangents);
 }
 
 std::vector<Node> hvp(const Node& loss, std::span<const Node> wrt, std::span<const Node> vectors) {
+  check_not_empty("hvp", loss, wrt);
   check_directions("hvp", "vector", loss, wrt, vectors);
-  std::vector<Node> grads;
-  std::vector<Node> along;
-  const std::vector<Node> all = gradients_or_empty(loss, wrt);
-  for (std::size_t i = 0; i < wrt.size(); ++i) {
-    if (all[i].is_empty() || vectors[i].is_empty()) continue;
-    grads.push_back(all[i]);
-    along.push_back(vectors[i]);
-  }
-  if (grads.empty()) return std::vector<Node>(wrt.size());
-  return vjp(grads, along, wrt);
+  return differentiate(gradients_or_empty(loss, wrt), vectors, wrt);
 }
 
 }  // namespace plexaura

@@ -26,7 +26,8 @@ PLEXAURA_API std::vector<Node> jvp(std::span<const Node> outputs, std::span<cons
 // `vectors`, which has one node for each entry of `wrt`, with its type. Returns one node for each entry, with its type; empty,
 // which stands for zero, if the gradient does not depend on the entry.
 //
-// Throws UserError as gradients_or_empty() and jvp() do.
+// Throws UserError if there is no entry, as gradients_or_empty() does for the loss and the entries, and as jvp() does for the
+// vectors.
 PLEXAURA_API std::vector<Node> hvp(const Node& loss, std::span<const Node> wrt,
                                    std::span<const Node> vectors);
 

@@ -45,7 +45,7 @@ Node jacobian(const Node& output, const Node& wrt, std::source_location where) {
 Node hessian(const Node& loss, const Node& wrt, std::source_location where) {
   const Node grad = gradients_or_empty(loss, {&wrt, 1})[0];
   if (grad.is_empty()) {
-    const TensorType type{loss.dtype(), Shape(joined(wrt.shape(), wrt.shape()))};
+    const TensorType type{wrt.dtype(), Shape(joined(wrt.shape(), wrt.shape()))};
     return loss.graph().constant(Tensor(type), where);
   }
   return jacobian(grad, wrt, where);

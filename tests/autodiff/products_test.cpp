@@ -144,6 +144,9 @@ TEST_CASE("derivatives refuse what they cannot differentiate, by name") {
       },
       {"jvp(input %0", "the tangent of input %0", "float64[3]"});
   refuses([&] { jvp({&x, 1}, {&x, 1}, {&y, 1}); }, {"jvp(input %0", "another graph"});
+  refuses([&] { hvp(number, {}, {}); }, {"hvp(input %1", "wrt is empty"});
+  refuses([&] { jacobian(x, Node()); }, {"an empty Node"});
+  refuses([&] { hessian(number, Node()); }, {"an empty Node"});
   refuses([&] { hvp(number, {&x, 1}, {}); }, {"hvp(input %1", "0 vectors for 1"});
   refuses([&] { jacobian(cast(x, DType::float32), x); }, {"jacobian(cast", "cast() the output"});
   refuses([&] { hessian(x, x); }, {"scalar"});

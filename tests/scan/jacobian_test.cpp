@@ -76,6 +76,15 @@ TEST_CASE("what an output does not depend on has a Jacobian and a Hessian of zer
   }
 }
 
+TEST_CASE("a Hessian has the dtype of its node, also if the loss has another one and does not depend on it") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2}});
+  const Node y = vector_input(graph, "y", 2);
+  CHECK(hessian(sum(y), x).type() == TensorType{DType::float32, {2, 2}});
+  CHECK(hessian(sum(cast(x, DType::float64)), x).type() == TensorType{DType::float32, {2, 2}});
+  CHECK(hessian(sum(square(cast(x, DType::float64))), x).type() == TensorType{DType::float32, {2, 2}});
+}
+
 TEST_CASE("a Jacobian of an empty output is empty") {
   Graph graph;
   const Node x = vector_input(graph, "x", 0);
