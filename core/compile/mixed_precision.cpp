@@ -88,12 +88,18 @@ class Narrowing {
 
   bool computes_narrow(const Graph& target, const NodeRecord& record,
                        const std::vector<Value>& inputs) const {
-    const Precision precision = record.op->traits().precision;
+    const OpTraits traits = record.op->traits();
+    const Precision precision = traits.precision;
     if (precision == Precision::wide) return false;
     bool has_narrow = precision == Precision::narrow;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value input = record.inputs[i];
       if (!is_floating(source_.type(input).dtype) || stays_wide(*record.op, i)) continue;
+      if (is_unread(traits, i)) {
+        // The operand is cast for the op's gradient, which reads it.
+        if (is_float32(input) && is_beyond_range(input)) return false;
+        continue;
+      }
       if (!is_float32(input)) return false;
       const bool is_narrow = target.type(inputs[i]).dtype == narrow_;
       has_narrow = has_narrow || is_narrow;
@@ -106,8 +112,14 @@ class Narrowing {
   bool depends_on_weights_alone(const NodeRecord& record) const {
     if (const Leaf* leaf = as_leaf(*record.op))
       return leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::constant;
-    return !record.inputs.empty() &&
-           std::ranges::all_of(record.inputs, [&](Value input) { return weights_.contains(input.node); });
+    const OpTraits traits = record.op->traits();
+    for (std::size_t i = 0; i < record.inputs.size(); ++i)
+      if (!is_unread(traits, i) && !weights_.contains(record.inputs[i].node)) return false;
+    return !record.inputs.empty();
+  }
+
+  static bool is_unread(const OpTraits& traits, std::size_t input) {
+    return std::ranges::find(traits.unread_inputs, input) != traits.unread_inputs.end();
   }
 
   // Returns true for a constant with a finite number that overflows in `narrow`.

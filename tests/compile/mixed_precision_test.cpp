@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <limits>
 
+#include "core/autodiff/custom_gradient.h"
 #include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
 #include "core/ops/batch_norm.h"
@@ -110,6 +111,42 @@ TEST_CASE("what is computed of parameters alone is cast for its reader") {
   CHECK(dtypes_of(*made.graph, "div") == DTypes{wide});
   CHECK(dtypes_of(*made.graph, "reshape") == DTypes{wide});
   CHECK(dtypes_of(*made.graph, "add") == DTypes{narrow});
+}
+
+TEST_CASE("a region with a gradient of its own has the dtype of its result, whatever its inputs have") {
+  Graph graph;
+  const Node x = graph.input("x", rows);
+  const Node w = graph.parameter("w", weights);
+  const auto backward = [](const CustomGradientRequest& request) {
+    CHECK(request.inputs[0].dtype() == request.cotangent.dtype());
+    return std::vector<Node>{matmul(request.cotangent, request.inputs[1], {.transpose_b = true}), Node()};
+  };
+  const Node y = custom_gradient(
+      {x, w}, [](const std::vector<Node>& in) { return matmul(in[0], in[1]); }, backward);
+  // The result depends on weights alone, and the other input is narrow.
+  const Node scaled = custom_gradient(
+      {w, y}, [](const std::vector<Node>& in) { return in[0] * 2; },
+      [](const CustomGradientRequest& request) {
+        return std::vector<Node>{request.cotangent, Node()};
+      });
+  PassGraph made = in_mixed_precision(graph, std::array{sum(relu(y)).value(), sum(scaled).value()}, narrow);
+  CHECK(dtypes_of(*made.graph, "custom_gradient") == DTypes{narrow, wide});
+  CHECK(dtypes_of(*made.graph, "relu") == DTypes{narrow});
+  const Node loss(*made.graph, made.roots[0]);
+  CHECK(gradients(loss, {Node(*made.graph, Value{0, 0})})[0].dtype() == wide);
+}
+
+TEST_CASE("a region with a gradient of its own stays wide if an input holds a number beyond 16 bits") {
+  Graph graph;
+  const Node x = graph.input("x", rows);
+  const Node large = graph.constant(Tensor::scalar(1e6F));
+  const Node y = custom_gradient(
+      {large}, [&](const auto&) { return matmul(x, graph.parameter("w", weights)); },
+      [](const CustomGradientRequest& request) {
+        return std::vector<Node>{sum(request.cotangent * request.inputs[0])};
+      });
+  const PassGraph made = in_mixed_precision(graph, std::array{y.value()}, DType::float16);
+  CHECK(dtypes_of(*made.graph, "custom_gradient") == DTypes{wide});
 }
 
 TEST_CASE("batch norm keeps its statistics and what is learnt of them") {
