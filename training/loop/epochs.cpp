@@ -105,15 +105,13 @@ void finish_epoch(Run& run) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const Evaluator& evaluator = run.programs->evaluator();
   RunPlace& place = run.progress.place;
-  EpochRecord record{
-      .epoch = place.epoch - 1,
-      .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
-      .val_loss = none,
-      .val_metrics = evaluator.values_of(std::vector<double>(evaluator.sum_count(), none), none),
-      .seconds = seconds,
-      .exchange = take_exchange_record(run),
-      .waits = take_waits(run, seconds, waited_seconds),
-      .step = place.step};
+  EpochRecord record{.epoch = place.epoch - 1,
+                     .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
+                     .val_loss = none,
+                     .seconds = seconds,
+                     .exchange = take_exchange_record(run),
+                     .waits = take_waits(run, seconds, waited_seconds),
+                     .step = place.step};
   if (run.division.validation.samples > 0) {
     run.programs->step().await_weights();
     Validation validation = validate(run);
@@ -124,6 +122,8 @@ void finish_epoch(Run& run) {
     // Nothing between this and the end of `epoch_ended` may throw, so that no epoch is observed twice.
     place.plateau = observe_validation(run, record);
     compare_epoch(run, record);
+  } else {
+    record.val_metrics = evaluator.values_of(std::vector<double>(evaluator.sum_count(), none), none);
   }
   run.result.last_epoch = record;
   place.epoch_loss = place.epoch_samples = 0;

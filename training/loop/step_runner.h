@@ -35,8 +35,8 @@ class StepRunner {
   // `report_seconds`: see TailSums.
   StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds);
 
-  // Returns the inputs with the micro-batches of `data`, which is empty if `inputs.failure` is set. They are valid until
-  // the next call.
+  // Returns `inputs` with the micro-batches of `data`, which remain valid until the next call. If they cannot be made into
+  // feeds, returns the error in `failure`. The caller passes no micro-batches if it has set `inputs.failure`.
   StepInputs with_batches(const Step& data, StepInputs inputs);
 
   // Keeps a launched step whose metrics read() will read.

@@ -1,13 +1,14 @@
-// Tests the comparison of epochs: the best checkpoint, and the early end of a run.
-
 #include "training/loop/epochs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -20,6 +21,37 @@ namespace plexaura::testing::epochs_test {
 namespace fs = std::filesystem;
 
 namespace {
+
+// The small model, which also reports a number that is computed of sums over the validation samples. Counts how often this
+// number is computed, and of how many samples; NaN samples stand for no validation.
+struct Counted {
+  int calls = 0;
+  int without_samples = 0;
+
+  LossOutputs operator()(const ModelInputs& inputs) {
+    LossOutputs outputs = small_model(inputs);
+    outputs.validation = {.sums = reshape(sum(inputs["samples"]), {1}),
+                          .values = [this](std::span<const double> totals, double samples) {
+                            ++calls;
+                            if (std::isnan(samples)) ++without_samples;
+                            return std::vector<std::pair<std::string, double>>{{"mean", totals[0] / samples}};
+                          }};
+    return outputs;
+  }
+
+  std::vector<EpochRecord> train(std::shared_ptr<const SampleSource> validation) {
+    ParameterStore store = small_store();
+    Recorder seen;
+    Trainer({.model = [this](const ModelInputs& inputs) { return (*this)(inputs); },
+             .store = store,
+             .backend = test_backend(),
+             .train = points(30),
+             .validation = std::move(validation)},
+            momentum())
+        .run(seen);
+    return seen.epochs;
+  }
+};
 
 // A run whose validation loss rises and falls, because its learning rate is too large.
 TrainerOptions comparing(std::optional<std::int64_t> patience) {
@@ -42,6 +74,24 @@ std::int64_t best_of(const std::vector<double>& losses) {
 }
 
 }  // namespace
+
+TEST_CASE("numbers of a validation are computed once in each epoch, and not of NaN") {
+  Counted counted;
+  const std::vector<EpochRecord> epochs = counted.train(points(9, 100));
+  REQUIRE(epochs.size() == 3);
+  CHECK(counted.calls == 3);
+  CHECK(counted.without_samples == 0);
+  for (const EpochRecord& epoch : epochs) CHECK(std::isfinite(value_of("mean", epoch.val_metrics)));
+}
+
+TEST_CASE("an epoch without validation reports the metrics of validation as NaN") {
+  Counted counted;
+  const std::vector<EpochRecord> epochs = counted.train(nullptr);
+  REQUIRE(epochs.size() == 3);
+  CHECK(counted.without_samples == 3);
+  for (const EpochRecord& epoch : epochs)
+    for (const char* name : {"accuracy", "mean"}) CHECK(std::isnan(value_of(name, epoch.val_metrics)));
+}
 
 TEST_CASE("a run reports its best epoch, keeps the checkpoint, and lets a link lead to it") {
   const TemporaryFolder folder;
