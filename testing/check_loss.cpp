@@ -1,6 +1,7 @@
 #include "testing/check_loss.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/graph/subgraph.h"
+#include "core/graph/uses.h"
 
 namespace plexaura {
 
@@ -22,21 +24,11 @@ std::string label_of(const Graph& graph, NodeId id) {
   return has_value ? leaf->label() : std::string();
 }
 
-std::vector<bool> needed_by(const Node& loss) {
-  const Graph& graph = loss.graph();
-  std::vector<bool> needed(graph.size(), false);
-  needed[loss.id()] = true;
-  for (NodeId id = loss.id() + 1; id-- > 0;)
-    if (needed[id])
-      for (const Value input : graph.record(id).inputs) needed[input.node] = true;
-  return needed;
-}
-
 // The part of a graph that computes a loss, as a function of its named leaves.
 class Copied {
  public:
   Copied(const Node& loss, const std::vector<Feed>& values)
-      : loss_(loss), values_(values), needed_(needed_by(loss)) {
+      : loss_(loss), values_(values), needed_(nodes_needed(loss.graph(), std::array{loss.value()})) {
     for (NodeId id = 0; id < needed_.size(); ++id)
       if (needed_[id] && !label_of(loss.graph(), id).empty()) leaves_[label_of(loss.graph(), id)] = id;
     for (const Feed& value : values) check_value(value);

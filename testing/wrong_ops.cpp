@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/graph/print.h"
+#include "core/graph/uses.h"
 #include "testing/run.h"
 
 namespace plexaura::testing {
@@ -82,15 +83,13 @@ std::vector<NodeId> nodes_between(std::span<const Node> from, std::span<const No
   if (to.empty()) return {};
   const Graph& graph = to.front().graph();
   std::vector<bool> follows(graph.size(), false);
-  std::vector<bool> leads(graph.size(), false);
+  std::vector<Value> ends;
   for (const Node& node : from) follows[node.id()] = true;
-  for (const Node& node : to) leads[node.id()] = true;
+  for (const Node& node : to) ends.push_back(node.value());
+  const std::vector<bool> leads = nodes_needed(graph, ends);
   for (NodeId id = 0; id < graph.size(); ++id)
     for (const Value input : graph.record(id).inputs)
       if (follows[input.node]) follows[id] = true;
-  for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;)
-    for (const Value input : graph.record(id).inputs)
-      if (leads[id]) leads[input.node] = true;
   std::vector<NodeId> nodes;
   for (NodeId id = 0; id < graph.size(); ++id)
     if (follows[id] && leads[id] && !graph.record(id).inputs.empty()) nodes.push_back(id);

@@ -1,12 +1,14 @@
 #include "core/autodiff/gradients.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <stdexcept>
 
 #include "core/base/error.h"
 #include "core/graph/print.h"
+#include "core/graph/uses.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 
@@ -171,18 +173,14 @@ void check_loss(const Node& loss, const Node& seed) {
 std::vector<NodeId> nodes_on_paths(const Node& from, const Node& loss) {
   const Graph& graph = loss.graph();
   std::vector<bool> follows(graph.size(), false);
-  std::vector<bool> leads(graph.size(), false);
+  const std::vector<bool> leads = nodes_needed(graph, std::array{loss.value()});
   follows[from.id()] = true;
-  leads[loss.id()] = true;
   for (NodeId id = from.id() + 1; id <= loss.id(); ++id)
     for (const Value input : graph.record(id).inputs)
       if (follows[input.node]) follows[id] = true;
   std::vector<NodeId> found;
-  for (NodeId id = loss.id(); id > from.id(); --id) {
-    if (!follows[id] || !leads[id]) continue;
-    found.push_back(id);
-    for (const Value input : graph.record(id).inputs) leads[input.node] = true;
-  }
+  for (NodeId id = loss.id(); id > from.id(); --id)
+    if (follows[id] && leads[id]) found.push_back(id);
   return found;
 }
 

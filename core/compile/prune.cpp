@@ -1,4 +1,5 @@
 #include "core/compile/rebuild.h"
+#include "core/graph/uses.h"
 
 namespace plexaura {
 
@@ -7,17 +8,13 @@ namespace {
 std::optional<std::vector<Value>> as_it_is(Graph&, NodeId, const std::vector<Value>&) { return std::nullopt; }
 
 std::vector<bool> live_nodes(const Graph& graph, std::span<const Value> roots, bool updates) {
-  std::vector<bool> live(graph.size(), false);
-  for (const Value root : roots) live[root.node] = true;
+  std::vector<Value> ends(roots.begin(), roots.end());
   // Other ranks wait for a collective op, even if no node reads its result here.
   for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph.record(id).op->traits().collective) live[id] = true;
+    if (graph.record(id).op->traits().collective) ends.push_back({id, 0});
   if (updates)
-    for (const Update& update : graph.updates()) live[update.buffer.node] = live[update.next.node] = true;
-  for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;)
-    if (live[id])
-      for (const Value input : graph.record(id).inputs) live[input.node] = true;
-  return live;
+    for (const Update& update : graph.updates()) ends.insert(ends.end(), {update.buffer, update.next});
+  return nodes_needed(graph, ends);
 }
 
 }  // namespace

@@ -18,4 +18,13 @@ Uses::Uses(const Graph& graph, std::span<const Value> kept) {
 const std::vector<NodeId>& Uses::readers(Value value) const { return readers_[value.node][value.output]; }
 bool Uses::kept(Value value) const { return kept_[value.node][value.output]; }
 
+std::vector<bool> nodes_needed(const Graph& graph, std::span<const Value> values) {
+  std::vector<bool> needed(graph.size(), false);
+  for (const Value value : values) needed[value.node] = true;
+  for (auto id = static_cast<NodeId>(graph.size()); id-- > 0;)
+    if (needed[id])
+      for (const Value input : graph.record(id).inputs) needed[input.node] = true;
+  return needed;
+}
+
 }  // namespace plexaura

@@ -23,4 +23,7 @@ class PLEXAURA_API Uses {
   std::vector<std::vector<bool>> kept_;
 };
 
+// Marks the nodes of these values, and all nodes on which they depend.
+PLEXAURA_API std::vector<bool> nodes_needed(const Graph& graph, std::span<const Value> values);
+
 }  // namespace plexaura

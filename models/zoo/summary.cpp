@@ -1,6 +1,7 @@
 #include "models/zoo/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/leaf.h"
+#include "core/graph/uses.h"
 #include "models/zoo/sample.h"
 
 namespace plexaura {
@@ -31,17 +33,6 @@ std::string scope_of(std::string_view parameter) {
   return std::string(dot == std::string_view::npos ? std::string_view{} : parameter.substr(0, dot));
 }
 
-// Marks the nodes that the output needs. These exclude, for example, the updates of batch norm's running
-// statistics.
-std::vector<bool> needed_by(const Node& output) {
-  std::vector<bool> needed(output.graph().size());
-  needed[output.id()] = true;
-  for (NodeId id = output.id() + 1; id-- > 0;)
-    if (needed[id])
-      for (const Value& input : output.graph().record(id).inputs) needed[input.node] = true;
-  return needed;
-}
-
 // Returns the number of elements of trainable and frozen parameters in each scope.
 std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<ParameterSpec>& specs) {
   std::map<std::string, std::int64_t> counts;
@@ -51,9 +42,10 @@ std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<Parame
 }
 
 // Returns the rows of a model in the order of its ops. Consecutive ops of one scope form a row. If a scope
-// occurs again, its later rows show no parameters.
+// occurs again, its later rows show no parameters. Nodes that the output does not need, such as updates of
+// batch norm's running statistics, are left out.
 std::vector<Row> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
-  const std::vector<bool> needed = needed_by(output);
+  const std::vector<bool> needed = nodes_needed(output.graph(), std::array{output.value()});
   std::map<std::string, std::int64_t> parameters = parameters_by_scope(specs);
   std::vector<Row> rows;
   for (NodeId id = 0; id < needed.size(); ++id) {

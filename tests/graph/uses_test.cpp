@@ -28,4 +28,19 @@ TEST_CASE("uses tells who reads a value, and what is seen from outside") {
   CHECK(!uses.only_read_by(c.value(), b.id()));
 }
 
+TEST_CASE("nodes that values need are those on which they depend, and their own") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node unused = graph.input("unused", {DType::float32, {4}});
+  const Node a = exp(x);
+  tanh(a);
+  const Node c = a + x;
+  const std::vector<Value> values{c.value()};
+  std::vector<bool> expected(graph.size(), false);
+  for (const Node& node : {x, a, c}) expected[node.id()] = true;
+  CHECK(nodes_needed(graph, values) == expected);
+  CHECK(nodes_needed(graph, {}) == std::vector<bool>(graph.size(), false));
+  CHECK(!expected[unused.id()]);
+}
+
 }  // namespace plexaura::testing::uses_test

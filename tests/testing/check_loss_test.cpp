@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
+#include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
@@ -81,6 +82,20 @@ TEST_CASE("an op of a loss with a gradient of the wrong sign is named with its l
   CHECK(report.places[0].find("the gradient of squash") != std::string::npos);
   CHECK(report.places[0].find("check_loss_test.cpp:" + std::to_string(net.line) + " (layer1)") !=
         std::string::npos);
+}
+
+TEST_CASE("ops that do not reach the loss are neither computed nor blamed") {
+  Net net(true);
+  const Node x(net.graph, Value{0, 0});
+  all_reduce_sum(apply(std::make_shared<Squash>(true), {net.graph.input("more", x.type())}));
+  const Node loss = sum(square(x));
+  apply(std::make_shared<Squash>(true), {x});
+  const GradientReport report = check_gradients(loss, {values()[0]}, oracle());
+  CHECK_MESSAGE(report.passed, to_string(report));
+  CHECK(report.places.empty());
+  const GradientReport wrong = check_gradients(net.loss, values(), oracle());
+  REQUIRE(wrong.places.size() == 1);
+  CHECK(wrong.places[0].find("check_loss_test.cpp:" + std::to_string(net.line)) != std::string::npos);
 }
 
 TEST_CASE("values of a loss that are missing, not needed, or of another type are named") {
