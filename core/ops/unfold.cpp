@@ -38,6 +38,8 @@ UnfoldOptions along_w(const Window2d& window) {
   return {.axis = 3, .size = window.kernel.w, .step = window.stride.w, .dilation = window.dilation.w};
 }
 
+Size2d end_of(const Window2d& window) { return window.padding_end.value_or(window.padding); }
+
 // The places of the window along H and W. A wrong window is an error of the caller's line.
 Size2d places_of(std::string_view builder, const Operand& x, const Window2d& window, Size2d size) {
   try {
@@ -106,8 +108,8 @@ Node im2col(Operand x, const Window2d& window) {
   require_that(shape.rank() == 4, "im2col", {x}, "needs the axes N, C, H and W; reshape the operand");
   const Size2d places = places_of("im2col", x, window, {shape[2], shape[3]});
   const Graph::WithOrigin guard(x.node().graph(), x.node().graph().origin_of(x.where()));
-  const Node padded =
-      pad(x.node(), {{2, window.padding.h, window.padding.h}, {3, window.padding.w, window.padding.w}});
+  const Size2d end = end_of(window);
+  const Node padded = pad(x.node(), {{2, window.padding.h, end.h}, {3, window.padding.w, end.w}});
   const Node windows = permute(unfold(unfold(padded, along_h(window)), along_w(window)), {0, 1, 4, 5, 2, 3});
   return reshape(windows, {shape[0], shape[1] * window.kernel.h * window.kernel.w, places.h * places.w});
 }
@@ -123,8 +125,9 @@ Node col2im(Operand columns, Size2d size, const Window2d& window) {
   const Node windows = permute(reshape(columns.node(), {shape[0], shape[1] / taps, window.kernel.h,
                                                         window.kernel.w, places.h, places.w}),
                                {0, 1, 4, 5, 2, 3});
-  const Node rows = fold(windows, size.w + 2 * window.padding.w, along_w(window));
-  const Node padded = fold(rows, size.h + 2 * window.padding.h, along_h(window));
+  const Size2d end = end_of(window);
+  const Node rows = fold(windows, size.w + window.padding.w + end.w, along_w(window));
+  const Node padded = fold(rows, size.h + window.padding.h + end.h, along_h(window));
   const Node cut = slice(padded, {.axis = 2, .start = window.padding.h, .stop = window.padding.h + size.h});
   return slice(cut, {.axis = 3, .start = window.padding.w, .stop = window.padding.w + size.w});
 }

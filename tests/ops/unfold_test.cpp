@@ -5,8 +5,12 @@
 
 #include "core/autodiff/gradients.h"
 #include "core/graph/graph.h"
+#include "core/ops/arrange.h"
+#include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "testing/run.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"
@@ -147,6 +151,24 @@ const WrongCases wrong({
 
 TEST_CASE("unfold: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("unfold: what it refuses") { check_all(wrong); }
+
+TEST_CASE("im2col and col2im pad the end of an axis differently from its start") {
+  const Window2d both{.kernel = {2, 3}, .stride = {2, 1}, .padding = {1, 0}, .padding_end = Size2d{2, 1}};
+  const Window2d none{.kernel = both.kernel, .stride = both.stride};
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 1, 3, 4}});
+  const Node columns = im2col(x, both);
+  const Node expected = im2col(pad(x, {{2, 1, 2}, {3, 0, 1}}), none);
+  CHECK(columns.shape() == Shape{2, 6, 9});
+  const Node image = col2im(columns * columns, {3, 4}, both);
+  const Node gradient = gradients(sum(cube(columns)), {x})[0];
+  Random random(3);
+  const std::vector<Tensor> found =
+      Runner(graph, {columns, expected, image * 3, gradient}, oracle())({random.tensor(x.type(), -1, 1)});
+  CHECK(found[0] == found[1]);
+  for (std::size_t i = 0; i < found[2].as<double>().size(); ++i)
+    CHECK(found[2].as<double>()[i] == doctest::Approx(found[3].as<double>()[i]).epsilon(1e-12));
+}
 
 TEST_CASE("the gradient of overlapping windows is added up in float32") {
   Graph graph;
