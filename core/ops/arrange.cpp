@@ -82,7 +82,7 @@ Node padded_along(const Node& x, const AxisPadding& width, const PadOptions& opt
   return parts.size() == 1 ? x : concat(std::move(parts), width.axis);
 }
 
-// Keeps the elements at which row + diagonal is on the kept side of the column.
+// Returns x with 0 in place of the elements for which keeps(row + diagonal, column) is false.
 Node triangle(std::string_view builder, const Operand& operand, std::int64_t diagonal,
               Node (*keeps)(Operand row, Operand column)) {
   const Node x = operand.node();

@@ -11,8 +11,8 @@ namespace plexaura {
 Node composed_cross_entropy(const Operand& logits, const Operand& labels, const Node& class_weights,
                             const CrossEntropyOptions& options);
 
-// Reduces losses [N], which are 0 for ignored labels. A mean is over the others; it is 0 if there are none. Losses
-// of 16 bits are added up in float32 if a label is ignored.
+// Reduces losses [N], which are 0 for ignored labels. A mean is over the samples that are not ignored; it is 0 if there
+// are none. If the options have a label to ignore, a mean of 16-bit losses is computed in float32.
 Node reduce_labelled(const Node& losses, const Node& labels, const CrossEntropyOptions& options);
 
 }  // namespace plexaura

@@ -6,9 +6,9 @@
 
 namespace plexaura {
 
-// The largest, or smallest, element so far along an axis: element i of the result is that of the elements 0 to i, with
-// its index (int64). From the first NaN on, the values are NaN. Of equal elements, and of NaNs, it is the last one so
-// far, which gets the gradient. Any dtype. Negative axes count from the end.
+// The largest, or smallest, element so far along an axis: element i of the values is the largest of the elements 0 to i,
+// and element i of the indices (int64) is its place. From the first NaN on, the values are NaN. The last one of equal
+// elements, or of the NaNs so far, is chosen, and gets the gradient. Any dtype. Negative axes count from the end.
 PLEXAURA_API ValuesAndIndices cummax(Operand x, std::int64_t axis);
 PLEXAURA_API ValuesAndIndices cummin(Operand x, std::int64_t axis);
 

@@ -14,7 +14,8 @@ std::vector<TensorType> Cumsum::infer(std::span<const TensorType> inputs) const 
   return {inputs[0]};
 }
 
-// An element is a term of the sums at its own index and all later ones.
+// An element is a term of the sums at all later indices and, unless the sums are exclusive, at its own index. So its
+// gradient is the same kind of sum in the other direction.
 std::vector<Node> Cumsum::vjp(const VjpRequest& request) const {
   CumsumOptions backwards = options();
   backwards.reverse = !backwards.reverse;

@@ -208,8 +208,9 @@ using namespace portable;
 template <class T>
 using Addend = std::conditional_t<std::is_integral_v<T>, std::uint64_t, Compute<T>>;
 
-// Calls body(place in the indices, place in the other value) for all indices of a value with these lines. The other
-// value has the given extent along the axis. Of one line, the calls are in the order of the indices.
+// Calls body(from, to) for each index: `from` is the offset of the index itself, and `to` is the offset of the element
+// that it selects in another value. That value has `extent` elements along the axis, and otherwise the shape of the
+// indices. The calls for one line are in the order of its indices.
 template <class Body>
 void for_each_place(const HostView& indices, std::int64_t axis, std::int64_t extent, const Body& body) {
   const auto* values = indices.as<std::int64_t>();

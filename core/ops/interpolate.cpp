@@ -16,7 +16,8 @@ namespace plexaura {
 
 namespace {
 
-// A pixel that each element of the result along an axis reads, and its weight.
+// One pixel for each element of the result along an axis: the position from which the element is read, and the weight of
+// the pixel. If there are no weights, they are 1.
 struct Tap {
   std::vector<std::int64_t> positions;
   std::vector<double> weights;

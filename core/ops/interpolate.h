@@ -19,14 +19,15 @@ struct InterpolateOptions {
   std::vector<double> scale = {};
   InterpolateMode mode = InterpolateMode::nearest;
   // True: the centres of the first and of the last pixel stay at the ends of an axis. False: the borders of these
-  // pixels do. Not for the nearest pixel.
+  // pixels do. An error for `nearest` and `nearest_exact`.
   bool align_corners = false;
 };
 
 // Changes the extents of images: x [N, C, ...] -> [N, C, ...]. Values between pixels are weighted means of the nearest
 // pixel, of the two nearest, or, for `bicubic`, of the four nearest along each axis (with the parameter -0.75).
-// `nearest` takes the pixel at i H / OH, rounded down, and `nearest_exact` the one at (i + 0.5) H / OH. No axis may be
-// empty. 16-bit floats are computed in float32. Floating.
+// `nearest` takes the pixel at i H / OH, rounded down, and `nearest_exact` the one at (i + 0.5) H / OH; if `scale` is
+// given, 1 / scale takes the place of H / OH. No axis after N and C may be empty. 16-bit floats are computed in float32.
+// Floating.
 PLEXAURA_API Node interpolate(Operand x, InterpolateOptions options);
 
 // Moves channels to pixels: x [N, C f f, H, W] -> [N, C, H f, W f], where f is `factor`, 1 or more. Any dtype.

@@ -35,7 +35,7 @@ PLEXAURA_API Node solve(Operand a, Operand b);
 PLEXAURA_API Node inverse(Operand a);
 
 // The determinant [...] of each matrix, and its logarithm, which is NaN if the determinant is negative and -infinity
-// if it is 0. A singular matrix has no gradient: to ask for it ends the run as for solve().
+// if it is 0. Computing the gradient of a singular matrix ends the run with the error of solve().
 PLEXAURA_API Node det(Operand a);
 PLEXAURA_API Node logdet(Operand a);
 
@@ -59,8 +59,8 @@ class PLEXAURA_API TriangularSolve final : public OpOf<TriangularSolve, Triangul
 
 // The factors of a [..., N, N] with rows exchanged: [..., N, N + 1]. Below the diagonal is L, whose diagonal is 1, and
 // from the diagonal on U. Element i of the last column is the number of the row with which row i was exchanged, from
-// the first row to the last. No gradient: the ops that read the factors have a as an input, of which the factors are a
-// function, and give their gradient to a.
+// the first row to the last. No gradient: the ops that read the factors also have a as an input, and return the whole
+// gradient as that of a.
 class PLEXAURA_API LuFactors final : public OpOf<LuFactors> {
  public:
   std::string_view name() const override { return "lu_factors"; }

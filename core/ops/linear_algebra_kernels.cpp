@@ -16,7 +16,8 @@ namespace {
 
 using namespace portable;
 
-// A matrix in memory, of which `row` and `column` are the distances of neighbours.
+// A matrix in memory. `row` is the distance between neighbouring rows, and `column` that between neighbouring columns, in
+// elements.
 template <class T>
 struct Grid {
   T* first;
@@ -43,7 +44,8 @@ Grid<T> matrix_of(const HostView& view, std::int64_t number) {
   return {view.as<T>() + number * sizes.rows * sizes.columns, sizes.columns, 1};
 }
 
-// Solves a x = b for one column of b, in its place. Row by row, from the first if a is a lower triangle.
+// Solves a x = b for one column of b, which x replaces. Goes from the first row to the last if a is lower triangular, and
+// otherwise from the last to the first.
 template <class T>
 void substitute(const Grid<const T>& a, const Grid<T>& x, std::int64_t column, std::int64_t size,
                 bool is_lower, bool has_unit_diagonal) {
@@ -74,7 +76,8 @@ bool factorise_symmetric(const Grid<const T>& a, const Grid<T>& lower, std::int6
   return true;
 }
 
-// Factorises in place, with the largest pivot of each column. The last column has the rows that were exchanged.
+// Factorises in place, with the largest element of each column as its pivot. Writes to the last column the number of the
+// row with which each row was exchanged.
 template <class T>
 void factorise_in_place(const Grid<T>& of, std::int64_t size) {
   for (std::int64_t j = 0; j < size; ++j) {
@@ -100,7 +103,7 @@ std::int64_t exchanged_row(const Grid<const T>& factors, std::int64_t row, std::
   return static_cast<std::int64_t>(factors(row, size));
 }
 
-// Solves one column of b in its place.
+// Solves the equation of the factors for one column of b, which x replaces.
 template <class T>
 void solve_column(const Grid<const T>& factors, const Grid<T>& x, std::int64_t column, std::int64_t size,
                   bool transpose) {

@@ -12,8 +12,8 @@ inline std::int64_t counted_from_front(std::int64_t axis, std::int64_t rank) {
   return axis < 0 && axis >= -rank ? axis + rank : axis;
 }
 
-// For shape rules of ops whose axis counts from the front: returns it if it exists. Throws std::invalid_argument,
-// whose text is only the rule, or RuleError.
+// For shape rules of ops whose axis counts from the front: returns the axis. Throws std::invalid_argument, whose text is
+// only the rule, for an axis that does not exist, and RuleError for a negative one.
 inline std::int64_t front_axis(std::int64_t axis, std::int64_t rank) {
   const std::int64_t from_front = normalise_axis(axis, rank);
   if (axis < 0) throw RuleError("the axis of this op must count from the front; call its builder");

@@ -17,7 +17,7 @@ namespace plexaura {
 
 namespace {
 
-// Checks the input. While it lives, new nodes have the line of the caller.
+// Checks the input. While the result lives, new nodes have the caller's line as their origin.
 Graph::WithOrigin norm_of(std::string_view builder, const Operand& x, std::int64_t least_rank) {
   require_floating_operand(builder, x);
   require_that(x.node().shape().rank() >= least_rank, builder, {x},

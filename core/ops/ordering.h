@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// Ops that order the elements along one axis. Negative axes count from the end. Any dtype but for median() and
-// quantile(). NaN counts as larger than any number. Equal elements keep their order, in descending order, too.
+// Ops that order the elements along one axis. Negative axes count from the end. They take any dtype, but median() takes
+// no bool, and quantile() only floating values. NaN counts as larger than any number. Equal elements keep their order, in descending order, too.
 // Indices are int64. The gradient of a value goes to the element from which it was taken.
 
 struct ValuesAndIndices {
@@ -16,9 +16,9 @@ struct ValuesAndIndices {
   Node indices;  // places of the values along the axis
 };
 
-// The indices that put the elements in order: x has its smallest element at the first one. No gradient.
+// The indices that put the elements in ascending order: the first one is the place of the smallest element. No gradient.
 PLEXAURA_API Node argsort(Operand x, std::int64_t axis = -1, bool descending = false);
-// The elements in order.
+// The elements in ascending order, or in descending order.
 PLEXAURA_API ValuesAndIndices sort(Operand x, std::int64_t axis = -1, bool descending = false);
 // The k largest elements, the largest first; or the k smallest, the smallest first. k is from 0 to the extent.
 PLEXAURA_API ValuesAndIndices topk(Operand x, std::int64_t k, std::int64_t axis = -1, bool largest = true);

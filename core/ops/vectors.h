@@ -16,8 +16,8 @@ PLEXAURA_API Node outer(Operand a, Operand b);
 
 // The cosine of the angle between vectors along an axis: sum(a b) / (max(|a|, epsilon) max(|b|, epsilon)). a and b
 // have one floating dtype and broadcast; the result lacks the axis, which is one of the broadcast shape. epsilon
-// must be above 0. If a vector is shorter than epsilon, only the other factors have a gradient. 16-bit floats are
-// computed in float32.
+// must be above 0. If a vector is shorter than epsilon, its length passes no gradient. 16-bit floats are computed in
+// float32.
 PLEXAURA_API Node cosine_similarity(Operand a, Operand b, std::int64_t axis = -1, double epsilon = 1e-8);
 
 }  // namespace plexaura

@@ -61,14 +61,14 @@ struct SlidingWindow {
   Size stride = {};
   Size padding{0};
   Size dilation = {};
-  std::optional<Size> padding_end = {};  // of the far sides; by default that of the near sides
+  std::optional<Size> padding_end = {};  // at the end of each axis; by default `padding`
 
   // Throws RuleError for numbers that are wrong for any input.
   void check() const;
   // Returns the number of places of the window along each axis. Throws RuleError if it does not fit even once.
   Size outputs(Size input) const;
-  // Returns the same, but also counts the places at which the window begins before the end of the padding and
-  // reaches beyond it.
+  // Returns the same, but also counts a place at which the window reaches beyond the padding at the end, if it begins
+  // before that padding.
   Size outputs_rounded_up(Size input) const;
 };
 
