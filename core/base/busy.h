@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,11 +28,15 @@ class InUse {
   // Throws UserError if the object is in use already: with the text `rule` if another thread uses it. If the
   // calling thread itself uses it, the message says that the object, which `name` describes ("a VM"), was
   // called from within itself.
-  InUse(BusyFlag& flag, std::string_view name, std::string_view rule) : flag_(flag) {
+  InUse(BusyFlag& flag, std::string_view name, std::string_view rule)
+      : InUse(flag, name, [&] { return std::string(rule); }) {}
+  // The same with a function that makes the text, which is called only for an error.
+  template <std::invocable Rule>
+  InUse(BusyFlag& flag, std::string_view name, const Rule& rule) : flag_(flag) {
     std::thread::id user;
     if (flag.user_.compare_exchange_strong(user, std::this_thread::get_id(), std::memory_order_acquire))
       return;
-    throw UserError(user == std::this_thread::get_id() ? within_itself(name) : std::string(rule));
+    throw UserError(user == std::this_thread::get_id() ? within_itself(name) : rule());
   }
   ~InUse() { flag_.user_.store({}, std::memory_order_release); }
   InUse(const InUse&) = delete;

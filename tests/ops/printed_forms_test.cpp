@@ -418,7 +418,7 @@ TEST_CASE("the options of every op can be read from their values and from the te
         Conv3dOptions, Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
         DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions, GatherOptions, GatherGradOptions,
         LuDetOptions, LuSolveOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions,
-        PoolOptions, Pool3dOptions, RandomDraws, RecurrenceOptions, ReduceOptions, ReshapeOptions,
+        PoolOptions, Pool3dOptions, RandomDraws, RecurrenceOptions, ReduceOptions, ReshapeOptions, RmsOptions,
         SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
         TakeAlongAxisGradOptions, TopKCorrectOptions, TriangularSolveOptions, UnfoldOptions>(*op);
     CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));

@@ -374,6 +374,10 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   if (scales_loss) builder.adapt_loss_scale();
 }
 
+void build_buffer_update(Graph& graph, const Placement& placement, const UpdateOptions& options) {
+  UpdateBuilder(graph, {}, placement).update_buffers(options);
+}
+
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                          const Bucket& bucket, const std::set<std::string>& replaced) {
   check_spec(optimizer);

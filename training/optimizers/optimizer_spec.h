@@ -71,6 +71,9 @@ struct UpdateOptions {
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 
+// Builds the update of the buffers alone, which build_update() makes with that of the last bucket.
+void build_buffer_update(Graph& graph, const Placement& placement, const UpdateOptions& options);
+
 // Builds the update of one bucket alone. The norm of all gradients is not limited, the loss has no LossScale,
 // and nothing is guarded.
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,

@@ -24,15 +24,6 @@ Collective& the_only_rank() {
   return rank;
 }
 
-// Marks the store as used by this thread, until the result is destroyed.
-InUse use_of(const ParameterStore& store, const char* function) {
-  return InUse(
-      store.trained_parts().busy(), function,
-      fmt::format("{}: another thread is in a call of an Optimizer of this store; the Optimizers of a "
-                  "store serve one thread at a time",
-                  function));
-}
-
 }  // namespace
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
@@ -125,6 +116,7 @@ void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
   step_->add_program(one_sample, true, std::move(gradients), update_program.get(), workspace,
                      &the_only_rank());
   placed_times_ = store_.placed_times();
+  separate_.reset();
 }
 
 // True if another Optimizer has placed the store since. If that has ended this one, its programs say so when they run.
@@ -137,6 +129,7 @@ bool Optimizer::must_compile_again() const {
 
 double Optimizer::step(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::step");
+  check_nothing_pending("step");
   check_labels(labels_, feeds);
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   const std::int64_t number = steps() + 1;
@@ -173,7 +166,7 @@ void Optimizer::observe(double metric) {
   part_->schedule.assign(numbers.begin(), numbers.end());
 }
 
-void Optimizer::throw_diverged(std::int64_t step, double loss) const {
+void Optimizer::throw_diverged(std::int64_t step, double loss, std::string_view rest) const {
   std::string what = fmt::format("the loss of step {} is {}", step, std::isnan(loss) ? "nan" : "infinite");
   for (const ParameterSpec& spec : store_.specs()) {
     if (!std::isfinite(loss)) break;
@@ -189,12 +182,13 @@ void Optimizer::throw_diverged(std::int64_t step, double loss) const {
                   "there; lower the "
                   "learning rate or weight_decay, or set OptimizerOptions::watch to see which op made the "
                   "first such number; "
-                  "weights and state are as before this step",
-                  what));
+                  "weights and state are as before this step{}",
+                  what, rest));
 }
 
 void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   const InUse use = use_of(store_, "Optimizer::save");
+  check_nothing_pending("save");
   const RunState state{
       .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
   save_checkpoint(directory, store_, state, keep);
@@ -202,6 +196,7 @@ void Optimizer::save(const std::filesystem::path& directory, int keep) const {
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
   const InUse use = use_of(store_, "Optimizer::resume");
+  if (separate_) separate_->drop();
   const auto state = load_checkpoint(directory, store_, store_.trained_parts().names());
   if (state && state->seed != options_.seed)
     throw UserError(fmt::format(

@@ -16,6 +16,7 @@
 #include "training/optimizers/schedule.h"
 #include "training/programs/label_inputs.h"
 #include "training/programs/model_inputs.h"
+#include "training/programs/separate_step.h"
 
 namespace plexaura {
 
@@ -56,7 +57,32 @@ class Optimizer {
   double step(std::span<const Feed> feeds);
   double step(std::initializer_list<Feed> feeds);
 
-  // Returns a metric of the last step, a mean or a sum as the model defines it. Throws UserError for an unknown name, and
+  // The parts of step() as separate calls, for example to accumulate the gradients of several batches:
+  //
+  //   for (const Batch& batch : batches) train.gradients({{"x", batch.x}});
+  //   train.clip_by_norm(1);
+  //   train.update();
+  //
+  // gradients() computes the gradients of one batch and returns its loss; buffers are updated at once. The gradients of a
+  // step are the mean over the batches since the last update. Each batch draws the random numbers that its samples would
+  // have in one batch of all of them; the samples of a batch are the longest first axis of its inputs. Throws what step()
+  // throws, and UserError for a loss or a gradient that is not finite; then the gradients of all batches of the step are
+  // dropped, and weights, buffers and state are as before the call. Throws UserError in float16, whose loss scale decides on
+  // whole steps, and after a limit on the gradients of the same step.
+  double gradients(std::span<const Feed> feeds);
+  double gradients(std::initializer_list<Feed> feeds);
+  // If the gradients of all parameters, as one vector, have a larger Euclidean norm than this, scales them down to it.
+  // Returns the norm before. As torch.nn.utils.clip_grad_norm_, without its 1e-6 in the denominator.
+  double clip_by_norm(double most);
+  // Limits each gradient to [-most, most], as torch.nn.utils.clip_grad_value_. Returns the largest magnitude before.
+  double clip_by_value(double most);
+  // Updates the parameters by the gradients. Also applies OptimizerSpec::max_gradient_norm. Throws UserError without
+  // gradients, and for a mean that is not finite, whose step is dropped.
+  void update();
+  // Drops the gradients since the last update.
+  void drop_gradients();
+
+  // Returns a metric of the last step or the last batch of gradients(), a mean or a sum as the model defines it. Throws UserError for an unknown name, and
   // before the first step.
   double metric(std::string_view name) const;
   // The number of steps of this Optimizer, including those before resume().
@@ -85,7 +111,11 @@ class Optimizer {
   std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
   void make_step(std::shared_ptr<const Program> gradients);
   bool must_compile_again() const;
-  [[noreturn]] void throw_diverged(std::int64_t step, double loss) const;
+  SeparateStep& separate_step();
+  SeparateStep& pending_step(std::string_view call);
+  void check_nothing_pending(std::string_view call) const;
+  // `rest`: the end of the message.
+  [[noreturn]] void throw_diverged(std::int64_t step, double loss, std::string_view rest = {}) const;
 
   OptimizerOptions options_;
   std::vector<std::string> metric_names_;
@@ -98,8 +128,9 @@ class Optimizer {
   std::vector<ProgramOutput> outputs_;  // of the program of gradients
   StrategyInUse alone_{nullptr};
   std::unique_ptr<TrainingStep> step_;
-  std::uint64_t placed_times_ = 0;      // of the store, when step_ was made
-  std::optional<StepMetrics> metrics_;  // of the last step
+  std::unique_ptr<SeparateStep> separate_;  // made by the first call of gradients()
+  std::uint64_t placed_times_ = 0;          // of the store, when step_ was made
+  std::optional<StepMetrics> metrics_;      // of the last step
 };
 
 }  // namespace plexaura

@@ -32,6 +32,14 @@ std::set<std::string> trained_parameters(const ParameterStore& store, std::span<
   return trained;
 }
 
+InUse use_of(const ParameterStore& store, const char* function) {
+  return InUse(store.trained_parts().busy(), function, [&] {
+    return fmt::format("{}: another thread is in a call of an Optimizer of this store; the Optimizers of a "
+                       "store serve one thread at a time",
+                       function);
+  });
+}
+
 Placement placed_beside(const Placement& present, std::span<const TrainedParts::Part> kept,
                         const Placement& added, std::int64_t added_states) {
   Placement joined;

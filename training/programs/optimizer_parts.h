@@ -21,6 +21,10 @@ std::set<std::string> trained_parameters(const ParameterStore& store, std::span<
 Placement placed_beside(const Placement& present, std::span<const TrainedParts::Part> kept,
                         const Placement& added, std::int64_t added_states);
 
+// Marks the store as used by this thread, until the result is destroyed. `function`: the call of the user, for errors.
+// Throws UserError if another thread is in a call of an Optimizer of the store.
+InUse use_of(const ParameterStore& store, const char* function);
+
 // Returns the slices of the gradient arena that hold these trainable parameters, and the slice of buffers and tail.
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters);
 

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/step/training_step.h"
+#include "training/optimizers/optimizer_spec.h"
+
+namespace plexaura {
+
+// The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
+// then the update. They work on the slices of the gradient arena that hold the optimizer's own parameters, so that other
+// optimizers of the store may make steps in between. The backend must outlive it. Only one thread may use it at a time.
+class SeparateStep {
+ public:
+  // `outputs`: those of training_outputs() for the model. The store is placed, and has the optimizer's states.
+  SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs, const ParameterStore& store,
+               Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer, bool watch);
+
+  struct BatchResult {
+    double loss = 0;
+    std::vector<double> metrics = {};
+    bool is_finite = false;  // the loss and all gradients
+  };
+
+  // Computes the gradients of one more batch. If all are finite, also updates the buffers; otherwise drops the gradients of
+  // all batches.
+  BatchResult add_batch(std::span<const Feed> feeds, const StepBlock& block);
+  // The number of batches since the last update, and the samples in them, which are their longest first axes.
+  std::int64_t batches() const { return batches_; }
+  std::int64_t samples() const { return samples_; }
+  void drop() { batches_ = samples_ = 0; }
+
+  // Replaces the gradients of the last batch by the mean over all batches. Does nothing when it is called again before the
+  // next batch. Returns whether the mean is finite.
+  bool take_mean();
+  bool has_mean() const { return has_mean_; }
+  // Return the Euclidean norm before, and the largest magnitude before.
+  double limit_norm(double most);
+  double limit_values(double most);
+  // Updates the parameters. The next batch begins another step.
+  void update(const StepBlock& block);
+
+ private:
+  enum class Task : std::uint8_t { gradients, check, buffers, keep, add, mean, norm, values, update, count };
+
+  VM& vm(Task task);
+  std::shared_ptr<const Program> compile_for(Task task) const;
+  std::shared_ptr<const Program> compile_gradients() const;
+  double run_limit(Task task, double most);
+
+  LossOutputs model_;
+  std::vector<ProgramOutput> outputs_;
+  ParameterStore store_;
+  Backend& backend_;
+  std::vector<Bucket> trained_;
+  OptimizerSpec optimizer_;
+  bool watch_;
+  std::vector<std::unique_ptr<VM>> vms_;  // by task, made when first needed
+  std::int64_t batches_ = 0;
+  std::int64_t samples_ = 0;
+  bool has_mean_ = false;
+};
+
+}  // namespace plexaura
