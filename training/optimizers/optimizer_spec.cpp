@@ -99,9 +99,9 @@ class UpdateBuilder {
 
   // Checks that the loss and all gradients are finite. A number times 0 is 0 if the number is finite, and NaN
   // otherwise, so the sum of these products is 0 if all numbers are finite; a maximum might ignore a NaN.
-  // With a LossScale, gradients that are not finite are no failure: the step is skipped.
+  // With a LossScale, gradients that are not finite are no failure: the step is skipped. A rank that has failed is one.
   void guard(std::span<const Bucket> buckets) {
-    Node zero = reshape(tail(TailSlot::loss) * 0, {});
+    Node zero = reshape(tail(TailSlot::loss) * 0 + tail(TailSlot::failed), {});
     for (const Bucket& bucket : buckets)
       if (scaling_.empty()) zero = zero + as_value(sum(slice(ArenaKind::gradient, bucket) * 0));
     is_good_ = eq(is_good_.is_empty() ? zero : where(is_good_, zero, 1), 0);

@@ -58,7 +58,7 @@ std::int64_t state_count(const OptimizerSpec& optimizer);
 struct UpdateOptions {
   std::set<std::string> replaced = {};                // see replaced_buffers()
   std::optional<std::set<std::string>> updated = {};  // the buffers that may change; empty: all
-  // If the loss or a gradient is not finite, nothing changes, and TailSlot::failed is set. With a LossScale
+  // If the loss or a gradient is not finite, or a rank has failed, nothing changes, and TailSlot::failed is set. With a LossScale
   // the step is skipped instead.
   bool is_guarded = false;
 };

@@ -11,12 +11,11 @@
 #include "training/checkpoints/checkpoint.h"
 #include "training/files/records.h"
 #include "training/programs/optimizer_parts.h"
+#include "training/ranks/on_rank_0.h"
 
 namespace plexaura {
 
 namespace {
-
-constexpr std::int64_t one_sample = 1;  // the batch counts as one sample, so that the loss gets no weight
 
 // The collective of a single rank: a sum over all ranks is this rank's own value.
 Collective& the_only_rank() {
@@ -28,7 +27,7 @@ Collective& the_only_rank() {
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
-    : options_(options), backend_(backend), store_(store.share()) {
+    : options_(options), backend_(backend), store_(store.share()), strategy_(options.strategy) {
   const InUse use = use_of(store, "Optimizer");
   check_trains(store);
   check_loss_is_given(outputs);
@@ -36,6 +35,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   parameters_ = trained_parameters(store, options.parameters);
   options_.optimizer.groups = groups_by_name(options.optimizer.groups, specs_trained_here());
   const auto others = store.trained_parts().beside(parameters_, trained_parameters(store, {}));
+  check_ranks(!others.empty());
   if (!others.empty() && store.types().scales_loss())
     throw UserError(fmt::format(
         "the store has an Optimizer, {}, and a loss scale, which only one Optimizer can adapt; train "
@@ -71,8 +71,11 @@ std::string Optimizer::name() const {
   return name;
 }
 
+Collective& Optimizer::ranks() const { return options_.ranks != nullptr ? *options_.ranks : the_only_rank(); }
+
 // Places the store for this optimizer and the others, whose state is kept.
 void Optimizer::place(Backend& backend, const std::vector<TrainedParts::Part>& others) {
+  if (has_ranks()) return place_on_ranks(backend);
   auto program = compile_gradients(nullptr);
   const std::int64_t states = state_count(options_.optimizer);
   part_ = store_.trained_parts().add(
@@ -100,12 +103,15 @@ std::shared_ptr<const Program> Optimizer::compile_gradients(const Placement* pla
 
 void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
   Backend& backend = backend_.get();
-  step_ = std::make_unique<TrainingStep>(
-      backend, store_, alone_, static_cast<std::int64_t>(store_.placement().bytes(ArenaKind::gradient)),
-      options_.watch);
+  // One rank has nothing to exchange, and one bucket.
+  const std::int64_t bucket_bytes =
+      has_ranks() ? 25 << 20 : static_cast<std::int64_t>(store_.placement().bytes(ArenaKind::gradient));
+  step_ = std::make_unique<TrainingStep>(backend, store_, strategy_, bucket_bytes, options_.watch);
+  std::vector<Bucket> buckets = buckets_of(store_.placement(), parameters_);
+  if (has_ranks()) buckets.assign(step_->border().buckets().begin(), step_->border().buckets().end());
   Graph update;
   // The gradient arena holds the changes of other buffers by other Optimizers, which have made them already.
-  build_update(update, options_.optimizer, store_.placement(), buckets_of(store_.placement(), parameters_),
+  build_update(update, options_.optimizer, store_.placement(), buckets,
                {.replaced = replaced_buffers(*model_.graph),
                 .updated = updated_buffers(*model_.graph),
                 .is_guarded = true});
@@ -113,8 +119,7 @@ void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
   const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradients->arena_bytes, update_program->arena_bytes), gradients->feed_bytes);
-  step_->add_program(one_sample, true, std::move(gradients), update_program.get(), workspace,
-                     &the_only_rank());
+  step_->add_program(one_sample, true, std::move(gradients), update_program.get(), workspace, &ranks());
   placed_times_ = store_.placed_times();
   separate_.reset();
 }
@@ -130,6 +135,7 @@ bool Optimizer::must_compile_again() const {
 double Optimizer::step(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::step");
   check_nothing_pending("step");
+  if (has_ranks()) return step_on_ranks(feeds);
   check_labels(labels_, feeds);
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   const std::int64_t number = steps() + 1;
@@ -162,6 +168,8 @@ void Optimizer::observe(double metric) {
     throw UserError(
         "Optimizer::observe: the schedule of the learning rate has no plateau that observes a metric; set "
         "OptimizerOptions::learning_rate to a Schedule whose decay is a Plateau");
+  ranks().sum(DType::float64, reinterpret_cast<std::byte*>(&metric), 1, "the metric of a plateau");
+  metric /= ranks().size();
   const PlateauNumbers numbers = numbers_of(options_.learning_rate.observe(metric, steps(), plateau()));
   part_->schedule.assign(numbers.begin(), numbers.end());
 }
@@ -191,13 +199,16 @@ void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   check_nothing_pending("save");
   const RunState state{
       .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
-  save_checkpoint(directory, store_, state, keep);
+  step_->await_weights();
+  on_rank_0(ranks(), "saving a checkpoint", [&] { save_checkpoint(directory, store_, state, keep); });
 }
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
   const InUse use = use_of(store_, "Optimizer::resume");
   if (separate_) separate_->drop();
-  const auto state = load_checkpoint(directory, store_, store_.trained_parts().names());
+  const auto state = together(ranks(), "resuming", [&] {
+    return load_checkpoint(directory, store_, store_.trained_parts().names(), {}, ranks().rank());
+  });
   if (state && state->seed != options_.seed)
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and OptimizerOptions::seed is {}; resume with "
@@ -211,9 +222,13 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 }
 
 double Optimizer::metric(std::string_view name) const {
+  // A mean is that of the ranks' batches.
+  const auto samples_of = [&](std::size_t i) {
+    return model_.outputs.metrics[i].sum.is_empty() ? static_cast<double>(ranks().size()) : 1.0;
+  };
   std::vector<MetricValue> values;
   for (std::size_t i = 0; i < metric_names_.size(); ++i)
-    values.push_back({metric_names_[i], metrics_ ? metrics_->sums[i] : 0});
+    values.push_back({metric_names_[i], metrics_ ? metrics_->sums[i] / samples_of(i) : 0});
   const double value = value_of(name, values);
   if (!metrics_) throw UserError("Optimizer::metric: no step has been made yet; call step() first");
   return value;

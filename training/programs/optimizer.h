@@ -26,13 +26,22 @@ struct OptimizerOptions {
   OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of random ops such as dropout
-  bool watch = false;             // throws an error that names the op with the first NaN or infinite number
+  // The ranks that make each step together, and the strategy by which they sum gradients, such as one of make_strategy()
+  // (distributed/strategies/strategies.h). Both must outlive the Optimizer. Null: one rank.
+  Collective* ranks = nullptr;
+  Strategy* strategy = nullptr;
+  bool watch = false;  // throws an error that names the op with the first NaN or infinite number
 };
 
-// For a training loop of one's own, on one rank: computes the gradients of a loss and updates its parameters, with
+// For a training loop of one's own: computes the gradients of a loss and updates its parameters, with
 // programs that are compiled once. The graph determines the shapes of the inputs. The loss may be any scalar and need not
 // be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
-// std::shared_ptr owns; another backend must outlive it. If the model sums over all ranks, this rank is the only one.
+// std::shared_ptr owns; another backend must outlive it.
+//
+// On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
+// that is a mean over samples, the step of one rank with all of these samples. All ranks make it, and call step(), save(),
+// resume() and observe(), at the same time. If a call fails on one rank, it throws on all. Without OptimizerOptions::ranks
+// this rank is the only one, also for a model that sums over all ranks.
 //
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
 // of which no two have one in common. For each of them the parameters of the others are constants. They share the
@@ -45,8 +54,9 @@ class Optimizer {
   // other Optimizers of the store compile again in their next step. Training begins with the store's weights and a reset
   // state of this optimizer. Throws UserError for a parameter that is to be trained and that the loss does not use, for a
   // store whose parameters are all frozen, for a pattern that fits no trainable parameter, for some of the parameters of
-  // another Optimizer, for a second Optimizer with another seed or in float16, and for batch normalisation over one
-  // element per channel.
+  // another Optimizer, for a second Optimizer with another seed, in float16 or on several ranks, for batch normalisation
+  // over one element per channel, for a strategy that does not sum gradients over all ranks before each update, and for
+  // stores whose weights differ between ranks.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
@@ -68,7 +78,7 @@ class Optimizer {
   // have in one batch of all of them; the samples of a batch are the longest first axis of its inputs. Throws what step()
   // throws, and UserError for a loss or a gradient that is not finite; then the gradients of all batches of the step are
   // dropped, and weights, buffers and state are as before the call. Throws UserError in float16, whose loss scale decides on
-  // whole steps, and after a limit on the gradients of the same step.
+  // whole steps, on several ranks, and after a limit on the gradients of the same step.
   double gradients(std::span<const Feed> feeds);
   double gradients(std::initializer_list<Feed> feeds);
   // If the gradients of all parameters, as one vector, have a larger Euclidean norm than this, scales them down to it.
@@ -89,7 +99,7 @@ class Optimizer {
   std::int64_t steps() const { return part_->updates; }
 
   // Has the Plateau of the schedule observe a metric that your loop has computed, after each validation for example. During
-  // the warm-up it observes nothing. Throws UserError if the schedule is another one, and for a value that is not finite.
+  // the warm-up it observes nothing. On several ranks it observes the mean of their values. Throws UserError if the schedule is another one, and for a value that is not finite.
   void observe(double metric);
   // Returns the learning rate of the next step.
   double learning_rate() const;
@@ -111,6 +121,12 @@ class Optimizer {
   std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
   void make_step(std::shared_ptr<const Program> gradients);
   bool must_compile_again() const;
+  bool has_ranks() const { return options_.strategy != nullptr; }
+  Collective& ranks() const;
+  void check_ranks(bool has_others) const;
+  void place_on_ranks(Backend& backend);
+  double step_on_ranks(std::span<const Feed> feeds);
+  StepMetrics metrics_on_ranks(const StepTicket& ticket);
   SeparateStep& separate_step();
   SeparateStep& pending_step(std::string_view call);
   void check_nothing_pending(std::string_view call) const;
@@ -126,7 +142,7 @@ class Optimizer {
   TrainedParts::Part part_;
   BuiltModel model_;
   std::vector<ProgramOutput> outputs_;  // of the program of gradients
-  StrategyInUse alone_{nullptr};
+  StrategyInUse strategy_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<SeparateStep> separate_;  // made by the first call of gradients()
   std::uint64_t placed_times_ = 0;          // of the store, when step_ was made

@@ -23,6 +23,8 @@ SeparateStep& Optimizer::separate_step() {
     throw UserError(
         "Optimizer::gradients: in float16 the loss has a scale that skips whole steps; use step(), or train "
         "in bfloat16");
+  if (has_ranks())
+    throw UserError("Optimizer::gradients: several ranks sum their gradients within a step; use step()");
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   if (!separate_)
     separate_ = std::make_unique<SeparateStep>(model_.outputs, outputs_, store_, backend_.get(),

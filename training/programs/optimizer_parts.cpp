@@ -11,6 +11,13 @@
 
 namespace plexaura {
 
+std::int64_t longest_first_axis(std::span<const Feed> feeds) {
+  std::int64_t longest = 1;
+  for (const Feed& feed : feeds)
+    if (feed.type().shape.rank() > 0) longest = std::max(longest, feed.type().shape[0]);
+  return longest;
+}
+
 std::set<std::string> trained_parameters(const ParameterStore& store, std::span<const std::string> patterns) {
   std::vector<std::string> known;
   std::set<std::string> trained;

@@ -1,14 +1,23 @@
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/params/parameter_store.h"
+#include "core/vm/feed.h"
 
 // What an Optimizer needs to train a part of the parameters of a store, beside others.
 namespace plexaura {
+
+// A batch counts as one sample, so that the loss gets no weight.
+inline constexpr std::int64_t one_sample = 1;
+
+// Returns the extent of the longest first axis of the feeds, which counts as the number of samples for random numbers; 1
+// if all feeds are scalars.
+std::int64_t longest_first_axis(std::span<const Feed> feeds);
 
 // Returns the names of the trainable parameters that fit one of the patterns; all of them without patterns. Throws
 // UserError for a pattern that fits none.

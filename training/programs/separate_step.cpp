@@ -1,6 +1,5 @@
 #include "training/programs/separate_step.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
+#include "training/programs/optimizer_parts.h"
 
 namespace plexaura {
 
@@ -85,13 +85,6 @@ Node limit_magnitudes(Graph& graph, std::span<const Bucket> buckets) {
     return minimum(maximum(gradient, as(bucket.dtype, -most)), as(bucket.dtype, most));
   });
   return largest;
-}
-
-std::int64_t longest_first_axis(std::span<const Feed> feeds) {
-  std::int64_t longest = 1;
-  for (const Feed& feed : feeds)
-    if (feed.type().shape.rank() > 0) longest = std::max(longest, feed.type().shape[0]);
-  return longest;
 }
 
 }  // namespace

@@ -1,0 +1,215 @@
+// Tests an Optimizer on several ranks.
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/registry.h"
+#include "core/ops/binary.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "testing/values.h"
+#include "tests/contracts/ranks/summing_strategy.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_collective.h"
+#include "training/programs/optimizer.h"
+
+namespace plexaura::testing::optimizer_ranks_test {
+
+namespace {
+
+constexpr std::int64_t samples = 8;
+
+Tensor batch_of(std::uint64_t seed) {
+  Random random{seed};
+  return make({DType::float64, {samples, 3}}, between(-1, 1), random);
+}
+
+// Returns the rows of one of `ranks` ranks.
+Tensor part_of(const Tensor& whole, int rank, int ranks) {
+  const std::int64_t count = samples / ranks;
+  Tensor part({DType::float64, {count, 3}});
+  std::copy_n(whole.as<double>().begin() + 3 * count * rank, 3 * count, part.as<double>().begin());
+  return part;
+}
+
+// One rank of a linear model with dropout and a buffer.
+struct Rank {
+  Rank(Collective& ranks, Strategy* strategy, OptimizerOptions options, std::uint64_t seed = 5)
+      : count(samples / ranks.size()),
+        backend(open_backend(test_backend().info().name)),
+        store(make_store(seed)) {
+    options.ranks = strategy == nullptr ? nullptr : &ranks;
+    options.strategy = strategy;
+    optimizer = std::make_unique<Optimizer>(loss(), store, *backend, options);
+  }
+
+  static ParameterStore make_store(std::uint64_t seed) {
+    ParameterStore made({{"w", {DType::float64, {3, 2}}, ParameterRole::trainable, Initialiser::ones()},
+                         {"seen", {DType::float64, {3}}, ParameterRole::buffer, Initialiser::zeros()}});
+    Random random{seed};
+    made.write("w", make({DType::float64, {3, 2}}, between(-1, 1), random));
+    return made;
+  }
+
+  LossOutputs loss() {
+    const Node x = graph.input("x", {DType::float64, {count, 3}});
+    const Node seen = graph.buffer("seen", {DType::float64, {3}});
+    graph.update(seen, seen * 0.5 + mean(x, {.axes = {0}}) * 0.5);
+    const Node out = matmul(dropout(x, {.p = 0.25}), graph.parameter("w", {DType::float64, {3, 2}})) - 1;
+    return {.loss = mean(square(out)),
+            .metrics = {{.name = "mean", .mean = mean(out)},
+                        {.name = "above", .sum = sum(cast(gt(out, -1), DType::float64))}}};
+  }
+
+  std::int64_t count;
+  std::shared_ptr<Backend> backend;
+  ParameterStore store;
+  Graph graph;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+using Numbers = std::vector<double>;
+
+// Returns the losses, metrics and weights of some steps on each rank, which are the same on all.
+Numbers run(int size, const OptimizerOptions& options, int steps) {
+  std::mutex mutex;
+  std::vector<Numbers> all;
+  ThreadRanks(size).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Rank rank(ranks, size == 1 ? nullptr : &strategy, options);
+    Numbers mine;
+    for (int step = 1; step <= steps; ++step) {
+      const Tensor batch = part_of(batch_of(static_cast<std::uint64_t>(step)), ranks.rank(), size);
+      mine.push_back(rank.optimizer->step({{"x", batch}}));
+      for (const char* metric : {"mean", "above"}) mine.push_back(rank.optimizer->metric(metric));
+    }
+    for (const char* name : {"w", "seen"})
+      for (const double value : rank.store.read(name).to_doubles()) mine.push_back(value);
+    const std::lock_guard lock(mutex);
+    all.push_back(mine);
+  });
+  for (const Numbers& each : all) CHECK(each == all[0]);
+  return all[0];
+}
+
+}  // namespace
+
+TEST_CASE("a loop of two ranks makes the steps of one rank with all of their samples") {
+  for (const OptimizerOptions& options :
+       {OptimizerOptions{.optimizer = {.momentum = 0.9, .weight_decay = 0.1}, .learning_rate = 0.1},
+        OptimizerOptions{.optimizer = {.kind = OptimizerSpec::rmsprop, .max_gradient_norm = 0.5}},
+        OptimizerOptions{.optimizer = {.kind = OptimizerSpec::adagrad}, .learning_rate = 0.1, .seed = 7}}) {
+    CAPTURE(optimizer_name(options.optimizer));
+    const Numbers alone = run(1, options, 5);
+    for (const int size : {2, 4}) {
+      const Numbers together = run(size, options, 5);
+      REQUIRE(together.size() == alone.size());
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a batch that fails on one rank fails on all, and changes nothing") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const Tensor sound = Tensor::of<double>({4, 3}, std::vector<double>(12, 1));
+  const Tensor bad = Tensor::of<double>({4, 3}, std::vector<double>(12, infinite));
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Rank rank(ranks, &strategy, {.optimizer = {.momentum = 0.9}});
+    rank.optimizer->step({{"x", sound}});
+    const Tensor weights = rank.store.read("w");
+    const Tensor seen = rank.store.read("seen");
+    const auto fails = [&](const Tensor& mine) {
+      const std::string text = user_error([&] {
+        rank.optimizer->step({{"x", ranks.rank() == 1 ? mine : sound}});
+      });
+      CHECK(rank.store.read("w") == weights);
+      CHECK(rank.store.read("seen") == seen);
+      CHECK(rank.optimizer->steps() == 1);
+      const std::lock_guard lock(mutex);
+      texts.push_back(text);
+    };
+    fails(bad);
+    fails(Tensor::of<double>({2}, {1, 2}));
+    CHECK(std::isfinite(rank.optimizer->step({{"x", sound}})));
+    CHECK(rank.optimizer->steps() == 2);
+  });
+  const auto count = [&](const std::string& words) {
+    return std::ranges::count_if(
+        texts, [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  };
+  CHECK(texts.size() == 4);
+  CHECK(count("the loss of step 2 is nan: training diverged") == 2);
+  CHECK(count("the input 'x' is float64[4,3] and was fed float64[2]") == 2);
+}
+
+TEST_CASE("two ranks that save and go on have the bits of ranks that never stopped, and one plateau") {
+  const TemporaryFolder folder;
+  const OptimizerOptions options{
+      .optimizer = {.kind = OptimizerSpec::adam},
+      .learning_rate = Schedule({.peak = 0.1, .decay = Plateau{.factor = 0.5, .patience = 0}})};
+  ThreadRanks(2).run([&](Collective& ranks) {
+    const auto steps = [&](Rank& rank, int first, int last) {
+      for (int step = first; step <= last; ++step)
+        rank.optimizer->step({{"x", part_of(batch_of(static_cast<std::uint64_t>(step)), ranks.rank(), 2)}});
+    };
+    SummingStrategy strategy(ranks);
+    Rank whole(ranks, &strategy, options);
+    steps(whole, 1, 3);
+    whole.optimizer->observe(1);
+    whole.optimizer->observe(ranks.rank() == 0 ? 1.5 : 0.75);  // their mean is no improvement
+    CHECK(whole.optimizer->learning_rate() == 0.05);
+    whole.optimizer->save(folder.path());
+    steps(whole, 4, 6);
+    SummingStrategy other(ranks);
+    Rank second(ranks, &other, options);
+    REQUIRE(second.optimizer->resume(folder.path()));
+    CHECK(second.optimizer->learning_rate() == 0.05);
+    CHECK(second.optimizer->steps() == 3);
+    steps(second, 4, 6);
+    for (const char* name : {"w", "seen"}) CHECK(second.store.read(name) == whole.store.read(name));
+  });
+}
+
+TEST_CASE("what ranks cannot do is refused on all of them") {
+  class Local final : public SummingStrategy {
+   public:
+    using SummingStrategy::SummingStrategy;
+    StrategyParts parts() override { return {.gradients = this, .scope = GradientScope::local}; }
+  };
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Local local(ranks);
+    const auto number = static_cast<std::uint64_t>(ranks.rank());
+    CHECK(
+        user_error([&] {
+          Rank rank(ranks, &strategy, {}, number);
+        }).find("rank 1 begins with other weights than rank 0; make the stores of all ranks with one seed") !=
+        std::string::npos);
+    CHECK(user_error([&] {
+            Rank rank(ranks, &local, {});
+          }).starts_with("an Optimizer needs a strategy that sums"));
+    Rank rank(ranks, &strategy, {});
+    CHECK(user_error([&] { rank.optimizer->gradients({}); }).find("use step()") != std::string::npos);
+    ParameterStore store = Rank::make_store(1);
+    Graph graph;
+    const Node loss = sum(graph.parameter("w", {DType::float64, {3, 2}}));
+    CHECK(user_error([&] {
+            Optimizer optimizer({.loss = loss}, store, *rank.backend, {.ranks = &ranks});
+          }).starts_with("OptimizerOptions has a strategy without ranks, or ranks without a strategy"));
+  });
+}
+
+}  // namespace plexaura::testing::optimizer_ranks_test

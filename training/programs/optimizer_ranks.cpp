@@ -1,0 +1,131 @@
+// An Optimizer on several ranks.
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/exchange/collective.h"
+#include "training/programs/optimizer.h"
+#include "training/programs/optimizer_parts.h"
+#include "training/ranks/on_rank_0.h"
+#include "training/ranks/store_hash.h"
+
+namespace plexaura {
+
+namespace {
+
+void check_same_weights(Collective& ranks, const ParameterStore& store) {
+  const std::string what = "the weights with which the ranks begin";
+  const auto hashes = ranks.gather_all(fmt::format("{:016x}", weights_hash(store)), what);
+  together(ranks, what, [&] {
+    for (std::size_t rank = 1; rank < hashes.size(); ++rank)
+      if (hashes[rank] != hashes[0])
+        throw UserError(fmt::format(
+            "rank {} begins with other weights than rank 0; make the stores of all ranks with one "
+            "seed, or load the same weights",
+            rank));
+  });
+}
+
+}  // namespace
+
+void Optimizer::check_ranks(bool has_others) const {
+  if ((options_.ranks == nullptr) != (options_.strategy == nullptr))
+    throw UserError(
+        "OptimizerOptions has a strategy without ranks, or ranks without a strategy; set both, or none to "
+        "train "
+        "on one rank");
+  if (!has_ranks()) return;
+  if (has_others)
+    throw UserError(
+        "the store has another Optimizer, and an Optimizer of several ranks must be the only one of its "
+        "store; "
+        "destroy the other one first");
+  const StrategyParts& parts = strategy_.parts;
+  if (parts.gradients == nullptr || parts.scope != GradientScope::global || parts.weights != nullptr ||
+      parts.server != nullptr || parts.courier != nullptr || parts.dealer != nullptr)
+    throw UserError(
+        "an Optimizer needs a strategy that sums the gradients over all ranks before each update, and does "
+        "nothing else, such as allreduce; use another strategy with a Trainer");
+}
+
+// All ranks use the placement of rank 0.
+void Optimizer::place_on_ranks(Backend& backend) {
+  const std::string what = "placing the parameters";
+  std::string text;
+  on_rank_0(ranks(), what, [&] { text = to_text(compile_gradients(nullptr)->placement); });
+  text = ranks().gather_all(text, "the placement of the parameters")[0];
+  const Placement placed = together(ranks(), what, [&] { return store_.complete(parse_placement(text)); });
+  // Making the memory may call all ranks, so no rank may have failed before.
+  std::unique_ptr<Memory> gradients;
+  if (backend.info().host_memory)
+    gradients = strategy_.parts.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
+  together(ranks(), what, [&] {
+    const std::int64_t states = state_count(options_.optimizer);
+    part_ = store_.trained_parts().add(
+        {.name = name(), .parameters = parameters_, .seed = options_.seed, .states = states}, {});
+    store_.place(placed, backend, [&](std::size_t) { return std::move(gradients); });
+    store_.require_states(states);
+    store_.reset_states();
+  });
+  check_same_weights(ranks(), store_);
+  together(ranks(), "compiling", [&] { make_step(compile_gradients(&store_.placement())); });
+  std::exception_ptr mistake;
+  try {
+    strategy_.strategy->begin(step_->border());
+  } catch (const UserError&) {
+    mistake = std::current_exception();
+  }
+  agree_on_error(ranks(), mistake, "the beginning of the strategy");
+}
+
+// If this rank has no batch, because its feeds are wrong, it takes part in the exchange, so that all ranks throw its error.
+double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
+  std::exception_ptr failure;
+  try {
+    check_labels(labels_, feeds);
+    if (placed_times_ != store_.placed_times())
+      throw UserError(
+          "the store was placed anew since this Optimizer of several ranks was made; make it anew, too");
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::int64_t number = steps() + 1;
+  const MicroBatchInputs batch[] = {{feeds, one_sample, ranks().rank() * longest_first_axis(feeds)}};
+  const StepTicket ticket = step_->run({.micro_batches = batch,
+                                        .global_samples = ranks().size(),
+                                        .step = number,
+                                        .learning_rate = learning_rate(),
+                                        .seed = options_.seed,
+                                        .failure = failure});
+  const StepMetrics metrics = metrics_on_ranks(ticket);
+  const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
+  // With a loss scale, a step that is not sound was counted as skipped by the update.
+  if (is_sound || store_.types().scales_loss()) {
+    part_->updates = number;
+    store_.trained_parts().set_updates(store_.updates() + 1);
+  }
+  if (!is_sound)
+    together(ranks(), fmt::format("step {}", number), [&] { throw_diverged(number, metrics.loss); });
+  metrics_ = metrics;
+  return metrics.loss;
+}
+
+// Throws on all ranks if one of them has failed.
+StepMetrics Optimizer::metrics_on_ranks(const StepTicket& ticket) {
+  step_->await_exchange(ticket);
+  StepMetrics metrics;
+  std::exception_ptr mine;
+  try {
+    metrics = step_->metrics(ticket);
+  } catch (...) {
+    mine = std::current_exception();
+  }
+  if (mine || metrics.failed || options_.watch)
+    agree_on_error(ranks(), mine, fmt::format("step {}", steps() + 1));
+  if (metrics.samples != ranks().size() && !metrics.failed)
+    throw UserError(
+        "the strategy does not sum the last bucket, which carries the loss and the counts, over all ranks");
+  return metrics;
+}
+
+}  // namespace plexaura
