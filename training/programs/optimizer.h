@@ -27,7 +27,7 @@ struct OptimizerOptions {
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of random ops such as dropout
   // The ranks that make each step together, and the strategy by which they sum gradients, such as one of make_strategy()
-  // (distributed/strategies/strategies.h). Both must outlive the Optimizer. Null: one rank.
+  // (distributed/strategies/strategies.h). Both must outlive the Optimizer. A single rank needs no strategy. Null: one rank.
   Collective* ranks = nullptr;
   Strategy* strategy = nullptr;
   bool watch = false;  // throws an error that names the op with the first NaN or infinite number

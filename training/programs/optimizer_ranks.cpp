@@ -29,11 +29,13 @@ void check_same_weights(Collective& ranks, const ParameterStore& store) {
 }  // namespace
 
 void Optimizer::check_ranks(bool has_others) const {
-  if ((options_.ranks == nullptr) != (options_.strategy == nullptr))
+  if (has_ranks() && options_.ranks == nullptr)
+    throw UserError("OptimizerOptions has a strategy and no ranks; set ranks, to those of the strategy");
+  if (!has_ranks() && ranks().size() > 1)
     throw UserError(
-        "OptimizerOptions has a strategy without ranks, or ranks without a strategy; set both, or none to "
-        "train "
-        "on one rank");
+        fmt::format("OptimizerOptions has {} ranks and no strategy, without which each rank would train by "
+                    "itself; set strategy, for one to make_strategy({{}}, ranks)",
+                    ranks().size()));
   if (!has_ranks()) return;
   if (has_others)
     throw UserError(

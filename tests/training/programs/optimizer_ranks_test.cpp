@@ -208,7 +208,14 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
     const Node loss = sum(graph.parameter("w", {DType::float64, {3, 2}}));
     CHECK(user_error([&] {
             Optimizer optimizer({.loss = loss}, store, *rank.backend, {.ranks = &ranks});
-          }).starts_with("OptimizerOptions has a strategy without ranks, or ranks without a strategy"));
+          }).starts_with("OptimizerOptions has 2 ranks and no strategy"));
+    CHECK(user_error([&] {
+            Optimizer optimizer({.loss = loss}, store, *rank.backend, {.strategy = &strategy});
+          }).starts_with("OptimizerOptions has a strategy and no ranks"));
+    SingleProcess alone;
+    Optimizer optimizer({.loss = loss}, store, *rank.backend,
+                        {.ranks = &alone});  // as make_strategy() returns null
+    CHECK(std::isfinite(optimizer.step({})));
   });
 }
 
