@@ -24,10 +24,16 @@ double at(const StepTail& tail, TailSlot slot) { return tail[static_cast<std::si
 
 }  // namespace
 
-StepMetrics metrics_of(const StepTail& tail) {
+double mean_loss(double sum, double samples, std::optional<double> weight) {
+  if (weight && *weight != 0) return sum / *weight;
+  return samples > 0 ? sum / samples : 0;
+}
+
+StepMetrics metrics_of(const StepTail& tail, bool is_weighted) {
   StepMetrics metrics;
   metrics.samples = at(tail, TailSlot::samples);
-  metrics.loss = metrics.samples > 0 ? at(tail, TailSlot::loss) / metrics.samples : 0;
+  if (is_weighted) metrics.weight = at(tail, weight_slot);
+  metrics.loss = mean_loss(at(tail, TailSlot::loss), metrics.samples, metrics.weight);
   metrics.stop = at(tail, TailSlot::stop) > 0;
   metrics.failed = at(tail, TailSlot::failed) > 0;
   for (std::size_t i = 0; i < most_metrics; ++i) metrics.sums[i] = at(tail, metric_slot(i));
@@ -37,11 +43,13 @@ StepMetrics metrics_of(const StepTail& tail) {
 StepTail tail_of(const StepMetrics& metrics) {
   StepTail tail{};
   const auto set = [&](TailSlot slot, double value) { tail[static_cast<std::size_t>(slot)] = value; };
-  set(TailSlot::loss, metrics.loss * metrics.samples);
+  const double divisor = metrics.weight.value_or(0) != 0 ? *metrics.weight : metrics.samples;
+  set(TailSlot::loss, metrics.loss * divisor);
   set(TailSlot::samples, metrics.samples);
   set(TailSlot::stop, metrics.stop ? 1 : 0);
   set(TailSlot::failed, metrics.failed ? 1 : 0);
   for (std::size_t i = 0; i < most_metrics; ++i) set(metric_slot(i), metrics.sums[i]);
+  if (metrics.weight) set(weight_slot, *metrics.weight);
   return tail;
 }
 
@@ -76,7 +84,8 @@ StepMetrics MetricsRing::read(std::uint64_t number) {
   if (copy.failure) std::rethrow_exception(copy.failure);
   copy.copied->wait();
   const std::byte* data = copy.tail->address();
-  return metrics_of(store_.dtype() == DType::float64 ? widened<double>(data) : widened<float>(data));
+  return metrics_of(store_.dtype() == DType::float64 ? widened<double>(data) : widened<float>(data),
+                    is_weighted_);
 }
 
 }  // namespace plexaura

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "core/base/export.h"
 #include "core/device/backend.h"
@@ -11,20 +12,28 @@
 
 namespace plexaura {
 
+// The slot of the tail that holds LossOutputs::weight. A model without a weight may use it for its last metric.
+inline constexpr TailSlot weight_slot = metric_slot(most_metrics - 1);
+
+// Returns the loss of `samples` samples. `sum`: the sum of their losses. `weight`: the sum of LossOutputs::weight, which
+// divides the loss instead of the number of samples unless it is 0; empty if the model has no weight.
+PLEXAURA_API double mean_loss(double sum, double samples, std::optional<double> weight);
+
 // The tail of a step, summed over ranks and micro-batches.
 struct StepMetrics {
-  double loss = 0;  // mean over all samples of the step
+  double loss = 0;  // mean over all samples of the step: see mean_loss()
   double samples = 0;
   bool stop = false;                           // some rank was asked to stop; all ranks stop after this step
   bool failed = false;                         // some rank's own work failed
   std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
+  std::optional<double> weight = {};           // the sum of LossOutputs::weight; empty if the model has none
 };
 
 // Metrics as the slots of the tail, and back. Used to sum them over ranks if no strategy has summed them with the
-// gradients.
+// gradients. `is_weighted`: the model has a LossOutputs::weight.
 using StepTail = std::array<double, static_cast<std::size_t>(tail_count)>;
 PLEXAURA_API StepTail tail_of(const StepMetrics& metrics);
-PLEXAURA_API StepMetrics metrics_of(const StepTail& tail);
+PLEXAURA_API StepMetrics metrics_of(const StepTail& tail, bool is_weighted = false);
 
 // A step that was launched.
 struct StepTicket {
@@ -48,6 +57,9 @@ class MetricsRing {
   // last two steps.
   StepMetrics read(std::uint64_t number);
 
+  // Sets whether the tails have a LossOutputs::weight; by default they have none.
+  void expect_weights(bool expects) { is_weighted_ = expects; }
+
  private:
   struct TailCopy {
     std::unique_ptr<Memory> tail;
@@ -59,6 +71,7 @@ class MetricsRing {
   const ParameterStore& store_;
   std::array<TailCopy, 2> copies_;
   std::uint64_t pushed_ = 0;
+  bool is_weighted_ = false;
 };
 
 }  // namespace plexaura

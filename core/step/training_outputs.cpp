@@ -33,7 +33,16 @@ std::string unknown_names(const std::map<std::string, Node>& used, const Paramet
   return fmt::format(", but asks for {}, which the store does not have", fmt::join(unknown, ", "));
 }
 
-void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
+// Returns the gradient of the loss with which backward begins. Each sample of a loss with a weight counts as much in every
+// micro-batch, so the share of the micro-batch is divided by its samples.
+Node seed_of(Graph& graph, const LossOutputs& model, const ParameterStore& store, std::int64_t samples) {
+  Node seed = graph.step_scalar(StepScalar::gradient_seed, model.loss.dtype());
+  if (!model.weight.is_empty() && samples > 1) seed = seed / static_cast<double>(samples);
+  if (!store.types().scales_loss()) return seed;
+  return seed * reshape(graph.arena_slice(slice_of(ScalingSlot::scale), DType::float32), {});
+}
+
+void add_gradients(Graph& graph, const LossOutputs& model, const ParameterStore& store, std::int64_t samples,
                    const std::set<std::string>* trained, std::vector<ProgramOutput>& outputs) {
   const auto parameters = parameters_of(graph);
   std::vector<Node> wanted;
@@ -48,10 +57,7 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
     wanted.push_back(found->second);
     outputs.push_back({.node = {}, .gradient_of = spec.name});
   }
-  Node seed = graph.step_scalar(StepScalar::gradient_seed, loss.dtype());
-  if (store.types().scales_loss())
-    seed = seed * reshape(graph.arena_slice(slice_of(ScalingSlot::scale), DType::float32), {});
-  const std::vector<Node> found = gradients(loss, wanted, seed);
+  const std::vector<Node> found = gradients(model.loss, wanted, seed_of(graph, model, store, samples));
   for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
 }
 
@@ -90,7 +96,9 @@ void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
   const Node zero = graph.constant(Tensor(TensorType{dtype, {}}));
   const auto add = [&](TailSlot slot, const Node& node) { outputs.push_back({.node = node, .tail = slot}); };
   const auto scalar = [&](StepScalar which) { return graph.step_scalar(which, dtype); };
-  add(TailSlot::loss, samples == 0 ? zero : model.loss * scalar(StepScalar::samples));
+  const bool is_weighted = !model.weight.is_empty();
+  const auto loss = [&] { return is_weighted ? model.loss : model.loss * scalar(StepScalar::samples); };
+  add(TailSlot::loss, samples == 0 ? zero : loss());
   for (std::size_t i = 0; i < model.metrics.size(); ++i) {
     const Metric& metric = model.metrics[i];
     const auto sum = [&] {
@@ -101,12 +109,49 @@ void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
   add(TailSlot::samples, scalar(StepScalar::samples));
   add(TailSlot::stop, scalar(StepScalar::stop));
   add(TailSlot::failed, scalar(StepScalar::failed));
+  if (is_weighted) add(weight_slot, samples == 0 ? zero : model.weight);
 }
 
-void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType dtype) {
-  if (metrics.size() > most_metrics)
+// Returns a trainable parameter from which a gradient would pass to the value; empty if there is none.
+std::string parameter_in(const Graph& graph, const Node& value, const ParameterStore& store) {
+  std::vector<NodeId> open{value.id()};
+  std::set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const NodeRecord& record = graph.record(id);
+    const Leaf* leaf = as_leaf(*record.op);
+    if (leaf != nullptr && leaf->kind() == LeafKind::parameter && store.contains(leaf->label()) &&
+        store.spec(leaf->label()).role == ParameterRole::trainable)
+      return leaf->label();
+    if (record.op->name() == "stop_gradient") continue;
+    for (const Value& input : record.inputs)
+      if (is_floating(graph.type(input).dtype)) open.push_back(input.node);
+  }
+  return {};
+}
+
+void check_weight(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
+  if (model.weight.is_empty()) return;
+  if (&model.weight.graph() != &graph)
+    throw UserError("the weight of the loss belongs to another graph than the loss; build both in one");
+  const TensorType wanted{store.dtype(), {}};
+  if (model.weight.type() != wanted)
     throw UserError(
-        fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most_metrics));
+        fmt::format("the weight of the loss is {} and must be {}; reduce it with sum(), and cast() it",
+                    to_string(model.weight.type()), to_string(wanted)));
+  if (const std::string name = parameter_in(graph, model.weight, store); !name.empty())
+    throw UserError(fmt::format(
+        "the weight of the loss depends on the trainable parameter '{}', and no gradient passes through it; "
+        "compute it from the data, or take stop_gradient() of the parameter",
+        name));
+}
+
+// `most`: the number of slots of the tail that metrics may use.
+void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, std::size_t most, DType dtype) {
+  if (metrics.size() > most)
+    throw UserError(fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most));
   std::set<std::string_view> names;
   for (const Metric& metric : metrics) {
     if (metric.name.empty() || !names.insert(metric.name).second)
@@ -167,7 +212,8 @@ void check_model(const Graph& graph, const LossOutputs& model, const ParameterSt
         fmt::format("the loss is {} and the parameters of the store are {}; cast() the inputs, or make the "
                     "store anew: a model has the dtype of the last store that was made for it",
                     name_of(model.loss.dtype()), name_of(store.dtype())));
-  check_metrics(graph, model.metrics, store.dtype());
+  check_weight(graph, model, store);
+  check_metrics(graph, model.metrics, most_metrics - (model.weight.is_empty() ? 0 : 1), store.dtype());
   check_validation_sums(graph, model.validation);
 }
 
@@ -191,7 +237,7 @@ std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& mod
                                             const std::set<std::string>* trained) {
   check_model(graph, model, store);
   std::vector<ProgramOutput> outputs;
-  add_gradients(graph, model.loss, store, trained, outputs);
+  add_gradients(graph, model, store, samples, trained, outputs);
   add_buffers(graph, samples, outputs);
   add_tail(graph, model, samples, outputs);
   return outputs;

@@ -37,6 +37,16 @@ bool begins_shard(const StepInputs& inputs, std::size_t micro_batch) {
 
 }  // namespace
 
+namespace {
+
+// True if an update divides gradients by the weight of the loss, which is the last element of the gradient arena.
+bool divides_by_weight(const Program& update) {
+  const std::int64_t element = update.placement.tail_offset() + static_cast<std::int64_t>(weight_slot);
+  return update.first_gradient_use(element) < update.instructions.size();
+}
+
+}  // namespace
+
 bool sums_over_ranks(const Program& program) {
   return std::ranges::any_of(program.instructions, [&](const Instruction& instruction) {
     return std::ranges::any_of(
@@ -76,6 +86,7 @@ void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_
   if (late_ && is_first) add_points_of_late_updates(*gradients, update != nullptr, points);
   if (update != nullptr) add_points_of_gradients(*gradients, points);
   if (update != nullptr) divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
+  if (update != nullptr) metrics_.expect_weights(divides_by_weight(*update));
   if (update != nullptr && !late_) {
     add_points_of_update(*update, gradients->instructions.size(), points);
     gradients = link(*gradients, *update);

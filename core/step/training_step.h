@@ -44,7 +44,14 @@ struct ValidationSums {
 
 // The outputs of a model that training uses.
 struct LossOutputs {
-  Node loss;  // the mean over the samples of one micro-batch, a scalar of the store's dtype
+  // The mean over the samples of one micro-batch, a scalar of the store's dtype. With `weight` it is a sum instead.
+  Node loss;
+  // The divisor of the sum `loss`: the number of labels that are not ignored, or the sum of the samples' weights, for
+  // example. A scalar of the store's dtype, not negative. Loss, gradients and weight are added up over all micro-batches and
+  // ranks of a step, and divided then. So the loss is the same however the samples of a step are divided. If the weight of a
+  // whole step is 0, the number of samples divides. Backward does not pass through the weight. Empty: the loss is a mean
+  // over samples.
+  Node weight = {};
   std::vector<Metric> metrics = {};
   ValidationSums validation = {};
 };
@@ -58,14 +65,17 @@ PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 // Throws UserError if the loss is missing, belongs to another graph or has another dtype than the store; if
 // the store's dtype is neither float32 nor float64; for more than `most_metrics` metrics; for a metric that
 // belongs to another graph, is no scalar of the store's dtype, has no name of its own, or does not have
-// exactly one of mean and sum; and if the sums for validation belong to another graph, are not floating, or
+// exactly one of mean and sum; if the weight
+// of the loss belongs to another graph, is no scalar of the store's dtype, or depends on a trainable parameter; and if the
+// sums for validation belong to another graph, are not floating, or
 // are missing although there is a function of values.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
 // Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail.
 // Returns these outputs. The output of a buffer is what its update adds to the old value; for
 // replaced_buffers() it is the next value. It is multiplied by this micro-batch's share of the step's
-// samples. With `samples` = 0, gradients, updates of buffers and loss are zero. Only the parameters in
+// samples. Gradients of a loss with a weight are those of its sum over the number of the step's samples: the update divides
+// them by the mean weight of a sample. With `samples` = 0, gradients, updates of buffers and loss are zero. Only the parameters in
 // `trained` get gradients; null: all trainable ones. Throws UserError if the loss does not use one of them,
 // and what check_model() throws.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,

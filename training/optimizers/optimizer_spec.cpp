@@ -13,6 +13,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
+#include "core/step/step_metrics.h"
 
 namespace plexaura {
 
@@ -52,6 +53,14 @@ class UpdateBuilder {
     for (std::int64_t slot = 0; slot < scaling_count; ++slot)
       scaling_.push_back(graph_.arena_slice(slice_of(static_cast<ScalingSlot>(slot)), DType::float32));
     divisor_ = divisor_.is_empty() ? scaling(ScalingSlot::scale) : divisor_ * scaling(ScalingSlot::scale);
+  }
+
+  // Sets the divisor to the mean weight of a sample. A step whose weight is 0 has no loss, and the number of its samples
+  // divides it.
+  void divide_by_weight() {
+    weight_ = reshape(tail(weight_slot), {});
+    const Node mean = where(eq(weight_, 0), 1, weight_ / reshape(tail(TailSlot::samples), {}));
+    divisor_ = divisor_.is_empty() ? mean : divisor_ * mean;
   }
 
   // If the norm of the gradients exceeds max_gradient_norm, sets the divisor to their ratio. With a
@@ -102,6 +111,7 @@ class UpdateBuilder {
   // With a LossScale, gradients that are not finite are no failure: the step is skipped. A rank that has failed is one.
   void guard(std::span<const Bucket> buckets) {
     Node zero = reshape(tail(TailSlot::loss) * 0 + tail(TailSlot::failed), {});
+    if (!weight_.is_empty()) zero = zero + weight_ * 0;
     for (const Bucket& bucket : buckets)
       if (scaling_.empty()) zero = zero + as_value(sum(slice(ArenaKind::gradient, bucket) * 0));
     is_good_ = eq(is_good_.is_empty() ? zero : where(is_good_, zero, 1), 0);
@@ -297,6 +307,7 @@ class UpdateBuilder {
   const ArenaTypes& types_;
   DType dtype_;                     // of the values; steps are computed in it
   Node divisor_;                    // of the gradients; empty: they are not divided
+  Node weight_ = {};                // of the step; empty: the loss is a mean over samples
   std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, if there is one
   Node is_good_ = {};               // true if the step is not skipped; empty: no step is ever skipped
 };
@@ -365,6 +376,7 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
+  if (options.is_weighted && !trainables.empty()) builder.divide_by_weight();
   const bool scales_loss = placement.types.scales_loss() && !trainables.empty();
   if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
     builder.look_at_norm(trainables);

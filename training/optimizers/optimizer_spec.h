@@ -58,6 +58,8 @@ std::int64_t state_count(const OptimizerSpec& optimizer);
 struct UpdateOptions {
   std::set<std::string> replaced = {};                // see replaced_buffers()
   std::optional<std::set<std::string>> updated = {};  // the buffers that may change; empty: all
+  // The model has a LossOutputs::weight: divides the gradients by the mean weight of the step's samples.
+  bool is_weighted = false;
   // If the loss or a gradient is not finite, or a rank has failed, nothing changes, and TailSlot::failed is set. With a LossScale
   // the step is skipped instead.
   bool is_guarded = false;
@@ -74,8 +76,8 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
 // Builds the update of the buffers alone, which build_update() makes with that of the last bucket.
 void build_buffer_update(Graph& graph, const Placement& placement, const UpdateOptions& options);
 
-// Builds the update of one bucket alone. The norm of all gradients is not limited, the loss has no LossScale,
-// and nothing is guarded.
+// Builds the update of one bucket alone. The norm of all gradients is not limited, the loss has no LossScale
+// and no weight, and nothing is guarded.
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                          const Bucket& bucket, const std::set<std::string>& replaced = {});
 

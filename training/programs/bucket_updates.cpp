@@ -5,9 +5,10 @@
 namespace plexaura {
 
 std::string why_not_late(const StrategyParts& parts, const OptimizerSpec& optimizer, const ArenaTypes& types,
-                         bool watch, const Program& gradients) {
+                         bool watch, const Program& gradients, bool is_weighted) {
   if (optimizer.max_gradient_norm > 0)
     return "training.optimizer.max_gradient_norm limits the norm of all gradients";
+  if (is_weighted) return "the loss is divided by the sum of the weights of all samples of a step";
   if (types.scales_loss()) return "a step with training.precision float16 is skipped whole";
   if (watch) return "training.watch looks at each update";
   if (parts.agrees) return "ranks may be outlived, which agree on each step";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -35,6 +36,7 @@ Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPl
     for (const MicroBatch& batch : data.micro_batches) {
       const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
       sums.loss += part.loss;
+      sums.weight += part.weight;
       sums.samples += part.samples;
       for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
         sums.metrics[metric] += part.metrics[metric];
@@ -78,7 +80,7 @@ BuiltModel Evaluator::build(std::int64_t samples) const {
 }
 
 void Evaluator::know_metrics(const LossOutputs& model) {
-  Reported now{.values = model.validation.values, .is_known = true};
+  Reported now{.values = model.validation.values, .is_weighted = !model.weight.is_empty(), .is_known = true};
   for (const Metric& metric : model.metrics) {
     now.names.push_back(metric.name);
     now.is_mean.push_back(!metric.mean.is_empty());
@@ -90,6 +92,10 @@ void Evaluator::know_metrics(const LossOutputs& model) {
         "the model reported the metrics [{}] for one size of batch or mode, and [{}] for another; "
         "report the same ones, as means or sums, in one order",
         fmt::join(reported_.names, ", "), fmt::join(now.names, ", ")));
+  if (reported_.is_known && now.is_weighted != reported_.is_weighted)
+    throw UserError(
+        "the model gives LossOutputs::weight for one size of batch or mode, and none for another; give it "
+        "always, or never");
   if (reported_.is_known && now.sums != reported_.sums)
     throw UserError(fmt::format(
         "the model has {} sums for validation with one size of batch or mode, and {} with another; "
@@ -119,6 +125,7 @@ void Evaluator::compile_for(std::int64_t samples) {
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean.is_empty() ? metric.sum : metric.mean});
   if (!model.validation.sums.is_empty()) outputs.push_back({.node = model.validation.sums});
+  if (!model.weight.is_empty()) outputs.push_back({.node = model.weight});
   std::shared_ptr<const Program> program = compile(
       *graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_, .strict = strict_});
   if (collective_.size() > 1)
@@ -198,7 +205,7 @@ Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t s
   machine.run(feeds_of(fields_, fields, store_.dtype()), {.step = 0, .first_sample = first_sample});
   const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
   sums.samples = static_cast<double>(samples);
-  sums.loss = scalar(0) * sums.samples;
+  sums.loss = is_weighted() ? scalar(0) : scalar(0) * sums.samples;
   const std::size_t metrics = reported_.names.size();
   for (std::size_t i = 0; i < metrics; ++i)
     sums.metrics.push_back(scalar(i + 1) * (reported_.is_mean[i] ? sums.samples : 1));
@@ -206,6 +213,7 @@ Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t s
     const std::vector<double> totals = machine.output(metrics + 1).to_doubles();
     sums.metrics.insert(sums.metrics.end(), totals.begin(), totals.end());
   }
+  if (is_weighted()) sums.weight = scalar(metrics + (reported_.sums > 0 ? 2 : 1));
   return sums;
 }
 
@@ -233,6 +241,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
   on_some_ranks(ranks, true, "validation", evaluate_own, &progress);
   std::vector<double> all{mine.loss, mine.samples};
   all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
+  if (evaluator.is_weighted()) all.push_back(mine.weight);
   ranks.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
             "the validation of an epoch");
   Validation result;
@@ -243,8 +252,10 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
         fmt::format("no validation sample can be read; the first error is: {}", result.skipped.first));
     agree_on_error(ranks, std::make_exception_ptr(error), "validation");
   }
-  result.loss = all[0] / all[1];
-  const std::span<const double> of_metrics = std::span<const double>(all).subspan(2);
+  std::optional<double> weight;
+  if (evaluator.is_weighted()) weight = all.back();
+  result.loss = mean_loss(all[0], all[1], weight);
+  const std::span<const double> of_metrics = std::span<const double>(all).subspan(2, evaluator.sum_count());
   result.metrics = evaluator.values_of(of_metrics, all[1]);
   result.totals.assign(of_metrics.begin() + std::ssize(evaluator.metric_names()), of_metrics.end());
   return result;

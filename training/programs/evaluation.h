@@ -23,6 +23,7 @@ class Tuner;
 // Sums over the samples that were evaluated.
 struct Evaluation {
   double loss = 0;
+  double weight = 0;  // of LossOutputs::weight; 0 if the model has none
   // In the order of Evaluator::metric_names(), followed by the elements of ValidationSums::sums.
   std::vector<double> metrics = {};
   double samples = 0;
@@ -41,6 +42,8 @@ class Evaluator {
   void know_metrics(const LossOutputs& model);
   void know_metrics();
   const std::vector<std::string>& metric_names() const { return reported_.names; }
+  // True if the model has a LossOutputs::weight.
+  bool is_weighted() const { return reported_.is_weighted; }
   // Returns the number of sums in Evaluation::metrics.
   std::size_t sum_count() const { return reported_.names.size() + reported_.sums; }
   // Returns the metrics as means, followed by the numbers of ValidationSums. `sums`: as in Evaluation::metrics.
@@ -80,6 +83,7 @@ class Evaluator {
     std::vector<bool> is_mean = {};  // per name
     std::size_t sums = 0;            // elements of ValidationSums::sums
     decltype(ValidationSums::values) values = {};
+    bool is_weighted = false;  // the model has a LossOutputs::weight
     bool is_known = false;
   };
 

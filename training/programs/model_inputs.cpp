@@ -20,6 +20,7 @@ std::vector<Value> roots_of(const LossOutputs& model) {
   for (const Metric& metric : model.metrics)
     roots.push_back((metric.mean.is_empty() ? metric.sum : metric.mean).value());
   if (!model.validation.sums.is_empty()) roots.push_back(model.validation.sums.value());
+  if (!model.weight.is_empty()) roots.push_back(model.weight.value());
   return roots;
 }
 
@@ -27,12 +28,12 @@ std::vector<Value> roots_of(const LossOutputs& model) {
 BuiltModel of_roots(PassGraph made, const LossOutputs& model) {
   BuiltModel built{std::move(made.graph), model};
   const auto moved = [&](std::size_t root) { return Node(*built.graph, made.roots[root]); };
-  built.outputs.loss = moved(0);
-  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
-    Metric& metric = built.outputs.metrics[i];
-    (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(i + 1);
-  }
-  if (!model.validation.sums.is_empty()) built.outputs.validation.sums = moved(made.roots.size() - 1);
+  std::size_t next = 0;
+  built.outputs.loss = moved(next++);
+  for (Metric& metric : built.outputs.metrics)
+    (metric.mean.is_empty() ? metric.sum : metric.mean) = moved(next++);
+  if (!model.validation.sums.is_empty()) built.outputs.validation.sums = moved(next++);
+  if (!model.weight.is_empty()) built.outputs.weight = moved(next++);
   return built;
 }
 

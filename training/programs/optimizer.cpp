@@ -114,6 +114,7 @@ void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
   build_update(update, options_.optimizer, store_.placement(), buckets,
                {.replaced = replaced_buffers(*model_.graph),
                 .updated = updated_buffers(*model_.graph),
+                .is_weighted = !model_.outputs.weight.is_empty(),
                 .is_guarded = true});
   // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
   const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});

@@ -43,6 +43,15 @@ std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   return shared;
 }
 
+// Each rank would divide the sum of all ranks' gradients by its own weight.
+void check_weights_are_summed(const StrategyParts& parts, bool is_weighted) {
+  if (is_weighted && parts.gradients != nullptr && parts.scope == GradientScope::local)
+    throw UserError(
+        "the loss has weights, of model.class_weights or LossOutputs::weight, and the strategy sums "
+        "gradients, but "
+        "not these weights; use another distributed.strategy, or set distributed.group to 1");
+}
+
 // Rank 0 has samples in every step, and no rank has more samples than rank 0.
 std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
 
@@ -161,6 +170,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   const BuiltModel model = build(samples);
   check_batch_norms(*model.graph, too_small(samples, plan));
   evaluator_.know_metrics(model.outputs);
+  check_weights_are_summed(strategy_.parts, evaluator_.is_weighted());
   labels_ = label_inputs(*model.graph);
   std::set<std::string> replaced = replaced_buffers(*model.graph);
   if (replaced_.value_or(replaced) != replaced)
@@ -282,7 +292,7 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
   });
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
-               {.replaced = *replaced_});
+               {.replaced = *replaced_, .is_weighted = evaluator_.is_weighted()});
   update_ = compile(graph, {}, backend_,
                     {.placement = &store_.placement(), .tuner = options_.tuner, .strict = options_.strict});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
@@ -307,7 +317,7 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
 
 void TrainingPrograms::make_updates_late() {
   why_not_late_ = plexaura::why_not_late(strategy_.parts, options_.optimizer, store_.types(), options_.watch,
-                                         *gradients_.begin()->second);
+                                         *gradients_.begin()->second, evaluator_.is_weighted());
   if (!why_not_late_.empty()) return;
   step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),
                                             *replaced_, backend_, options_.tuner, options_.strict));
@@ -357,7 +367,7 @@ std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const auto outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   Graph update;
   build_update(update, options_.optimizer, store_.placement(), buckets,
-               {.replaced = replaced_buffers(*model.graph)});
+               {.replaced = replaced_buffers(*model.graph), .is_weighted = evaluator_.is_weighted()});
   std::string text = to_text(store_.placement());
   for (const ProgramOutput& output : outputs)
     text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,

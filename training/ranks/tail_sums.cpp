@@ -38,7 +38,7 @@ std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view wh
   StepTail tail;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     std::copy_n(slots_.begin() + static_cast<std::ptrdiff_t>(i * tail.size()), tail.size(), tail.begin());
-    failed |= sums_.emplace_back(metrics_of(tail)).failed;
+    failed |= sums_.emplace_back(metrics_of(tail, kept_[i].weight.has_value())).failed;
   }
   if (failed || asks_all) agree_on_error(ranks_, std::exchange(failure_, nullptr), what);
   if (failed) throw InternalError(fmt::format("{}: a rank has failed and gives no reason", what));

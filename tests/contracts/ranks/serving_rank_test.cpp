@@ -44,8 +44,8 @@ LossOutputs build(const ModelInputs& inputs) {
   const Node conv = graph.parameter(all[0].name, all[0].type);
   const Node out = graph.parameter(all[1].name, all[1].type);
   const Node logits = matmul(flatten(relu(conv2d(inputs["samples"], conv))), out, {.transpose_b = true});
-  return {softmax_cross_entropy(logits, inputs["labels"]),
-          {{.name = "accuracy", .sum = top_k_correct(logits, inputs["labels"])}}};
+  return {.loss = softmax_cross_entropy(logits, inputs["labels"]),
+          .metrics = {{.name = "accuracy", .sum = top_k_correct(logits, inputs["labels"])}}};
 }
 
 class Patches final : public DatasetOf<float> {

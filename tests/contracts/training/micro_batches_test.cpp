@@ -39,7 +39,7 @@ SmallTraining::Model net(bool linear) {
     if (!linear) hidden = tanh(hidden);
     const Node y = matmul(flatten(hidden), out);
     const Node loss = squared_error(y, t);
-    return {loss, {{.name = "above", .sum = sum(cast(gt(y, t), dtype))}}};
+    return {.loss = loss, .metrics = {{.name = "above", .sum = sum(cast(gt(y, t), dtype))}}};
   };
 }
 

@@ -46,7 +46,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   compile_gradients(options_.sizes[0], &store_.placement());  // to know which buffers it replaces
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
-               {.replaced = replaced_});
+               {.replaced = replaced_, .is_weighted = is_weighted_});
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   if (strategy_.parts.updates_late)
     step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(),
@@ -83,7 +83,9 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
   Graph graph;
   const Node x = graph.input("x", with_samples(x_));
   const Node t = graph.input("t", with_samples(t_));
-  const auto outputs = training_outputs(graph, model_(graph, x, t), store_, samples);
+  const LossOutputs model = model_(graph, x, t);
+  is_weighted_ = !model.weight.is_empty();
+  const auto outputs = training_outputs(graph, model, store_, samples);
   replaced_ = replaced_buffers(graph);
   return compile(graph, outputs, backend_,
                  {.placement = placement, .types = store_.types(), .apply_updates = false});

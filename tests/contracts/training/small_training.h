@@ -75,6 +75,7 @@ class SmallTraining {
   Options options_;
   std::map<std::int64_t, std::shared_ptr<const Program>> programs_;
   std::set<std::string> replaced_;
+  bool is_weighted_ = false;
   std::shared_ptr<const Program> update_;
   StrategyInUse strategy_;
   std::unique_ptr<TrainingStep> step_;

@@ -18,7 +18,7 @@ const TensorType weights{DType::float32, {3, 2}};
 
 LossOutputs model(Graph& graph, const Node& x, const Node& t) {
   const Node y = matmul(x, graph.parameter("w", weights));
-  return {squared_error(y, t), {{.name = "total", .sum = sum(y)}}};
+  return {.loss = squared_error(y, t), .metrics = {{.name = "total", .sum = sum(y)}}};
 }
 
 Batch batch_of(std::uint64_t seed) {

@@ -20,6 +20,8 @@ TEST_CASE("bucket updates: late, but for what needs all buckets") {
   CHECK(why(parts, {}, ArenaTypes::mixed(DType::float16), false) ==
         "a step with training.precision float16 is skipped whole");
   CHECK(why(parts, {}, types, true) == "training.watch looks at each update");
+  CHECK(why_not_late(parts, {}, types, false, program, true) ==
+        "the loss is divided by the sum of the weights of all samples of a step");
   StrategyParts more = parts;
   more.agrees = true;
   CHECK(why(more, {}, types, false) == "ranks may be outlived, which agree on each step");

@@ -1,5 +1,6 @@
 #include "training/programs/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
@@ -56,6 +57,26 @@ TEST_CASE("a step follows the gradient and gives the loss before it, with its me
   CHECK(line.value("a") == doctest::Approx(1.4));
   CHECK(line.value("b") == doctest::Approx(-0.2));
   CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("a loss with a weight is divided by it, and one that is not finite changes nothing") {
+  Line line;
+  const Node weights = line.graph.input("weights", points);
+  Optimizer optimizer({.loss = sum(square(line.distance) * weights), .weight = sum(weights)}, line.store,
+                      test_backend(), {.learning_rate = 0.1});
+  const double infinite = std::numeric_limits<double>::infinity();
+  // The third point has the distance 1. Its loss is finite, and the weight is not.
+  const auto step = [&](std::vector<double> of_points) {
+    Tensor tensor(points);
+    std::ranges::copy(of_points, tensor.as<double>().begin());
+    return optimizer.step({{"x", xs}, {"y", ys}, {"weights", tensor}});
+  };
+  CHECK(user_error([&] { step({1, 1, infinite, 1, 1}); }).find("the loss of step 1 is") != std::string::npos);
+  CHECK(line.value("a") == 1);
+  // Without the first point the distances are 2, 1, 0 and -1: the loss is 6 / 4, and its gradient -1 for a and 1 for b.
+  CHECK(step({0, 1, 1, 1, 1}) == doctest::Approx(1.5));
+  CHECK(line.value("a") == doctest::Approx(1.1));
+  CHECK(line.value("b") == doctest::Approx(-0.1));
 }
 
 TEST_CASE("a metric before the first step, and a store of which all is frozen, are refused") {

@@ -65,6 +65,18 @@ TEST_CASE("tail sums: those of all steps that were kept, in their order, and the
   CHECK(ranks.asked == 0);
 }
 
+TEST_CASE("tail sums: a loss with a weight is divided by the weights of all ranks") {
+  Twins ranks(1);
+  TailSums sums(ranks, 1);
+  sums.keep({.loss = 3, .samples = 4, .weight = 0.5}, nullptr);
+  sums.keep({.loss = 0, .samples = 4, .weight = 0}, nullptr);
+  const auto two = sums.add_up(false, "the loss of step 2");
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].loss == 3);
+  CHECK(two[0].weight == 1);
+  CHECK(two[1].loss == 0);
+}
+
 TEST_CASE("tail sums: due behind the first step, and then once a second") {
   Twins ranks(0.125);
   TailSums sums(ranks, 1);

@@ -44,8 +44,8 @@ LossOutputs model(Graph& graph) {
   graph.update(running, running * 0.9 + norm.mean * 0.1);
   const Node pooled = max_pool2d(relu(norm.y), {.kernel = {2, 2}});
   const Node logits = matmul(dropout(flatten(pooled), {.p = 0.5}), graph.parameter("out", out_type));
-  return {softmax_cross_entropy(logits, labels),
-          {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
+  return {.loss = softmax_cross_entropy(logits, labels),
+          .metrics = {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
 }
 
 std::vector<ParameterSpec> specs() {

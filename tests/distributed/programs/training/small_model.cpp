@@ -59,8 +59,8 @@ Node samples_of(const ModelInputs& inputs, DType dtype) {
 }
 
 LossOutputs loss_of(const Node& logits, const Node& labels) {
-  return {softmax_cross_entropy(logits, labels),
-          {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
+  return {.loss = softmax_cross_entropy(logits, labels),
+          .metrics = {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
 }
 
 SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
