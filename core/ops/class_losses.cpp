@@ -37,6 +37,11 @@ void require_classes(std::string_view loss, const Operand& logits, const Operand
                              to_string(TensorType{type.dtype, {type.shape[1]}})));
 }
 
+// Returns the weight [N] of each label's class.
+Node weights_of(const Node& labels, const Node& class_weights) {
+  return sum(one_hot(labels, class_weights.shape()[0], class_weights.dtype()) * class_weights, {.axes = {1}});
+}
+
 // Returns the labels as indices: the ignored label is replaced by class 0.
 Node indices_of_labels(const Node& labels, const CrossEntropyOptions& options) {
   return options.ignore ? where(eq(labels, *options.ignore), 0, labels) : labels;
@@ -57,8 +62,7 @@ Node losses_of_labels(const Node& logits, const Node& labels, const Node& class_
                       const CrossEntropyOptions& options) {
   Node losses =
       softmax_cross_entropy(logits, labels, {.reduction = Reduction::none, .ignore = options.ignore});
-  if (!class_weights.is_empty())
-    losses = losses * sum(one_hot(labels, logits.shape()[1], logits.dtype()) * class_weights, {.axes = {1}});
+  if (!class_weights.is_empty()) losses = losses * weights_of(labels, class_weights);
   if (options.label_smoothing == 0) return losses;
   const double of_class = options.label_smoothing / static_cast<double>(logits.shape()[1]);
   const Node log_probabilities = log_softmax(logits, 1);
@@ -101,6 +105,37 @@ Node composed_cross_entropy(const Operand& logits, const Operand& labels, const 
 Node softmax_cross_entropy(Operand logits, Operand labels, Operand class_weights,
                            CrossEntropyOptions options) {
   return composed_cross_entropy(logits, labels, class_weights.node(), options);
+}
+
+namespace {
+
+WeightedLoss sum_and_weight(const Operand& logits, const Operand& labels, const Node& class_weights,
+                            CrossEntropyOptions options) {
+  constexpr auto loss = "weighted_cross_entropy";
+  require_classes(loss, logits, labels, class_weights);
+  require_that(labels.node().dtype() == DType::int64, loss, {logits, labels},
+               "needs int64 labels; pass targets to softmax_cross_entropy()");
+  require_that(options.reduction == Reduction::mean, loss, {logits, labels},
+               "returns a sum and its weight, so that a reduction has no effect; leave it out");
+  options.reduction = Reduction::sum;
+  const Node total = composed_cross_entropy(logits, labels, class_weights, options);
+  const Graph::WithOrigin guard(total.graph(), total.graph().origin_of(logits.where()));
+  const Node indices = labels.node();
+  const Node ones = logits.node().graph().constant(Tensor::scalar(1.0).cast(total.dtype()));
+  const Node weights =
+      class_weights.is_empty() ? broadcast_to(ones, indices.shape()) : weights_of(indices, class_weights);
+  return {.sum = total, .weight = sum(zero_if_ignored(weights, indices, options))};
+}
+
+}  // namespace
+
+WeightedLoss weighted_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {
+  return sum_and_weight(logits, labels, {}, options);
+}
+
+WeightedLoss weighted_cross_entropy(Operand logits, Operand labels, Operand class_weights,
+                                    CrossEntropyOptions options) {
+  return sum_and_weight(logits, labels, class_weights.node(), options);
 }
 
 namespace {

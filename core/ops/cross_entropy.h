@@ -47,9 +47,26 @@ struct CrossEntropyOptions {
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
 // The same with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is multiplied by
-// the weight of its class. A mean is divided by the number of samples, not by the sum of their weights.
+// the weight of its class. A mean is divided by the number of samples, not by the sum of their weights: for that
+// see weighted_cross_entropy().
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, Operand class_weights,
                                         CrossEntropyOptions options = {});
+
+// A sum of losses and the number that divides it, both scalars, for LossOutputs::loss and LossOutputs::weight.
+struct WeightedLoss {
+  Node sum;
+  Node weight;
+};
+
+// The cross-entropy against labels [N] as a sum, and the weight that divides it: the number of labels that are not
+// ignored or, with class_weights [C], the sum of the weights of these labels' classes. If a training step divides by
+// the weight of all its samples, its loss is that of torch.nn.CrossEntropyLoss(weight, ignore_index,
+// label_smoothing=label_smoothing) for the whole batch. Throws UserError for a `reduction` other than the default,
+// which would have no effect, and for targets instead of labels.
+PLEXAURA_API WeightedLoss weighted_cross_entropy(Operand logits, Operand labels,
+                                                 CrossEntropyOptions options = {});
+PLEXAURA_API WeightedLoss weighted_cross_entropy(Operand logits, Operand labels, Operand class_weights,
+                                                 CrossEntropyOptions options = {});
 
 // -log_probabilities[n, labels[n]], for log_probabilities [N, C], floating, as of log_softmax(), and labels as
 // above. A label that is neither a class nor ignored ends the run with a UserError that names it. Refuses label

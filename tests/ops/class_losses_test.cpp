@@ -1,5 +1,6 @@
 #include "core/ops/class_losses.h"
 
+#include <array>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
@@ -167,6 +168,17 @@ const WrongCases wrong({
                 softmax_cross_entropy(x, of_classes, of_classes);
               },
               {"needs int64 labels [4], one for each sample"}),
+    wrong_use("targets", "weighted_cross_entropy",
+              [](const Node& x, const Node&) { weighted_cross_entropy(x, x); },
+              {"needs int64 labels; pass targets to softmax_cross_entropy()"}),
+    wrong_use("a reduction", "weighted_cross_entropy",
+              [](const Node& x, const Node& y) {
+                weighted_cross_entropy(x, y, {.reduction = Reduction::sum});
+              },
+              {"a reduction has no effect; leave it out"}),
+    wrong_use("weights of samples", "weighted_cross_entropy",
+              [](const Node& x, const Node& y) { weighted_cross_entropy(x, y, sum(x, {.axes = {1}})); },
+              {"the weights must be float32[3], one for each class"}),
     wrong_use("targets", "nll", [](const Node& x, const Node&) { nll(x, x); },
               {"nll(float32[4,3], float32[4,3]): needs int64 labels"}),
     wrong_use("smooth labels", "nll",
@@ -189,6 +201,55 @@ std::vector<Tensor> run_with(const std::vector<std::int64_t>& labels,
 
 TEST_CASE("losses of classes: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("losses of classes: what they refuse") { check_all(wrong); }
+
+// Expected losses are those of torch.nn.CrossEntropyLoss in float64, and expected gradients those of the first sample.
+TEST_CASE("a weighted cross-entropy divided by its weight is the mean of PyTorch") {
+  struct Expected {
+    bool has_weights;
+    CrossEntropyOptions options;
+    double weight;
+    double loss;
+    std::array<double, 3> gradient;
+  };
+  const std::vector<Expected> all{
+      {false, {}, 4, 0.835692230148599, {0.043822598035, 0.00977814331767, -0.0536007413527}},
+      {false, {.ignore = 0}, 2, 0.80642516425492, {0.08764519607, 0.0195562866353, -0.107201482705}},
+      {false,
+       {.ignore = 0, .label_smoothing = 0.1},
+       2,
+       0.889758497588253,
+       {0.0709785294034, 0.00288961996868, -0.073868149372}},
+      {true, {}, 6.5, 1.12872774889598, {0.0134838763185, 0.00300865948236, -0.0164925358008}},
+      {true, {.ignore = 0}, 4.5, 1.24595817238651, {0.0194767102378, 0.00434584147452, -0.0238225517123}},
+      {true,
+       {.label_smoothing = 0.1},
+       6.5,
+       1.20116384099751,
+       {0.0119513715418, -0.0167018518352, 0.00475048029331}},
+      {true,
+       {.ignore = 0, .label_smoothing = 0.1},
+       4.5,
+       1.29447847964271,
+       {0.0172630922271, -0.0241248970952, 0.00686180486812}},
+  };
+  const Tensor values = Tensor::of<double>({4, 3}, {0.5, -1, 2, 1, 0.25, -0.5, -1.5, 0, 1, 0.1, 0.2, 0.3});
+  for (const Expected& expected : all) {
+    CAPTURE(expected.loss);
+    Graph graph;
+    const Node x = graph.input("logits", {DType::float64, {samples, classes}});
+    const Node y = labels_of(graph);
+    const Node weights = graph.constant(Tensor::of<double>({classes}, {1, 4, 0.5}));
+    const WeightedLoss loss = expected.has_weights ? weighted_cross_entropy(x, y, weights, expected.options)
+                                                   : weighted_cross_entropy(x, y, expected.options);
+    const Node mean = loss.sum / loss.weight;
+    const auto found = Runner(graph, {mean, loss.weight, gradients(mean, {x})[0]},
+                              test_backend())({values, Tensor::of<std::int64_t>({samples}, {2, 0, 1, 0})});
+    CHECK(found[0].to_doubles()[0] == doctest::Approx(expected.loss).epsilon(1e-12));
+    CHECK(found[1].to_doubles()[0] == expected.weight);
+    for (std::size_t c = 0; c < 3; ++c)
+      CHECK(found[2].to_doubles()[c] == doctest::Approx(expected.gradient[c]).epsilon(1e-10));
+  }
+}
 
 TEST_CASE("an unknown label makes composed cross-entropies NaN, and is an error of nll") {
   for (const std::int64_t label : {-1, 3}) {
