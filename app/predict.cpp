@@ -53,6 +53,21 @@ std::string numbers_text(std::span<const double> outputs, const Standardisation&
   return text;
 }
 
+// Returns the labels whose probability is above 1/2, with these, or "no label".
+std::string labels_text(std::span<const double> probabilities, const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (probabilities[i] > 0.5) text += fmt::format("\t{}\t{:.4f}", printable(names[i]), probabilities[i]);
+  return text.empty() ? "\tno label" : text;
+}
+
+std::string outputs_text(std::span<const double> outputs, const ModelInfo& model,
+                         const TrainedData& trained) {
+  if (model.task == Task::multi_label) return labels_text(outputs, trained.targets);
+  if (model.task == Task::regression) return numbers_text(outputs, trained.target_scale);
+  return class_text(outputs, model.loss, trained.classes);
+}
+
 }  // namespace
 
 std::vector<std::string> predictions(const NamedSamples& file, Model& model, const TrainedData& trained,
@@ -75,8 +90,7 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model, con
       const std::span of_row = std::span(values).subspan(static_cast<std::size_t>(row) * width, width);
       const std::string name = printable(file.names[static_cast<std::size_t>(first + row)]);
       check_finite(name, of_row);
-      lines.push_back(name + (trained.targets.empty() ? class_text(of_row, loss, trained.classes)
-                                                      : numbers_text(of_row, trained.target_scale)));
+      lines.push_back(name + outputs_text(of_row, model.info(), trained));
     }
   }
   ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());

@@ -39,6 +39,11 @@ Settings settings_of(const Setup& setup) {
   });
   // Weights that do not name their task classify.
   if (setup.model->info().task == Task::classification) settings.erase("model.task");
+  // Weights that do not name these keys were trained with their defaults.
+  for (const auto& [key, value] :
+       {std::pair{"model.label_smoothing", "0"}, std::pair{"model.class_weights", "[]"}})
+    if (const auto found = settings.find(key); found != settings.end() && found->second == value)
+      settings.erase(found);
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))
       settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
@@ -58,8 +63,9 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
 // keys of the section `data`, so they do not check for unused keys. `trainers`: how many ranks may train.
 void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
   const std::vector<float>& units = setup.data.trained.target_scale.stddev;
-  setup.model = make_model(setup.config->section("model"), setup.data.sample().shape,
-                           setup.data.output_count(), setup.data.pixels, {units.begin(), units.end()});
+  setup.model =
+      make_model(setup.config->section("model"), setup.data.sample().shape, setup.data.output_count(),
+                 setup.data.pixels, {units.begin(), units.end()}, setup.data.trained.class_weights);
   read_run_options(setup, line, trainers);
   if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
 }

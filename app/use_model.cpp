@@ -15,6 +15,7 @@
 #include "backends/registry.h"
 #include "core/base/print.h"
 #include "distributed/communicator/handshake.h"
+#include "models/zoo/multi_label.h"
 #include "models/zoo/regression.h"
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/loader.h"
@@ -86,14 +87,24 @@ void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
                     *skipped));
 }
 
-// Returns a line for each target of a regression with several targets.
-std::string lines_of_targets(const Validation& validation, const RunData& data,
-                             std::span<const double> units) {
+std::string lines_of_labels(const Validation& validation, const std::vector<std::string>& names) {
+  std::string text;
+  const std::vector<LabelFigures> figures = label_figures(validation.totals);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format("label {}  precision {:.4f}  recall {:.4f}  f1 {:.4f}\n", printable(names[i]),
+                        figures[i].precision, figures[i].recall, figures[i].f1);
+  return text;
+}
+
+// Returns a line for each label, or for each target of a regression with several targets.
+std::string lines_of_targets(const Validation& validation, const RunData& data, const ModelInfo& model) {
   const std::vector<std::string>& names = data.trained.targets;
+  if (model.task == Task::multi_label) return lines_of_labels(validation, names);
   if (names.size() < 2) return "";
   std::string text;
-  const auto figures = target_figures(
-      validation.totals, static_cast<double>(data.validation->size() - validation.skipped.count), units);
+  const auto figures = target_figures(validation.totals,
+                                      static_cast<double>(data.validation->size() - validation.skipped.count),
+                                      model.target_units);
   for (std::size_t i = 0; i < names.size(); ++i)
     text += fmt::format("target {}  mae {:.4f}  rmse {:.4f}  r2 {:.4f}\n", printable(names[i]),
                         figures[i].mae, figures[i].rmse, figures[i].r2);
@@ -107,7 +118,7 @@ bool counts_confusions(const Model& model) {
 std::string text_of(const Validation& validation, const RunData& data, const Model& model) {
   std::string text =
       printable(data.description) + "\n" + validation_text(validation.loss, validation.metrics) + "\n";
-  text += lines_of_targets(validation, data, model.info().target_units);
+  text += lines_of_targets(validation, data, model.info());
   if (counts_confusions(model)) text += confusion_text(validation.totals, data.trained.classes);
   if (validation.skipped.count > 0)
     text += printable(fmt::format("unreadable samples that were left out: {}; the first: {}",

@@ -85,7 +85,7 @@ Tensor random_images(Shape shape) {
 // Returns class numbers, or the targets of a regression.
 Tensor random_labels(const Model& model, std::int64_t count) {
   const std::int64_t classes = model.classes();
-  if (model.info().task == Task::regression) return random_samples(DType::float32, {count, classes});
+  if (model.info().task != Task::classification) return random_samples(DType::float32, {count, classes});
   Tensor labels({DType::int64, {count}});
   std::mt19937_64 random(2);
   std::uniform_int_distribution<std::int64_t> any(0, classes - 1);

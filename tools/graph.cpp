@@ -86,7 +86,8 @@ Described read_model(const Options& options) {
     return {std::move(model)};
   }
   const RunData data = open_data(config);
-  auto model = make_model(config.section("model"), data.sample().shape, data.output_count(), data.pixels);
+  auto model = make_model(config.section("model"), data.sample().shape, data.output_count(), data.pixels, {},
+                          data.trained.class_weights);
   check_keys(config, data.train->size(), true);
   const DType samples = data.sample().dtype;
   return {std::move(model), is_floating(samples) ? std::nullopt : std::optional(samples)};

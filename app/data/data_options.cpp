@@ -41,24 +41,26 @@ std::vector<ColumnRef> target_columns(const Section& data, const DataOptions& op
 void check_task(const Section& data, const DataOptions& options, Task task) {
   if (task == Task::classification) {
     if (options.targets)
-      throw data.error(
-          "targets",
-          "has no effect here, because model.task is classification; set that to regression, or name the "
-          "column of the classes in data.label");
+      throw data.error("targets",
+                       "has no effect here, because model.task is classification; set that to regression or "
+                       "multi_label, or "
+                       "name the column of the classes in data.label");
     return;
   }
   if (options.format() != "csv")
-    throw data.error("format",
-                     fmt::format("is {}, whose samples have classes, and model.task is regression; give a "
-                                 "table (csv), or set model.task to classification",
-                                 options.format()));
+    throw data.error("format", fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
+                                           "table (csv), or set model.task to classification",
+                                           options.format(), name_of(task)));
   data.refuse({"label", "missing_is_class"},
-              "model.task is regression and data.targets names the columns to predict");
+              fmt::format("model.task is {} and data.targets names the columns to predict", name_of(task)));
   if (!options.targets || options.targets->empty())
     throw data.error("targets",
-                     fmt::format("is {}, and model.task is regression; list the columns of the numbers to "
-                                 "predict, for example [price]",
-                                 options.targets ? "empty" : "missing"));
+                     fmt::format("is {}, and model.task is {}; list the columns of the {}",
+                                 options.targets ? "empty" : "missing", name_of(task),
+                                 task == Task::regression ? "numbers to predict, for example [price]"
+                                                          : "labels, for example [sweet, sour]"));
+  if (task == Task::multi_label)
+    data.refuse({"standardise_targets"}, "model.task is multi_label, whose targets are 0 or 1");
 }
 
 void fill_csv_options(const Section& data, DataOptions& options) {
@@ -94,15 +96,16 @@ std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
            "regression"},
       {.name = "targets",
        .into = &options.targets,
-       .meaning = "with `model.task: regression`, which needs them: the columns of the numbers to predict, "
-                  "by name, or, "
-                  "without a header, by number as in `label`; all others are inputs"},
+       .meaning =
+           "with `model.task: regression` or `multi_label`, which need them: the columns of the numbers, "
+           "or of the labels, 0 or 1, to predict, by name, or, "
+           "without a header, by number as in `label`; all others are inputs"},
       {.name = "standardise_targets",
        .into = &options.standardise_targets,
        .needs = {.key = "targets"},
-       .meaning =
-           "trains on (target − mean) / standard deviation, both taken over the training rows. The loss is "
-           "then one of such numbers; errors and predictions are in the unit of the column"},
+       .meaning = "with `model.task: regression`, trains on (target − mean) / standard deviation, both taken "
+                  "over the training rows. The loss is "
+                  "then one of such numbers; errors and predictions are in the unit of the column"},
       {.name = "missing_is_class",
        .into = &options.csv.missing_is_class,
        .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
@@ -213,6 +216,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
   check_task(data, options, task);
+  if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") fill_csv_options(data, options);
   return options;
 }

@@ -10,6 +10,9 @@ namespace plexaura {
 // Throws UserError if the labels are numbers that are nearly all different.
 void check_label_column(const Section& data, const CsvDataset& table);
 
+// Throws UserError unless all targets of the table are labels: 0 or 1.
+void check_target_labels(const Section& data, const CsvDataset& table);
+
 // Returns what to do if a class has too few samples: `otherwise`, or, if nearly every row has a class of its
 // own, to name another column.
 std::string remedy_for_classes(const Dataset& samples, std::string_view otherwise);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "app/data/class_weights.h"
 #include "app/data/data_options.h"
 #include "app/data/describe_data.h"
 #include "app/data/image_layout.h"
@@ -214,7 +215,8 @@ std::string preparation_text(const DataOptions& options) {
   return fmt::format("{} less its mean, by its deviation, both of the training rows", which);
 }
 
-Pair open_csv(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained) {
+Pair open_csv(const Section& data, const DataOptions& options, Task task,
+              const std::optional<TrainedData>& trained) {
   if (trained) require_table(data, options, *trained);
   CsvOptions csv = options.csv;
   if (trained) ask_for(*trained, csv);
@@ -223,16 +225,17 @@ Pair open_csv(const Section& data, const DataOptions& options, const std::option
     require_columns(data, options.path, *table, *trained);
   else if (csv.targets.empty())
     check_label_column(data, *table);
+  if (task == Task::multi_label) check_target_labels(data, *table);
   Pair pair = split(data, options, table, !trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.is_cut = pair.train->size() > 0;
   pair.preparation = preparation_text(options);
-  const bool is_regression = !csv.targets.empty();
+  const bool has_targets = !csv.targets.empty();
   pair.trained = trained ? *trained
-                         : TrainedData{is_regression ? std::vector<std::string>{} : table->class_names(),
+                         : TrainedData{has_targets ? std::vector<std::string>{} : table->class_names(),
                                        table->feature_names(), no_scale(table->feature_names().size()),
                                        table->target_names(), no_scale(table->target_names().size())};
-  if (options.standardise || (is_regression && options.standardise_targets)) {
+  if (options.standardise || (has_targets && options.standardise_targets)) {
     pair.is_measured = !trained;
     if (pair.is_measured) measure(*pair.train, options, pair.trained);
     const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
@@ -353,21 +356,22 @@ Settings keys_of_data(const Config& config) {
 
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train,
-                                                read_task(config.section("model")));
+  const Section model = config.section("model");
+  const Task task = read_task(model);
+  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train, task);
   const std::string& format = options.format();
   const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
-  Pair pair = format == "csv"   ? open_csv(data, options, trained)
+  Pair pair = format == "csv"   ? open_csv(data, options, task, trained)
               : format == "idx" ? open_idx(data, options)
                                 : open_image_folder(data, options);
-  const bool is_regression = !pair.trained.targets.empty();
-  if (!is_regression) {
+  const bool has_targets = !pair.trained.targets.empty();
+  if (!has_targets) {
     pair.trained.classes = pair.train->class_names();
     require_classes(data, format, path, pair.trained.classes);
   }
-  const std::vector<std::string>& outputs = is_regression ? pair.trained.targets : pair.trained.classes;
+  const std::vector<std::string>& outputs = has_targets ? pair.trained.targets : pair.trained.classes;
   pair.origin = with_classes(format, outputs, pair.origin);
   if (pair.older_origin) pair.older_origin = with_classes(format, outputs, *pair.older_origin);
   if (options.use_fraction)
@@ -375,6 +379,8 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
               stratified_fraction(labels_of(*pair.train), *options.use_fraction, 1));
   if (options.limit)
     keep_part(data, "limit", pair.train, stratified_limit(labels_of(*pair.train), *options.limit, 1));
+  if (!has_targets && balances_classes(model))
+    pair.trained.class_weights = trained ? trained->class_weights : balanced_weights(model, *pair.train);
   if (!options.validates())
     pair.validation = subset(pair.train, {});
   else if (options.validation_limit)
@@ -382,13 +388,13 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
         subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
-      is_regression ? counted(std::ssize(outputs), "target", "targets")
-                    : counted(std::ssize(outputs), "class", "classes"),
+      has_targets ? counted(std::ssize(outputs), "target", "targets")
+                  : counted(std::ssize(outputs), "class", "classes"),
       pair.validation->size(), format, path.string(), ignored_text(pair.ignored));
   return {.train = as_source(pair.train, pair.trained),
           .validation = as_source(pair.validation, pair.trained),
           .description = description,
-          .outputs = is_regression ? target_names(outputs) : classes_text(*pair.train),
+          .outputs = has_targets ? target_names(outputs) : classes_text(*pair.train),
           .preparation = pair.preparation,
           .read_samples = pair.read_samples,
           .pixels = pair.pixels,

@@ -104,12 +104,13 @@ void require_table(const Section& data, const DataOptions& options, const Traine
         "is csv, and the weights are of a model that was not trained on a table; name weights of "
         "one that was, or the data.format of their training");
   if (options.targets.has_value() == trained.targets.empty())
-    throw data.error("targets",
-                     options.targets
-                         ? "is given, and the weights are of a classification; name weights of a regression, "
-                           "or set model.task to classification"
-                         : "is missing, and the weights are of a regression; name weights of a "
-                           "classification, or set model.task to regression");
+    throw data.error(
+        "targets",
+        options.targets
+            ? "is given, and the weights are of a classification; name weights of a model that was "
+              "trained with targets, or set model.task to classification"
+            : "is missing, and the weights are of a model that was trained with targets; name weights "
+              "of a classification, or set model.task to that of the training");
   if (options.targets && !are_targets_of(options, trained))
     throw data.error("targets",
                      fmt::format("is [{}], and the weights predict [{}]; name the targets of the weights, in "

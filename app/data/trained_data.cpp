@@ -51,6 +51,25 @@ void read_scaled(std::string_view kind, const Metadata& metadata, const std::fil
   }
 }
 
+std::string weight_key(std::size_t index) { return fmt::format("data.class_weight {}", index); }
+
+std::vector<double> read_class_weights(const Metadata& metadata, const std::filesystem::path& path) {
+  std::vector<double> weights;
+  for (auto found = metadata.find(weight_key(0)); found != metadata.end();
+       found = metadata.find(weight_key(weights.size()))) {
+    const std::string& text = found->second;
+    const char* const text_end = text.data() + text.size();
+    double weight = 0;
+    const auto [end, error] = std::from_chars(text.data(), text_end, weight);
+    if (error != std::errc() || end != text_end || !std::isfinite(weight) || weight <= 0)
+      throw UserError(fmt::format(
+          "{}: its metadata has {} '{}', which is not a number above 0; name another file of weights",
+          path.string(), found->first, text));
+    weights.push_back(weight);
+  }
+  return weights;
+}
+
 bool are_equal(const Standardisation& a, const Standardisation& b) {
   return a.mean == b.mean && a.stddev == b.stddev;
 }
@@ -59,7 +78,8 @@ bool are_equal(const Standardisation& a, const Standardisation& b) {
 
 bool operator==(const TrainedData& a, const TrainedData& b) {
   return a.columns == b.columns && are_equal(a.scale, b.scale) && a.classes == b.classes &&
-         a.targets == b.targets && are_equal(a.target_scale, b.target_scale);
+         a.targets == b.targets && are_equal(a.target_scale, b.target_scale) &&
+         a.class_weights == b.class_weights;
 }
 
 Metadata to_metadata(const TrainedData& data) {
@@ -67,6 +87,8 @@ Metadata to_metadata(const TrainedData& data) {
   write_scaled("column", data.columns, data.scale, metadata);
   write_scaled("target", data.targets, data.target_scale, metadata);
   for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
+  for (std::size_t i = 0; i < data.class_weights.size(); ++i)
+    metadata[weight_key(i)] = fmt::format("{}", data.class_weights[i]);
   return metadata;
 }
 
@@ -78,6 +100,7 @@ std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::
        found = metadata.find(class_key(data.classes.size())))
     data.classes.push_back(found->second);
   if (data.classes.empty() && data.targets.empty()) return std::nullopt;
+  data.class_weights = read_class_weights(metadata, path);
   return data;
 }
 

@@ -12,18 +12,21 @@ namespace plexaura {
 
 // The facts about a model's training data that are needed to use the model on other samples.
 struct TrainedData {
-  std::vector<std::string> classes;       // empty for a regression
+  std::vector<std::string> classes;       // empty if there are targets
   std::vector<std::string> columns = {};  // of a table: names of the features, in the order of a sample
   Standardisation scale = {};             // of each column; mean 0 and deviation 1 if columns are not scaled
   std::vector<std::string> targets =
-      {};                             // of a regression: names of the targets, in the order of the outputs
+      {};                             // without classes: names of the targets, in the order of the outputs
   Standardisation target_scale = {};  // of each target, as `scale`
+  std::vector<double> class_weights =
+      {};  // with model.class_weights balanced: of each class; otherwise empty
 };
 
 bool operator==(const TrainedData& a, const TrainedData& b);
 
 // Converts to metadata of weights, without rounding: "data.class 0" is a name, "data.column 0" is "MEAN
-// DEVIATION NAME", and so is "data.target 0".
+// DEVIATION NAME", and so is "data.target 0". "data.class_weight 0" is a
+// number.
 Metadata to_metadata(const TrainedData& data);
 // Returns nothing for weights without these entries. Throws UserError, which names `path`, for entries that
 // cannot be read.

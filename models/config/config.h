@@ -54,6 +54,9 @@ class Section {
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
   std::vector<std::int64_t> integers(std::string_view key, IntegerRange range = {}) const;
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
+  // Reads a list of numbers, or `word`, for which it returns nothing.
+  std::optional<std::vector<double>> numbers_or_word(std::string_view key, std::string_view word,
+                                                     NumberRange range = {}) const;
   std::vector<std::string> texts(std::string_view key) const;
 
   // Stores the YAML value of a key that is not given, for Config::values().
@@ -98,7 +101,7 @@ class Section {
   const YamlValue& require(std::string_view key, std::string_view rule) const;
   UserError wrong(std::string_view key, const YamlValue& value, std::string_view rule) const;
   template <class T, class Range>
-  std::vector<T> list(std::string_view key, const Range& range) const;
+  std::vector<T> list(std::string_view key, const Range& range, const std::string& rule) const;
 
   std::shared_ptr<State> state_;
 };

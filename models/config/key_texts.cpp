@@ -37,6 +37,9 @@ struct Rule {
   std::string operator()(const std::optional<std::vector<std::int64_t>>* /*into*/) const {
     return rule_of("a list of whole numbers", key.range);
   }
+  std::string operator()(const std::optional<std::vector<double>>* /*into*/) const {
+    return rule_of("a list of numbers", key.range) + (key.word.empty() ? "" : ", or " + key.word);
+  }
   std::string operator()(const std::optional<std::vector<std::string>>* /*into*/) const {
     return "a list of texts";
   }

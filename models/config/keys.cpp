@@ -61,6 +61,10 @@ class Reader {
   void operator()(std::optional<std::vector<std::int64_t>>* into) const {
     *into = section_.integers(name_, whole_range_of(key_));
   }
+  void operator()(std::optional<std::vector<double>>* into) const {
+    *into = key_.word.empty() ? section_.numbers(name_, range_of(key_))
+                              : section_.numbers_or_word(name_, key_.word, range_of(key_));
+  }
   void operator()(std::optional<std::vector<std::string>>* into) const { *into = section_.texts(name_); }
   void operator()(const Words& into) const {
     const std::string word = section_.choice(name_, into.words);

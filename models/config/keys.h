@@ -38,11 +38,12 @@ Words one_of(T& into, std::vector<std::pair<std::string, T>> meanings) {
 
 // The member that a key sets. Its type is the type of the key, and the value that it has before is the
 // default. An empty std::optional means no default.
-using KeyTarget = std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::filesystem::path*,
-                               std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
-                               std::optional<std::int64_t>*, std::optional<double>*,
-                               std::optional<std::string>*, std::optional<std::vector<std::int64_t>>*,
-                               std::optional<std::vector<std::string>>*, Words, std::vector<Section>*>;
+using KeyTarget =
+    std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::filesystem::path*,
+                 std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
+                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
+                 std::optional<std::vector<std::int64_t>>*, std::optional<std::vector<double>>*,
+                 std::optional<std::vector<std::string>>*, Words, std::vector<Section>*>;
 
 // A condition for the effect of a key: another key, which precedes it in its table, must have one of these
 // values, or, if `values` is empty, any value.

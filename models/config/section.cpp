@@ -181,8 +181,7 @@ std::string Section::choice(std::string_view key, const std::vector<std::string>
 }
 
 template <class T, class Range>
-std::vector<T> Section::list(std::string_view key, const Range& range) const {
-  const std::string rule = list_rule(range);
+std::vector<T> Section::list(std::string_view key, const Range& range, const std::string& rule) const {
   const YamlValue& value = require(key, rule);
   if (value.kind != Kind::list) throw wrong(key, value, rule);
   std::vector<T> numbers;
@@ -195,11 +194,20 @@ std::vector<T> Section::list(std::string_view key, const Range& range) const {
 }
 
 std::vector<std::int64_t> Section::integers(std::string_view key, IntegerRange range) const {
-  return list<std::int64_t>(key, range);
+  return list<std::int64_t>(key, range, list_rule(range));
 }
 
 std::vector<double> Section::numbers(std::string_view key, NumberRange range) const {
-  return list<double>(key, range);
+  return list<double>(key, range, list_rule(range));
+}
+
+std::optional<std::vector<double>> Section::numbers_or_word(std::string_view key, std::string_view word,
+                                                            NumberRange range) const {
+  const std::string rule = fmt::format("{}, or {}", list_rule(range), word);
+  const YamlValue& value = require(key, rule);
+  if (value.kind != Kind::scalar || value.text != word) return list<double>(key, range, rule);
+  keep(state_->read, key, value.text);
+  return std::nullopt;
 }
 
 std::vector<std::string> Section::texts(std::string_view key) const {

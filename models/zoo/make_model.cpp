@@ -45,18 +45,37 @@ void try_once(Model& model) {
         "{0}: the model's output for one sample is {1} and the data has {2} {3}; its last layer must be a "
         "value [1, {3}]",
         to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes(),
-        model.info().task == Task::regression ? "targets" : "classes"));
+        model.info().task == Task::classification ? "classes" : "targets"));
 }
 
 Key task_key(Task& task) {
   return {.name = "task",
-          .into = one_of(task, {{"classification", Task::classification}, {"regression", Task::regression}}),
+          .into = one_of(task, {{"classification", Task::classification},
+                                {"regression", Task::regression},
+                                {"multi_label", Task::multi_label}}),
           .meaning =
-              "what the outputs are: a score for each class of the data, or a number for each column of "
-              "`data.targets`"};
+              "what the outputs are: a score for each class of the data; a number for each column of "
+              "`data.targets`; or, with `multi_label`, a score for each of these columns, which hold 0 or 1"};
+}
+
+Key class_weights_key(std::optional<std::vector<double>>& weights) {
+  return {
+      .name = "class_weights",
+      .into = &weights,
+      .range = {.minimum = 0},
+      .word = "balanced",
+      .meaning =
+          "the weight of each class in the loss, in the order in which the program prints the classes. The "
+          "loss is the weighted sum over the samples of a step, divided by the weights of their classes. "
+          "`balanced` weights a class by the number of training samples, divided by the number of classes "
+          "and by "
+          "the training samples of the class. An empty list: all samples count alike"};
 }
 
 std::vector<Key> model_keys(ModelKeys& keys, Loss& of_regression) {
+  const Need softmax{.key = "loss", .values = {"softmax_cross_entropy"}};
+  Key class_weights = class_weights_key(keys.class_weights);
+  class_weights.needs = softmax;
   return {
       {.name = "name",
        .into = &keys.name,
@@ -70,14 +89,39 @@ std::vector<Key> model_keys(ModelKeys& keys, Loss& of_regression) {
                                   {"binary_cross_entropy", Loss::binary_cross_entropy}}),
        .needs = {.key = "task", .values = {"classification"}},
        .meaning = "`squared_error` and `binary_cross_entropy`, of the sigmoid of each output, are against "
-                  "one-hot labels and summed over the classes. All are means over the samples"},
+                  "one-hot labels and summed over the classes. All are means over the samples. With "
+                  "`multi_label` it is `binary_cross_entropy`, as a mean over samples and labels"},
       {.name = "loss",
        .into = one_of(of_regression, {{"mse", Loss::mse}, {"l1", Loss::l1}, {"huber", Loss::huber}}),
        .needs = {.key = "task", .values = {"regression"}},
        .meaning = "the squared error; the absolute error; or `huber`, half the squared error for errors "
                   "below 1 and the "
                   "absolute error less 1/2 for others. All are means over samples and targets"},
-  };
+      {.name = "label_smoothing",
+       .into = &keys.label_smoothing,
+       .range = {.minimum = 0, .below = 1},
+       .needs = softmax,
+       .meaning =
+           "trains on probabilities instead of labels: this share is divided among all classes, and the "
+           "rest belongs to the class of the sample"},
+      std::move(class_weights)};
+}
+
+// Returns the weights of the classes for a model.
+std::optional<std::vector<double>> weights_of_classes(const Section& yaml, const ModelKeys& keys,
+                                                      std::int64_t classes, std::vector<double> balanced) {
+  if (!keys.class_weights)
+    return balanced.empty() ? std::nullopt : std::optional<std::vector<double>>(std::move(balanced));
+  const std::vector<double>& weights = *keys.class_weights;
+  if (weights.empty()) return weights;
+  if (std::ssize(weights) != classes)
+    throw yaml.error("class_weights",
+                     fmt::format("has {} numbers and the data has {} classes; give one for each class",
+                                 weights.size(), classes));
+  if (std::ranges::max(weights) == 0)
+    throw yaml.error("class_weights",
+                     "is 0 for every class, so that there is no loss; give one of them more");
+  return weights;
 }
 
 }  // namespace
@@ -87,6 +131,7 @@ ModelKeys read_model_keys(const Section& yaml) {
   Loss of_regression = Loss::mse;
   read_keys(yaml, model_keys(keys, of_regression));
   if (keys.task == Task::regression) keys.loss = of_regression;
+  if (keys.task == Task::multi_label) keys.loss = Loss::binary_cross_entropy;
   return keys;
 }
 
@@ -96,8 +141,15 @@ Task read_task(const Section& yaml) {
   return task;
 }
 
+bool balances_classes(const Section& yaml) {
+  std::optional<std::vector<double>> weights = std::vector<double>{};
+  read_keys(yaml, {class_weights_key(weights)});
+  return !weights;
+}
+
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
-                                  PixelScale pixels, std::vector<double> target_units) {
+                                  PixelScale pixels, std::vector<double> target_units,
+                                  std::vector<double> balanced_weights) {
   const ModelKeys keys = read_model_keys(yaml);
   ModelInfo info{.sample_shape = sample_shape,
                  .classes = classes,
@@ -105,7 +157,9 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
                  .pixels = std::move(pixels),
                  .origin = yaml_origin(yaml.position("name")),
                  .task = keys.task,
-                 .target_units = std::move(target_units)};
+                 .target_units = std::move(target_units),
+                 .label_smoothing = keys.label_smoothing,
+                 .class_weights = weights_of_classes(yaml, keys, classes, std::move(balanced_weights))};
   std::unique_ptr<Model> model = kind_of_model(keys.name).make(yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);

@@ -1,9 +1,12 @@
 #include "models/zoo/model.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
+#include "models/zoo/multi_label.h"
 #include "models/zoo/regression.h"
 
 namespace plexaura {
@@ -19,20 +22,44 @@ Node Model::operator()(Operand x) const {
 
 namespace {
 
-Node loss_of(Loss kind, Operand outputs, Operand labels) {
-  if (kind == Loss::softmax_cross_entropy) return softmax_cross_entropy(outputs, labels);
+LossOutputs weighted_loss(const ModelInfo& info, Operand outputs, Operand labels) {
+  if (!info.class_weights)
+    throw UserError(
+        "model.class_weights is balanced, and the training samples of each class were not counted here; list "
+        "the "
+        "weights, or give them to make_model()");
+  const auto& weights = *info.class_weights;
+  Tensor tensor(TensorType{DType::float64, {std::ssize(weights)}});
+  std::ranges::copy(weights, tensor.as<double>().begin());
+  const Node of_classes = outputs.node().graph().constant(tensor.cast(outputs.node().dtype()));
+  const WeightedLoss loss = weighted_cross_entropy(outputs, labels, {of_classes, outputs.where()},
+                                                   {.label_smoothing = info.label_smoothing});
+  return {.loss = loss.sum, .weight = loss.weight};
+}
+
+LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
+  if (info.loss == Loss::softmax_cross_entropy) {
+    if (!info.class_weights || !info.class_weights->empty()) return weighted_loss(info, outputs, labels);
+    return {.loss = softmax_cross_entropy(outputs, labels, {.label_smoothing = info.label_smoothing})};
+  }
   const Operand wanted{one_hot(labels, outputs.node().shape()[1], outputs.node().dtype()), outputs.where()};
-  return kind == Loss::squared_error ? squared_error(outputs, wanted)
-                                     : binary_cross_entropy_with_logits(outputs, wanted);
+  return {.loss = info.loss == Loss::squared_error ? squared_error(outputs, wanted)
+                                                   : binary_cross_entropy_with_logits(outputs, wanted)};
 }
 
 }  // namespace
+
+std::string_view name_of(Task task) {
+  static constexpr std::array<std::string_view, 3> names{"classification", "regression", "multi_label"};
+  return names.at(static_cast<std::size_t>(task));
+}
 
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   constexpr std::int64_t top = 5;
   const Graph::Scope scope(outputs.node().graph(), "loss");
   if (model.info().task == Task::regression) return build_regression(model, outputs, labels);
-  LossOutputs result{.loss = loss_of(model.info().loss, outputs, labels)};
+  if (model.info().task == Task::multi_label) return build_multi_label(outputs, labels);
+  LossOutputs result = loss_of(model.info(), outputs, labels);
   result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
   if (model.classes() > top)
     result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});

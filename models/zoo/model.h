@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,17 @@ namespace plexaura {
 enum class Task : std::uint8_t {
   classification,  // a score for each class, of which a sample has one
   regression,      // a number for each target
+  multi_label,     // a score for each label, of which a sample has any number
 };
+std::string_view name_of(Task task);
 
 // The loss that training minimises: a mean over the samples.
 enum class Loss : std::uint8_t {
   softmax_cross_entropy,
-  squared_error,         // of the outputs and one-hot labels, summed over classes
-  binary_cross_entropy,  // of the sigmoid of each output and one-hot labels, summed over classes
+  squared_error,  // of the outputs and one-hot labels, summed over classes
+  // Of the sigmoid of each output. For classes it is against one-hot labels, summed over classes; for multi_label a
+  // mean over samples and labels.
+  binary_cross_entropy,
   // Of the outputs and the targets of a regression, as means over samples and targets.
   mse,
   l1,
@@ -31,7 +36,7 @@ enum class Loss : std::uint8_t {
 
 struct ModelInfo {
   Shape sample_shape;        // without the batch: [4], [1, 28, 28]
-  std::int64_t classes = 0;  // the number of outputs: of classes, or of the targets of a regression
+  std::int64_t classes = 0;  // the number of outputs: of classes, targets or labels
   Loss loss = Loss::softmax_cross_entropy;
   PixelScale pixels = {};  // normalises samples of bytes
   Origin origin = {};      // the model's place in a YAML file; empty for a model that was written in C++
@@ -39,9 +44,15 @@ struct ModelInfo {
   // One unit of each output of a regression, in the unit in which errors are reported: the standard deviation of a target
   // that was standardised. Empty: 1 for all outputs.
   std::vector<double> target_units = {};
+  // Of softmax_cross_entropy: see CrossEntropyOptions.
+  double label_smoothing = 0;
+  // Of softmax_cross_entropy: the weight of each class. The loss is divided by the weights of all labels of a step. Empty
+  // list: all classes count alike, and the loss is a mean over the samples. std::nullopt: the weights depend on samples that
+  // are not known, and build_loss() throws.
+  std::optional<std::vector<double>> class_weights = std::vector<double>{};
 };
 
-// A network that distinguishes classes, or predicts numbers: [N, sample shape...] -> [N, classes]. Name its parameters with
+// A network that distinguishes classes, or predicts numbers or labels: [N, sample shape...] -> [N, classes]. Name its parameters with
 // specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
 // with any batch size. A call of a named model of this library changes nothing in it: several threads may
 // call it at the same time, each with its own graph.
@@ -70,29 +81,37 @@ struct ModelKeys {
   std::string name = {};
   Task task = Task::classification;
   Loss loss = Loss::softmax_cross_entropy;
+  double label_smoothing = 0;
+  // std::nullopt: "balanced".
+  std::optional<std::vector<double>> class_weights = std::vector<double>{};
 };
 ModelKeys read_model_keys(const Section& yaml);
 // Reads only the key `task` of a section `model`.
 Task read_task(const Section& yaml);
+// Reads only the key `class_weights` of a section `model`. True if it is "balanced".
+bool balances_classes(const Section& yaml);
 
 // All keys of the section `model`, and those of a layer in `model.layers[]`.
 std::vector<KeyText> model_key_texts();
 
 // Makes the model that a section `model` describes; model_key_texts() lists its keys. Tries the model on one
 // sample. Throws UserError, with line and column, for a wrong key, and for layers that do not fit each other,
-// the samples or the classes. `classes`, `pixels`, `target_units`: see ModelInfo.
+// the samples or the classes. `classes`, `pixels`, `target_units`: see ModelInfo. `balanced_weights`: the weights of
+// the classes if the key `class_weights` is "balanced"; empty: they are not known, and build_loss() throws.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
-                                  PixelScale pixels, std::vector<double> target_units = {});
+                                  PixelScale pixels, std::vector<double> target_units = {},
+                                  std::vector<double> balanced_weights = {});
 // The same for a whole configuration: images are normalised as its section `data` describes.
 std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes);
 
 // Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
 // "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
-// the five largest outputs. For a regression see build_regression().
+// the five largest outputs. For other tasks see build_regression() and build_multi_label().
 //   outputs [N, classes] of the model; labels int64 [N], or targets [N, classes] of the outputs' dtype.
+// Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 
-// Returns the field of the data that build_loss() takes besides the samples: "labels", or "targets" of a regression. Its
+// Returns the field of the data that build_loss() takes besides the samples: "labels", or "targets" of other tasks. Its
 // type is that of one sample.
 Field expected_field(const Model& model);
 

@@ -72,7 +72,7 @@ class Regression(ProgramTest):
             other = self.run_one("mlp", *self.throws("output.dir=run", "data.targets=[peak, time, distance]"), *reader, status=2)
             self.assertIn("data.targets is [peak, time, distance], and the weights predict [distance, time, peak]; name the targets of the weights", other.err)
         iris = self.iris("output.dir=run")
-        self.assertIn("data.targets is missing, and the weights are of a regression; name weights of a classification", self.run_one("mlp", *iris, "--evaluate", status=2).err)
+        self.assertIn("data.targets is missing, and the weights are of a model that was trained with targets; name weights of a classification", self.run_one("mlp", *iris, "--evaluate", status=2).err)
 
 
 if __name__ == "__main__":

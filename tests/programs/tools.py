@@ -141,8 +141,9 @@ class Tools(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("30 nets", done.stdout)
 
-    # Ops without a fast kernel on CPUs, which these models need. `throws` has them in validation, whose sums are in float64.
-    SLOW = {"throws": {"abs", "cast", "square", "sub", "sum"}}
+    # Ops without a fast kernel on CPUs, which these models need in validation, whose sums are in float64.
+    SLOW = {"throws": {"abs", "cast", "square", "sub", "sum"},
+            "weather": {"cast", "concat", "eq", "min", "mul", "sum"}}
 
     def check_kernels(self, model, sample, classes, *settings):
         for mode in ([], ["--inference"]):
@@ -161,7 +162,7 @@ class Tools(ProgramTest):
         """This includes losses and outputs that the random nets lack. Deeper ResNets only repeat the layers
         of these two."""
         samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
-                   "mnist_lstm": ("1,28,28", 10), "mnist_vit": ("1,28,28", 10), "throws": (3, 3),
+                   "mnist_lstm": ("1,28,28", 10), "mnist_vit": ("1,28,28", 10), "throws": (3, 3), "weather": (4, 3),
                    "photos_mlp": ("3,150,150", 5), "resnet18": ("3,96,96", 5), "resnet50": ("3,96,96", 5)}
         shipped = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
         self.assertEqual(shipped - {"resnet34", "resnet101", "resnet152"}, set(samples))

@@ -144,8 +144,7 @@ TEST_CASE("keys that do not fit the task are refused") {
         std::string::npos);
   CHECK(refusal("targets: [mass]", "task: classification")
             .ends_with("data.targets has no effect here, because model.task is classification; set that to "
-                       "regression, "
-                       "or name the column of the classes in data.label"));
+                       "regression or multi_label, or name the column of the classes in data.label"));
   CHECK(refusal("targets: [mass], label: y")
             .ends_with(
                 "data.label has no effect here, because model.task is regression and data.targets names the "
@@ -175,6 +174,41 @@ TEST_CASE("keys that do not fit the task are refused") {
         })
             .find("data.format is idx, whose samples have classes, and model.task is regression; give a "
                   "table (csv)") != std::string::npos);
+}
+
+TEST_CASE("the targets of several labels are 0 or 1, and are not scaled") {
+  const std::string labels = "x,sweet,y,sour\n1,0,2,1\n2,1,3,1\n3,0,5,0\n";
+  const std::string task = "task: multi_label";
+  const RunData data =
+      open_targets(labels, "targets: [sour, sweet], standardise: false, validation_share: 0", task);
+  CHECK(sample_of(data, 1) == std::vector<std::vector<float>>{{2, 3}, {1, 1}});
+  CHECK(data.trained.targets == std::vector<std::string>{"sour", "sweet"});
+  CHECK(!data.is_measured);
+  CHECK(user_error([&] { open_targets(labels, "targets: [sour, y]", task); })
+            .ends_with("data.targets names the column 'y', which has the value 2 in row 1, and model.task is "
+                       "multi_label; write 1 for a row with the label and 0 for one without it, or set "
+                       "model.task to regression"));
+  CHECK(
+      user_error([&] { open_targets(labels, "targets: [sour], standardise_targets: true", task); })
+          .ends_with(
+              "data.standardise_targets has no effect here, because model.task is multi_label, whose targets "
+              "are 0 or 1; remove it"));
+  CHECK(user_error([&] { open_targets(labels, "standardise: false", task); })
+            .ends_with(
+                "data.targets is missing, and model.task is multi_label; list the columns of the labels, for "
+                "example [sweet, sour]"));
+}
+
+TEST_CASE("balanced weights are counted on the samples to train on, and kept") {
+  const std::string table = "x,class\n1,b\n2,a\n3,b\n4,c\n5,b\n6,b\n7,a\n8,c\n9,b\n10,b\n";
+  const auto weights = [&](const std::string& keys, const std::optional<TrainedData>& trained = {}) {
+    return open_targets(table, "validation_share: 0" + keys, "class_weights: balanced", trained).trained;
+  };
+  const TrainedData all = weights("");
+  CHECK(all.class_weights == std::vector<double>{10.0 / 6, 10.0 / 18, 10.0 / 6});
+  CHECK(weights(", limit: 4").class_weights == std::vector<double>{4.0 / 3, 4.0 / 6, 4.0 / 3});
+  CHECK(weights(", limit: 4", all).class_weights == all.class_weights);
+  CHECK(open_targets(table, "validation_share: 0", "").trained.class_weights.empty());
 }
 
 TEST_CASE("targets of a table without a header are numbers of columns") {

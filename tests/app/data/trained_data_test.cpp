@@ -27,6 +27,10 @@ TEST_CASE("what weights say of their data is read again exactly") {
       {}, {"x"}, {{0.5F}, {2}}, {"height", "body mass"}, {{170, -0.1F}, {1.0F / 3, 1}}};
   CHECK(to_metadata(regression).at("data.target 1") == "-0.1 1 body mass");
   CHECK(trained_data_in(to_metadata(regression), "weights") == regression);
+  TrainedData weighted = images;
+  weighted.class_weights = {1.0 / 3, 2.5};
+  CHECK(to_metadata(weighted).at("data.class_weight 1") == "2.5");
+  CHECK(trained_data_in(to_metadata(weighted), "weights") == weighted);
 }
 
 TEST_CASE("data that differ in one thing are not equal") {
@@ -46,8 +50,19 @@ TEST_CASE("data that differ in one thing are not equal") {
   other.target_scale.mean = {1};
   CHECK(!(other == table));
   other = table;
+  other.class_weights = {1, 1, 1};
+  CHECK(!(other == table));
+  other = table;
   other.classes.pop_back();
   CHECK(!(other == table));
+}
+
+TEST_CASE("a weight of a class that is no number above 0 is refused") {
+  for (const char* text : {"", "0", "-1", "1 2", "x", "nan", "inf"})
+    CHECK(user_error([&] {
+            trained_data_in({{"data.class 0", "a"}, {"data.class_weight 0", text}}, "old.safetensors");
+          }) == std::string("old.safetensors: its metadata has data.class_weight 0 '") + text +
+                    "', which is not a number above 0; name another file of weights");
 }
 
 TEST_CASE("a column that is told wrongly is refused") {

@@ -36,6 +36,8 @@ TEST_CASE("values are read by the function of their type") {
 TEST_CASE("a word may stand for no number") {
   CHECK(parsed("a: 1").root().integer_or_word("a", "all") == 1);
   CHECK(parsed("a: all").root().integer_or_word("a", "all") == std::nullopt);
+  CHECK(parsed("a: [1, 2.5]").root().numbers_or_word("a", "equal") == std::vector<double>{1, 2.5});
+  CHECK(parsed("a: equal").root().numbers_or_word("a", "equal") == std::nullopt);
 }
 
 TEST_CASE("a reader says what a text or a number is, where another kind of value stands") {
