@@ -65,8 +65,8 @@ std::vector<double> neighbour_weights(double rest, const ResizeRules& rules) {
   return {far(1 + rest), near(rest), near(1 - rest), far(2 - rest)};
 }
 
-// One axis of the result as a sum over its taps: result[i] = sum over k of weights[k][i] x[places[k][i]]. Each new element
-// has one tap (nearest), two (linear) or four (cubic).
+// One axis of the result as a sum over its taps: result[i] = sum over k of weights[k][i] x[places[k][i]]. Each new
+// element has one tap (nearest), two (linear) or four (cubic).
 struct AxisTaps {
   std::vector<std::vector<std::int64_t>> places;
   std::vector<std::vector<double>> weights;

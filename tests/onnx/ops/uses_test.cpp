@@ -57,7 +57,8 @@ TEST_CASE("numbers that the graph needs early are no parameters, also through ot
   graph.initialiser("one", {1}, {1});
   graph.node("Identity", {"w"}, {"a"});
   graph.node("Concat", {"one", "a"}, {"scales"}, {{"axis", 0}});
-  graph.node("Resize", {"x", "", "scales"}, {"y"});
+  graph.node("Mul", {"x", "w"}, {"scaled"});
+  graph.node("Resize", {"scaled", "", "scales"}, {"y"});
   CHECK(kind_of_weight(graph) == "constant");
   onnx::FileModel model(graph.model(13), "uses.onnx");
   model.make_store();
@@ -68,8 +69,9 @@ TEST_CASE("numbers that the graph needs early are no parameters, also through ot
 TEST_CASE("running moments are buffers, also through other nodes") {
   WrittenGraph graph = with_weight();
   graph.initialiser("scale", {2}, {1, 1});
+  graph.initialiser("variance", {2}, {1, 1});
   graph.node("Identity", {"w"}, {"mean"});
-  graph.node("BatchNormalization", {"x", "scale", "scale", "mean", "w"}, {"y"});
+  graph.node("BatchNormalization", {"x", "scale", "scale", "mean", "variance"}, {"y"});
   CHECK(kind_of_weight(graph) == "buffer");
 }
 
