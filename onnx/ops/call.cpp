@@ -23,6 +23,13 @@ Node counted(Graph& graph, std::int64_t count) {
   return iota(graph, count);
 }
 
+Node with_shape_of(const Node& x, const Node& value) {
+  if (value.shape() != x.shape())
+    throw UserError(fmt::format("an operand must broadcast to {}, but would make the result {}",
+                                to_string(x.shape()), to_string(value.shape())));
+  return value;
+}
+
 Node Call::operator[](std::size_t i) const {
   if (!has(i)) throw UserError(fmt::format("input {} is missing", i));
   return inputs_[i];

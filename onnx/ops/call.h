@@ -30,6 +30,10 @@ const Tensor* known_value(const Node& node);
 // Returns 0, 1, ... count - 1. Throws UserError for more than 2^24 numbers, since they are made when the graph is built.
 Node counted(Graph& graph, std::int64_t count);
 
+// Returns a value that was combined with x. Throws UserError if it does not have the shape of x: the operands of some ops
+// of the standard broadcast to x, but not x to them.
+Node with_shape_of(const Node& x, const Node& value);
+
 // One node of a file, while it is added to a graph: its inputs as nodes of the graph, and its attributes. An
 // attribute that the builder has not read is an error, since it would have no effect.
 class Call {

@@ -102,7 +102,9 @@ std::vector<Node> clip_by_attributes(Call& call) {
   return {clip(call[0], low, high)};
 }
 
-std::vector<Node> clip_by_inputs(Call& call) { return {clamp(call[0], call.optional(1), call.optional(2))}; }
+std::vector<Node> clip_by_inputs(Call& call) {
+  return {with_shape_of(call[0], clamp(call[0], call.optional(1), call.optional(2)))};
+}
 
 std::vector<Node> leaky(Call& call) { return {leaky_relu(call[0], call.real("alpha", 0.01))}; }
 std::vector<Node> elu_of(Call& call) { return {elu(call[0], call.real("alpha", 1))}; }
@@ -113,7 +115,9 @@ std::vector<Node> selu_of(Call& call) {
 }
 // Before version 7 the slope had one number, or one for each channel.
 std::vector<Node> prelu_per_channel(Call& call) { return {prelu(call[0], call[1])}; }
-std::vector<Node> prelu_of(Call& call) { return {where(gt(call[0], 0), call[0], call[0] * call[1])}; }
+std::vector<Node> prelu_of(Call& call) {
+  return {with_shape_of(call[0], where(gt(call[0], 0), call[0], call[0] * call[1]))};
+}
 std::vector<Node> hard_sigmoid_of(Call& call) {
   const double alpha = call.real("alpha", 0.2);
   return {clip(call[0] * alpha + call.real("beta", 0.5), 0, 1)};

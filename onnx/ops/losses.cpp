@@ -17,9 +17,24 @@ namespace plexaura::onnx {
 
 namespace {
 
+void check_labels(const Call& call) {
+  const Shape& shape = call[0].shape();
+  if (shape.rank() < 2)
+    throw UserError(fmt::format("its values must have the axes N and C, not {}", to_string(shape)));
+  std::vector<std::int64_t> expected = shape.extents();
+  expected.erase(expected.begin() + 1);
+  if (call[1].shape() != Shape(expected))
+    throw UserError(fmt::format("labels of {} must have the shape {}, not {}", to_string(shape),
+                                to_string(Shape(expected)), to_string(call[1].shape())));
+  if (call.has(2) && call[2].shape() != Shape{shape[1]})
+    throw UserError(fmt::format("there must be one weight for each of the {} classes, not {}", shape[1],
+                                to_string(call[2].shape())));
+}
+
 // -weights[label] times the logarithm at the label, for logarithms [N, C, ...] and labels [N, ...], reduced. A mean is
 // divided by the sum of the weights. Samples with the label ignore_index have the weight 0.
 Node loss_at_labels(Call& call, const Node& logarithms) {
+  check_labels(call);
   const std::string reduction = call.text("reduction", "mean");
   const Node labels = cast(call[1], DType::int64);
   const DType dtype = logarithms.dtype();

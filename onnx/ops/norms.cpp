@@ -101,10 +101,12 @@ std::vector<Node> layer_normalisation(Call& call) {
   for (std::int64_t axis = normalise_axis(call.integer("axis", -1), x.shape().rank());
        axis < x.shape().rank(); ++axis)
     last.axes.push_back(axis);
-  const Node centred = exact(x) - mean(exact(x), last);
+  const Node wide = exact(x);
+  const Node centre = mean(wide, last);
+  const Node centred = wide - centre;
   const Node inverse = rsqrt(mean(square(centred), last) + epsilon);
-  const Node standard = cast(centred * inverse, x.dtype()) * call[1];
-  return {call.has(2) ? standard + call[2] : standard, mean(exact(x), last), inverse};
+  const Node scaled = cast(centred * inverse, x.dtype()) * call[1];
+  return {with_shape_of(x, call.has(2) ? scaled + call[2] : scaled), centre, inverse};
 }
 
 std::vector<Node> mean_variance_normalisation(Call& call) {

@@ -59,11 +59,14 @@ std::vector<Node> general_product(Call& call) {
   const double alpha = call.real("alpha", 1);
   const double beta = call.real("beta", 1);
   const bool transpose_a = call.flag("transA", false);
+  for (std::size_t i = 0; i < 2; ++i)
+    if (call[i].shape().rank() != 2)
+      throw UserError(fmt::format("input {} must be a matrix, not {}", i, to_string(call[i].shape())));
   Node product =
       matmul(call[0], call[1], {.transpose_a = transpose_a, .transpose_b = call.flag("transB", false)});
   if (alpha != 1) product = product * alpha;
   if (!call.has(2) || beta == 0) return {product};
-  return {product + (beta == 1 ? call[2] : call[2] * beta)};
+  return {with_shape_of(product, product + (beta == 1 ? call[2] : call[2] * beta))};
 }
 
 std::vector<Node> einstein_sum(Call& call) {

@@ -45,4 +45,12 @@ TEST_CASE("a mask of dropout has the type of its version") {
   CHECK(OneNode("Dropout", 10, {}, 2)({x})[1].dtype() == DType::boolean);
 }
 
+TEST_CASE("the slope of PRelu and the limits of Clip do not enlarge x") {
+  const Tensor x = floats({1, 2}, {-1, 2});
+  const Tensor two = floats({2, 1}, {3, 4});
+  CHECK(OneNode("PRelu", 9)({x, floats({2}, {3, 4})})[0] == floats({1, 2}, {-3, 2}));
+  CHECK(OneNode("PRelu", 9).error({x, two}).find("an operand must broadcast to [1,2]") != std::string::npos);
+  CHECK(OneNode("Clip", 13).error({x, two}).find("an operand must broadcast to [1,2]") != std::string::npos);
+}
+
 }  // namespace plexaura::onnx_elementwise_test
