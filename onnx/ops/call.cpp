@@ -52,6 +52,10 @@ std::vector<std::int64_t> Call::input_integers(std::size_t i) const {
   return {elements.begin(), elements.end()};
 }
 
+std::vector<std::int64_t> Call::optional_integers(std::size_t i) const {
+  return has(i) ? input_integers(i) : std::vector<std::int64_t>();
+}
+
 double Call::number(std::size_t i) const {
   const Tensor& known = value(i);
   if (known.elements() != 1)

@@ -56,6 +56,8 @@ class Call {
   // UserError if it is left out.
   const Tensor& value(std::size_t i) const;
   std::vector<std::int64_t> input_integers(std::size_t i) const;
+  // The same, but returns no integers if the input is left out.
+  std::vector<std::int64_t> optional_integers(std::size_t i) const;
   double number(std::size_t i) const;  // of an input with one element
   std::int64_t whole_number(std::size_t i) const;
 

@@ -26,6 +26,7 @@ std::vector<Node> unary_of(Call& call) {
 // axes of the second one began.
 Node second_operand(Call& call) {
   const Node b = call[1];
+  if (call.version() >= 7) return b;
   call.ignore("broadcast");
   if (!call.has_attribute("axis")) return b;
   const std::int64_t rank = call[0].shape().rank();
@@ -67,10 +68,9 @@ std::vector<Node> negative(Call& call) {
 
 // The exponent may have another type. Integers are raised in float64, which is exact up to 2^53.
 std::vector<Node> power(Call& call) {
-  call.ignore("broadcast");
   const DType dtype = call[0].dtype();
   const DType wide = is_floating(dtype) ? dtype : DType::float64;
-  return {cast(pow(cast(call[0], wide), cast(call[1], wide)), dtype)};
+  return {cast(pow(cast(call[0], wide), cast(second_operand(call), wide)), dtype)};
 }
 
 // With `fmod` the remainder has the sign of the dividend, otherwise that of the divisor.

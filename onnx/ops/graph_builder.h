@@ -26,10 +26,9 @@ struct FileFacts {
 // in the graphs within it.
 void check_ops(const GraphProto& graph, const FileFacts& facts);
 
-// Adds the nodes of a graph of a file to `graph` and returns its outputs. `values` has its inputs and initialisers,
-// and for a graph within another one also the values of that one. Values that depend only on constants are computed
-// at once, within the limits. Throws UserError that names the file and the node, and UnknownValue if a shape or another
-// value that is needed now is only computed later.
+// Adds the nodes of a graph of a file to `graph` and returns its outputs. `values` has its inputs and initialisers.
+// Values that depend only on constants are computed at once, within the limits. Throws UserError that names the file and
+// the node, and UnknownValue if a shape or another value that is needed now is only computed later.
 std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
                               const FileFacts& facts, const BuildLimits& limits = {});
 

@@ -67,6 +67,7 @@ void check_zero_point(const Node& zero, const Node& scale, DType dtype) {
 Node to_uint8(const Node& x) { return cast(clip(round(x), 0, 255), DType::uint8); }
 
 std::vector<Node> quantise(Call& call) {
+  call.ignore("saturate");  // for results of other types
   const Node x = call[0];
   const std::int64_t axis = call.integer("axis", 1);
   const Node scaled = x / along_axis(call[1], axis, x.shape());

@@ -202,9 +202,8 @@ std::vector<Node> slice_by_attributes(Call& call) {
 }
 
 std::vector<Node> slice_by_inputs(Call& call) {
-  return {slice_axes(call[0], call.input_integers(1), call.input_integers(2),
-                     call.has(3) ? call.input_integers(3) : Integers(),
-                     call.has(4) ? call.input_integers(4) : Integers())};
+  return {slice_axes(call[0], call.input_integers(1), call.input_integers(2), call.optional_integers(3),
+                     call.optional_integers(4))};
 }
 
 PadMode pad_mode(const std::string& name) {
@@ -256,8 +255,8 @@ std::vector<Node> pad_by_attributes(Call& call) {
 std::vector<Node> pad_by_inputs(Call& call) {
   const PadMode mode = pad_mode(call.text("mode", "constant"));
   const double value = mode == PadMode::constant && call.has(2) ? call.number(2) : 0;
-  return {pad_axes(call[0], call.input_integers(1), call.has(3) ? call.input_integers(3) : Integers(),
-                   {.mode = mode, .value = value})};
+  return {
+      pad_axes(call[0], call.input_integers(1), call.optional_integers(3), {.mode = mode, .value = value})};
 }
 
 // [N, C, H, W] -> [N, C / block^2, H block, W block].

@@ -45,6 +45,16 @@ TEST_CASE("a mask of dropout has the type of its version") {
   CHECK(OneNode("Dropout", 10, {}, 2)({x})[1].dtype() == DType::boolean);
 }
 
+TEST_CASE("an axis of the second operand is an attribute of versions below 7 only") {
+  const Tensor x = floats({2, 2}, {1, 2, 3, 4});
+  const Tensor b = floats({2}, {1, 2});
+  const OneNode::Attributes attributes{{"axis", 0}, {"broadcast", 1}};
+  CHECK(OneNode("Sub", 6, attributes)({x, b})[0] == floats({2, 2}, {0, 1, 1, 2}));
+  CHECK(OneNode("Pow", 6, attributes)({x, b})[0] == floats({2, 2}, {1, 2, 9, 16}));
+  CHECK(OneNode("Sub", 7, attributes).error({x, b}).find("its attribute 'axis' is not supported") !=
+        std::string::npos);
+}
+
 TEST_CASE("the slope of PRelu and the limits of Clip do not enlarge x") {
   const Tensor x = floats({1, 2}, {-1, 2});
   const Tensor two = floats({2, 1}, {3, 4});

@@ -74,6 +74,11 @@ TEST_CASE("a scale for each index of another axis is an error, and does not broa
         std::string::npos);
 }
 
+TEST_CASE("the attribute saturate changes nothing for integers") {
+  const OneNode quantise("QuantizeLinear", 19, {{"saturate", 0}});
+  CHECK(quantise({floats({2}, {2, 900}), floats({}, {2}), bytes({}, {1})})[0] == bytes({2}, {2, 255}));
+}
+
 TEST_CASE("a quantised convolution has one scale for x and one for each output channel") {
   const std::vector<Tensor> inputs{bytes({1, 1, 2}, {2, 4}), floats({}, {0.5}),   bytes({}, {0}),
                                    bytes({2, 1, 1}, {1, 3}), floats({2}, {1, 2}), bytes({2}, {0, 1}),
