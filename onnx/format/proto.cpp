@@ -12,6 +12,21 @@ namespace {
 
 constexpr int most_nested = 32;
 
+// Counts what a graph and the graphs within it consist of. A message of two bytes takes some hundred bytes of memory.
+class MessageCount {
+ public:
+  explicit MessageCount(std::int64_t most) : most_(most) {}
+  void add() {
+    if (++count_ > most_)
+      throw UserError(
+          fmt::format("it has more than {} nodes, attributes and names, which is the limit", most_));
+  }
+
+ private:
+  std::int64_t most_;
+  std::int64_t count_ = 0;
+};
+
 // Calls `take` for each field of a message.
 template <class Take>
 void for_each_field(std::string_view bytes, Take&& take) {
@@ -58,9 +73,10 @@ ValueProto parse_value(std::string_view bytes) {
   return value;
 }
 
-GraphProto parse_graph(std::string_view bytes, int depth);
+GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages);
 
-AttributeProto parse_attribute(std::string_view bytes, int depth) {
+AttributeProto parse_attribute(std::string_view bytes, int depth, MessageCount& messages) {
+  messages.add();
   AttributeProto attribute;
   for_each_field(bytes, [&](const WireReader& field) {
     switch (field.number()) {
@@ -80,7 +96,7 @@ AttributeProto parse_attribute(std::string_view bytes, int depth) {
         attribute.tensor = parse_tensor(field.bytes());
         break;
       case 6:
-        attribute.graph = std::make_shared<const GraphProto>(parse_graph(field.bytes(), depth + 1));
+        attribute.graph = std::make_shared<const GraphProto>(parse_graph(field.bytes(), depth + 1, messages));
         break;
       case 7:
         field.add_to(attribute.reals);
@@ -89,6 +105,7 @@ AttributeProto parse_attribute(std::string_view bytes, int depth) {
         field.add_to(attribute.integers);
         break;
       case 9:
+        messages.add();
         attribute.texts.push_back(field.text());
         break;
       case 20:
@@ -101,14 +118,17 @@ AttributeProto parse_attribute(std::string_view bytes, int depth) {
   return attribute;
 }
 
-NodeProto parse_node(std::string_view bytes, int depth) {
+NodeProto parse_node(std::string_view bytes, int depth, MessageCount& messages) {
+  messages.add();
   NodeProto node;
   for_each_field(bytes, [&](const WireReader& field) {
     switch (field.number()) {
       case 1:
+        messages.add();
         node.inputs.push_back(field.text());
         break;
       case 2:
+        messages.add();
         node.outputs.push_back(field.text());
         break;
       case 3:
@@ -118,7 +138,7 @@ NodeProto parse_node(std::string_view bytes, int depth) {
         node.op = field.text();
         break;
       case 5:
-        node.attributes.push_back(parse_attribute(field.bytes(), depth));
+        node.attributes.push_back(parse_attribute(field.bytes(), depth, messages));
         break;
       case 7:
         node.domain = field.text();
@@ -131,24 +151,27 @@ NodeProto parse_node(std::string_view bytes, int depth) {
   return node;
 }
 
-GraphProto parse_graph(std::string_view bytes, int depth) {
+GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages) {
   if (depth > most_nested) throw UserError(fmt::format("graphs are nested more than {} deep", most_nested));
   GraphProto graph;
   for_each_field(bytes, [&](const WireReader& field) {
     switch (field.number()) {
       case 1:
-        graph.nodes.push_back(parse_node(field.bytes(), depth));
+        graph.nodes.push_back(parse_node(field.bytes(), depth, messages));
         break;
       case 2:
         graph.name = field.text();
         break;
       case 5:
+        messages.add();
         graph.initialisers.push_back(parse_tensor(field.bytes()));
         break;
       case 11:
+        messages.add();
         graph.inputs.push_back(parse_value(field.bytes()));
         break;
       case 12:
+        messages.add();
         graph.outputs.push_back(parse_value(field.bytes()));
         break;
       case 15:
@@ -261,12 +284,13 @@ TensorProto parse_tensor(std::string_view bytes) {
   return tensor;
 }
 
-ModelProto parse_model(std::string_view bytes) {
+ModelProto parse_model(std::string_view bytes, std::int64_t most_messages) {
   ModelProto model;
+  MessageCount messages(most_messages);
   bool has_graph = false;
   for_each_field(bytes, [&](const WireReader& field) {
     if (field.number() == 7) {
-      model.graph = parse_graph(field.bytes(), 0);
+      model.graph = parse_graph(field.bytes(), 0, messages);
       has_graph = true;
     }
     if (field.number() == 8) parse_opset(field.bytes(), model);
