@@ -4,12 +4,10 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
-#include <system_error>
 
 #include "tools/shapes.h"
 #include "tools/tool.h"
 
-#include "core/base/error.h"
 #include "core/base/print.h"
 #include "training/data/images/image.h"
 #include "training/data/random.h"
@@ -39,14 +37,6 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--size", options.size, "width and height of an image in pixels")
       ->check(whole_number(8, 4096));
   app.add_option("--seed", options.seed, "seed of the random numbers");
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    throw UserError(fmt::format("{}: the folder cannot be made: {}; choose another place", folder.string(),
-                                error.message()));
 }
 
 // Draws the images of one class. Images for training and for validation have different values of `first`, so

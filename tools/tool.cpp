@@ -3,6 +3,7 @@
 #include <csignal>
 #include <exception>
 #include <fmt/format.h>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/base/print.h"
@@ -52,6 +53,14 @@ int run_tool(CLI::App& app, int argc, const char* const* argv, const std::functi
     print_error(fmt::format("{}: {}", app.get_name(), error.what()));
     return 1;
   }
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw UserError(fmt::format("{}: the folder cannot be made: {}; choose another place", folder.string(),
+                                error.message()));
 }
 
 CLI::Validator above_zero() {

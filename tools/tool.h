@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -10,6 +11,9 @@ namespace plexaura {
 // Runs a tool: reads the arguments, calls `work`, and prints one sentence for an error. Returns the exit
 // status: 0, 2 for an error that the user can fix, 1 for a fault of the program or the machine.
 int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work);
+
+// Makes a folder and those around it, unless they exist. Throws UserError, which names the folder.
+void make_folder(const std::filesystem::path& folder);
 
 // Check the number that an option takes.
 CLI::Validator above_zero();

@@ -102,6 +102,13 @@ Names comparison(ExportCall& call, const ExportRow& row) {
   return {call.add(row.onnx, std::move(operands))};
 }
 
+// Runtimes choose between numbers, but not between bools.
+Names chosen(ExportCall& call, const ExportRow&) {
+  if (call.type().dtype != DType::boolean) return {call.add("Where", call.inputs())};
+  const std::string otherwise = call.add("Not", {call[0]}, call.input_type(0));
+  return {call.add("Or", {call.add("And", {call[0], call[1]}), call.add("And", {otherwise, call[2]})})};
+}
+
 Names inequality(ExportCall& call, const ExportRow&) {
   return {call.add("Not", {call.add("Equal", {call[0], call[1]})})};
 }
@@ -187,7 +194,7 @@ constexpr ExportRow elementwise_export[] = {
     {"tan", export_same, "Tan"},
     {"trunc", whole_part},
     {"weighted_sum", weighted},
-    {"where", export_same, "Where"},
+    {"where", chosen, "Where"},
 };
 
 }  // namespace

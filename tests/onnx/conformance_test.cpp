@@ -1,7 +1,6 @@
 // Runs the backend tests of the standard, which other implementations run too.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -11,12 +10,11 @@
 #include <set>
 #include <sstream>
 
-#include "onnx/format/tensor_data.h"
 #include "onnx/runner.h"
+#include "onnx/stored_data.h"
 
 #include "core/base/error.h"
 #include "tests/support/backend.h"
-#include "training/files/file.h"
 
 namespace plexaura::conformance_test {
 
@@ -24,49 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Tolerance {
-  double relative = 1e-3;
-  double absolute = 1e-7;
-};
-
-Tensor read_stored(const fs::path& path) {
-  const std::vector<std::uint8_t> bytes = InputFile(path).read_all();
-  const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return onnx::read_tensor(onnx::parse_tensor(view), path.parent_path());
-}
-
-// Returns the stored tensors "input_0.pb", "input_1.pb", ... or those of outputs.
-std::vector<Tensor> read_all_stored(const fs::path& folder, const std::string& kind) {
-  std::vector<Tensor> tensors;
-  for (int i = 0; fs::exists(folder / fmt::format("{}_{}.pb", kind, i)); ++i)
-    tensors.push_back(read_stored(folder / fmt::format("{}_{}.pb", kind, i)));
-  return tensors;
-}
-
-// Returns the first difference beyond the tolerance; empty if there is none.
-std::string difference(const Tensor& found, const Tensor& expected, Tolerance tolerance) {
-  if (found.type() != expected.type())
-    return fmt::format("the type is {}, not {}", to_string(found.type()), to_string(expected.type()));
-  const std::vector<double> ours = found.to_doubles();
-  const std::vector<double> theirs = expected.to_doubles();
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))) continue;
-    if (!(std::abs(ours[i] - theirs[i]) <= tolerance.absolute + tolerance.relative * std::abs(theirs[i])))
-      return fmt::format("element {} is {}, not {}", i, ours[i], theirs[i]);
-  }
-  return {};
-}
-
 std::string difference_of_run(onnx::FileModel& model, onnx::Runner& run, const fs::path& data) {
-  const std::vector<Tensor> stored = read_all_stored(data, "input");
+  const std::vector<Tensor> stored = onnx::read_stored_tensors(data, "input");
   if (stored.size() != model.inputs().size()) return "the number of stored inputs differs";
   std::map<std::string, Tensor> inputs;
   for (std::size_t i = 0; i < stored.size(); ++i) inputs[model.inputs()[i].name] = stored[i];
   const std::vector<Tensor> outputs = run(inputs);
-  const std::vector<Tensor> expected = read_all_stored(data, "output");
+  const std::vector<Tensor> expected = onnx::read_stored_tensors(data, "output");
   if (outputs.size() != expected.size()) return "the number of outputs differs";
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string found = difference(outputs[i], expected[i], {});
+    const std::string found = onnx::difference(outputs[i], expected[i]);
     if (!found.empty()) return fmt::format("output {}: {}", i, found);
   }
   return {};

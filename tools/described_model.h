@@ -1,0 +1,41 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/zoo/model.h"
+#include "training/checkpoints/weights.h"
+
+namespace plexaura {
+
+// The arguments of a tool that say which model of a YAML file it works on.
+struct ModelSource {
+  std::string file;
+  std::vector<std::string> set;
+  std::vector<std::int64_t> sample;
+  std::int64_t classes = 0;
+};
+
+// Adds these arguments to a command line.
+void declare(CLI::App& app, ModelSource& source);
+
+struct DescribedModel {
+  std::unique_ptr<Model> model;
+  std::optional<DType> samples = {};  // the dtype of samples; empty if it is that of the parameters
+  Settings settings = {};             // of the section `model`, as files of weights contain them
+  std::string output = {};            // output.dir; empty if there is none
+
+  DType sample_dtype(const ParameterStore& store) const { return samples.value_or(store.dtype()); }
+  // Returns the shape of a batch of samples.
+  Shape batch(std::int64_t samples) const;
+};
+
+// Reads the YAML file, and the data that it describes unless the shape of a sample and the number of classes are given.
+// Throws UserError for these arguments, for a wrong file, and for a key that is misspelt or has no effect.
+DescribedModel read_model(const ModelSource& source);
+
+}  // namespace plexaura
