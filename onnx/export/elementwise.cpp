@@ -105,8 +105,13 @@ Names comparison(ExportCall& call, const ExportRow& row) {
 // Runtimes choose between numbers, but not between bools.
 Names chosen(ExportCall& call, const ExportRow&) {
   if (call.type().dtype != DType::boolean) return {call.add("Where", call.inputs())};
-  const std::string otherwise = call.add("Not", {call[0]}, call.input_type(0));
-  return {call.add("Or", {call.add("And", {call[0], call[1]}), call.add("And", {otherwise, call[2]})})};
+  const TensorType& condition = call.input_type(0);
+  const auto both = [&](const std::string& holds, std::size_t i) {
+    const Shape shape = broadcast(condition.shape, call.input_type(i).shape);
+    return call.add("And", {holds, call[i]}, {DType::boolean, shape});
+  };
+  const std::string otherwise = call.add("Not", {call[0]}, condition);
+  return {call.add("Or", {both(call[0], 1), both(otherwise, 2)})};
 }
 
 Names inequality(ExportCall& call, const ExportRow&) {

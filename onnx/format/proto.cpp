@@ -174,6 +174,9 @@ GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages
         messages.add();
         graph.outputs.push_back(parse_value(field.bytes()));
         break;
+      case 13:
+        graph.inner_values.push_back(parse_value(field.bytes()));
+        break;
       case 15:
         graph.has_sparse = true;
         break;

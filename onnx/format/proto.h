@@ -110,7 +110,7 @@ struct GraphProto {
   std::vector<TensorProto> initialisers;
   std::vector<ValueProto> inputs;
   std::vector<ValueProto> outputs;
-  std::vector<ValueProto> inner_values = {};  // types of other values; the reader leaves them out
+  std::vector<ValueProto> inner_values = {};  // other values, as far as the file has their types
   bool has_sparse = false;
 };
 

@@ -100,6 +100,26 @@ TEST_CASE("a file computes the same bits as the graph that was exported") {
   CHECK(run_file(bytes, {{"x", samples}})[0] == evaluate(y, {{"x", samples}}, test_backend(), &store));
 }
 
+TEST_CASE("every value has its type, also where bools broadcast") {
+  Graph graph(Mode::inference);
+  const Node a = graph.input("a", {DType::boolean, {3, 1}});
+  const Node b = graph.input("b", {DType::boolean, {2}});
+  const Node c = graph.input("c", {DType::boolean, {}});
+  const std::string bytes =
+      export_graph(std::vector<onnx::ExportedOutput>{{"y", where(b, a, c)}}, no_parameters);
+  const onnx::GraphProto exported = onnx::parse_model(bytes).graph;
+  const auto extents_of = [&](std::string_view op, std::size_t number) {
+    for (const onnx::NodeProto& node : exported.nodes)
+      if (node.op == op && number-- == 0)
+        return std::ranges::find(exported.inner_values, node.outputs[0], &onnx::ValueProto::name)->extents;
+    return std::vector<std::int64_t>{-1};
+  };
+  CHECK(exported.inner_values.size() == 3);
+  CHECK(extents_of("Not", 0) == std::vector<std::int64_t>{2});
+  CHECK(extents_of("And", 0) == std::vector<std::int64_t>{3, 2});
+  CHECK(extents_of("And", 1) == std::vector<std::int64_t>{2});
+}
+
 TEST_CASE("batch norm with running moments is one node, and the moments are its initialisers") {
   ParameterStore store = store_of({{"scale", numbers({3}, 2)},
                                    {"shift", numbers({3}, 3)},
