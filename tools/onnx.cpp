@@ -16,9 +16,10 @@ void declare_export(CLI::App& app, OnnxExport& command) {
       "--weights", command.weights,
       "safetensors file with the weights; by default those of the newest checkpoint in output.dir");
   app.add_flag("--untrained", command.untrained, "exports the initial values of the parameters");
-  app.add_option("--batch", command.batch, "number of samples")
-      ->check(whole_number(1))
-      ->capture_default_str();
+  CLI::Option* batch = app.add_option("--batch", command.batch, "number of samples")
+                           ->check(whole_number(1))
+                           ->capture_default_str();
+  app.add_flag("--open-batch", command.open_batch, "leaves the number of samples open")->excludes(batch);
 }
 
 void declare_run(CLI::App& app, OnnxRun& command) {

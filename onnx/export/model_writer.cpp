@@ -85,7 +85,7 @@ ModelWriter::Names ModelWriter::add(const std::string& name, std::string_view op
     node.outputs.push_back(i == 0 ? node.name : unique(fmt::format("{}.{}", node.name, i)));
     types_[node.outputs[i]] = types[i];
   }
-  for (auto& [key, value] : attributes) node.attributes.push_back(attribute(key, std::move(value)));
+  for (auto& entry : attributes) node.attributes.push_back(attribute(entry.first, std::move(entry.second)));
   return graph_.nodes.emplace_back(std::move(node)).outputs;
 }
 
@@ -94,7 +94,7 @@ std::string ModelWriter::constant(const Tensor& value) {
   const std::string key = is_shared ? key_of(value) : std::string();
   if (const auto found = names_of_constants_.find(key); is_shared && found != names_of_constants_.end())
     return found->second;
-  const std::string name = unique(fmt::format("constant_{}", constants_.size()));
+  std::string name = unique(fmt::format("constant_{}", constants_.size()));
   types_[name] = value.type();
   constants_.push_back({.name = name,
                         .op = "Constant",

@@ -86,27 +86,29 @@ Names max_pool_of(ExportCall& call, const ExportRow&) {
   return {call.add("MaxPool", {call[0]}, pool_attributes(pool_window(call)))};
 }
 
-// A mean that counts the padding counts that of both sides, but not what the last window has beyond it. So if there is
-// such a window, the padding becomes a part of the image.
-Names mean_pool_of(ExportCall& call, const ExportRow&) {
-  PoolWindow window = pool_window(call);
-  const bool counts_padding = !call.has_option("count_include_pad") && !call.has_option("output");
-  std::string x = call[0];
-  if (counts_padding && window.after != window.before) {
-    Integers extents = call.input_type(0).shape.extents();
-    Integers widths(2 * extents.size(), 0);
-    for (std::size_t i = 0; i < window.before.size(); ++i) {
-      extents[i + 2] += 2 * window.before[i];
-      widths[i + 2] = widths[extents.size() + i + 2] = window.before[i];
-      window.after[i] -= window.before[i];
-      window.before[i] = 0;
-    }
-    x = call.add("Pad", {x, call.integers(widths), call.number(0)}, call.with_shape(Shape(extents)));
-    return {call.add("AveragePool", {x}, pool_attributes(window))};
+// Makes the padding of both sides a part of the image, so that only elements beyond it are padding.
+Names mean_pool_of_padded(ExportCall& call, PoolWindow window) {
+  Integers extents = call.input_type(0).shape.extents();
+  Integers widths(2 * extents.size(), 0);
+  for (std::size_t i = 0; i < window.before.size(); ++i) {
+    extents[i + 2] += 2 * window.before[i];
+    widths[i + 2] = widths[extents.size() + i + 2] = window.before[i];
+    window.after[i] -= window.before[i];
+    window.before[i] = 0;
   }
+  const std::string padded =
+      call.add("Pad", {call[0], call.integers(widths), call.number(0)}, call.with_shape(Shape(extents)));
+  return {call.add("AveragePool", {padded}, pool_attributes(window))};
+}
+
+// A mean that counts the padding counts that of both sides, but not what the last window has beyond it.
+Names mean_pool_of(ExportCall& call, const ExportRow&) {
+  const PoolWindow window = pool_window(call);
+  const bool counts_padding = !call.has_option("count_include_pad") && !call.has_option("output");
+  if (counts_padding && window.after != window.before) return mean_pool_of_padded(call, window);
   Attributes attributes = pool_attributes(window);
   if (counts_padding) attributes.emplace_back("count_include_pad", std::int64_t{1});
-  return {call.add("AveragePool", {x}, std::move(attributes))};
+  return {call.add("AveragePool", {call[0]}, std::move(attributes))};
 }
 
 constexpr ExportRow window_export[] = {

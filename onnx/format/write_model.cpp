@@ -19,7 +19,10 @@ void write_tensor(WireWriter& to, const TensorProto& tensor) {
 void write_value(WireWriter& to, const ValueProto& value) {
   to.bytes(1, value.name);
   const auto write_extents = [&] {
-    for (const std::int64_t extent : value.extents) to.message(1, [&] { to.integer(1, extent); });
+    for (const std::int64_t extent : value.extents)
+      to.message(1, [&] {
+        if (extent >= 0) to.integer(1, extent);
+      });
   };
   const auto write_tensor_type = [&] {
     to.integer(1, static_cast<std::int64_t>(value.type));

@@ -74,6 +74,16 @@ class Exporting(ProgramTest):
         self.onnx("export", *self.iris(), "named.onnx", "--batch", 2, "--weights", self.checkpoint("run") / "weights.safetensors")
         self.assertEqual((self.folder / "named.onnx").read_bytes(), (self.folder / "iris.onnx").read_bytes())
 
+    def test_a_file_for_any_number_of_samples(self):
+        cnn = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--untrained"]
+        self.assertEqual(self.onnx("export", *cnn, "cnn.onnx", "--open-batch"),
+                         "cnn.onnx: samples float32[N,1,28,28] -> outputs float32[N,10]\n")
+        for samples in (1, 3):
+            self.assertIn(f"output outputs float32[{samples},10]: ", self.onnx("run", "cnn.onnx", "--open", samples))
+        lstm = [SOURCE / "models/mnist_lstm.yaml", "--sample", "1,28,28", "--classes", 10, "--untrained"]
+        self.assertRegex(self.onnx("export", *lstm, "lstm.onnx", "--open-batch", status=2),
+                         r"the node '\S+broadcast_to_\d+' depends on the number of samples; export the model for a fixed number")
+
     def test_weights_of_another_model_are_refused(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         said = self.onnx("export", *self.iris("output.dir=run", "model.activation=relu"), "iris.onnx", status=2)
@@ -127,6 +137,7 @@ class Exporting(ProgramTest):
                 (["export", *iris, "out.onnx", "--weights", "w", "--untrained"], "--untrained exports initial values, and --weights names others; give one of them"),
                 (["export", *iris, "out.onnx", "--weights", "none.safetensors"], "none.safetensors"),
                 (["export", *iris, "none/out.onnx", "--untrained"], "none/out.onnx"),
+                (["export", *iris, "out.onnx", "--untrained", "--batch", 2, "--open-batch"], "batch excludes --"),
                 (["run", "none.onnx"], "cannot read 'none.onnx'"),
                 (["run", "samples.txt"], "samples.txt: "),
                 ([*run, "samples"], "--input: 'samples' must be NAME=FILE, such as samples=samples.npy"),

@@ -14,6 +14,7 @@ struct OnnxExport {
   std::string weights;
   bool untrained = false;
   std::int64_t batch = 1;
+  bool open_batch = false;  // the file takes any number of samples
 };
 
 struct OnnxRun {

@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include "onnx/exporter.h"
+#include "onnx/format/proto.h"
+#include "onnx/open_batch.h"
 #include "tools/onnx_parts/commands.h"
 
 #include "core/base/error.h"
 #include "core/base/print.h"
 #include "training/checkpoints/checkpoint_directory.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 
@@ -31,6 +34,26 @@ void load_checked(const std::filesystem::path& file, const DescribedModel& descr
   check_settings(file, metadata, described.settings, "give the same");
 }
 
+std::string exported(const DescribedModel& described, const ParameterStore& store, std::int64_t samples) {
+  Graph graph(Mode::inference);
+  const Node input = graph.input("samples", {described.sample_dtype(store), described.batch(samples)});
+  const Node outputs = (*described.model)(input);
+  return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store);
+}
+
+// Returns the name and the type of a value: "samples float32[N,4]".
+std::string text_of(const onnx::ValueProto& value) {
+  std::string extents;
+  for (const std::int64_t extent : value.extents)
+    extents += (extents.empty() ? "" : ",") + (extent < 0 ? std::string("N") : std::to_string(extent));
+  return fmt::format("{} {}[{}]", value.name, name_of(onnx::dtype_of(value.type)), extents);
+}
+
+std::string interface_of(const std::string& bytes) {
+  const onnx::GraphProto graph = onnx::parse_model(bytes).graph;
+  return text_of(graph.inputs.at(0)) + " -> " + text_of(graph.outputs.at(0));
+}
+
 }  // namespace
 
 void export_onnx(const OnnxExport& command) {
@@ -39,13 +62,13 @@ void export_onnx(const OnnxExport& command) {
   const DescribedModel described = read_model(command.model);
   ParameterStore store = make_store(*described.model, DType::float32);
   if (!command.untrained) load_checked(weights_of(command, described), described, store);
-  Graph graph(Mode::inference);
-  const Node samples =
-      graph.input("samples", {described.sample_dtype(store), described.batch(command.batch)});
-  const Node outputs = (*described.model)(samples);
-  onnx::export_to(command.file, std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store);
-  print_output(fmt::format("{}: samples {} -> outputs {}\n", command.file, to_string(samples.type()),
-                           to_string(outputs.type())));
+  const std::string bytes = command.open_batch ? onnx::with_open_batch(exported(described, store, 7907),
+                                                                       exported(described, store, 7919))
+                                               : exported(described, store, command.batch);
+  AtomicFile file(command.file);
+  file.write(bytes);
+  file.commit();
+  print_output(fmt::format("{}: {}\n", command.file, interface_of(bytes)));
 }
 
 }  // namespace plexaura

@@ -1,0 +1,65 @@
+#include "onnx/open_batch.h"
+
+#include <doctest/doctest.h>
+#include <functional>
+
+#include "onnx/exporter.h"
+#include "onnx/format/proto.h"
+#include "onnx/runner.h"
+
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::open_batch_test {
+
+namespace {
+
+std::string open(const std::function<Node(const Node&)>& model) {
+  const auto exported = [&](std::int64_t samples) {
+    const ParameterStore store(std::vector<ParameterSpec>{});
+    Graph graph(Mode::inference);
+    const Node x = graph.input("x", {DType::float32, {samples, 2, 3}});
+    return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"y", model(x)}}, store);
+  };
+  return onnx::with_open_batch(exported(101), exported(103));
+}
+
+}  // namespace
+
+TEST_CASE("a file with an open batch takes any number of samples") {
+  const std::string bytes = open([](const Node& x) {
+    const Node rows = reshape(x, {x.shape()[0] * 2, 3});
+    return sum(reshape(rows * 2, {x.shape()[0], 6}), 1);
+  });
+  const onnx::GraphProto graph = onnx::parse_model(bytes).graph;
+  CHECK(graph.inputs.at(0).extents == std::vector<std::int64_t>{-1, 2, 3});
+  CHECK(graph.outputs.at(0).extents == std::vector<std::int64_t>{-1});
+  onnx::FileModel model(bytes, "open.onnx");
+  ParameterStore store = model.make_store();
+  onnx::Runner run(model, store, testing::test_backend());
+  for (const std::int64_t samples : {1, 2, 5}) {
+    Tensor x(TensorType{DType::float32, Shape{samples, 2, 3}});
+    for (float& element : x.as<float>()) element = 1;
+    CHECK(run({{"x", x}})[0] ==
+          Tensor::of({samples}, std::vector<float>(static_cast<std::size_t>(samples), 12)));
+  }
+}
+
+TEST_CASE("a model that computes with the number of samples is refused") {
+  const std::string advice = "' depends on the number of samples; export the model for a fixed number";
+  CHECK(testing::user_error([] {
+          open([](const Node& x) { return x / static_cast<double>(x.shape()[0]); });
+        }) == "the node 'div_2" + advice);
+  CHECK(testing::user_error([] {
+          open([](const Node& x) { return broadcast_to(sum(x), Shape{x.shape()[0]}); });
+        }) == "the node 'broadcast_to_2" + advice);
+  CHECK(testing::user_error([] {
+          open([](const Node& x) { return x.shape()[0] == 101 ? exp(x) : log(x); });
+        }) == "the node 'exp_1" + advice);
+}
+
+}  // namespace plexaura::open_batch_test
