@@ -15,8 +15,7 @@ namespace {
 
 // Version 18 is the first one with BitwiseAnd and Mish, and programs of 2023 and later read it.
 constexpr std::int64_t written_opset = 18;
-constexpr std::size_t largest_file = std::size_t{1} << 31;  // bytes; protocol buffers allow no more
-constexpr std::size_t largest_shared_constant = 256;        // bytes
+constexpr std::size_t largest_shared_constant = 256;  // bytes
 
 ValueProto described(const std::string& name, const TensorType& type) {
   return {
@@ -160,13 +159,13 @@ void ModelWriter::check_none_missing() const {
       written_opset, fmt::join(lines, "; ")));
 }
 
-void ModelWriter::check_size() const {
+void ModelWriter::check_size(std::size_t limit) const {
   std::size_t bytes = 0;
   for (const TensorProto& tensor : graph_.initialisers) bytes += tensor.raw->size();
   for (const NodeProto& node : graph_.nodes)
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.tensor) bytes += attribute.tensor->raw->size();
-  if (bytes >= largest_file)
+  if (bytes >= limit)
     throw UserError(
         fmt::format("the parameters and constants have {} bytes, and a file of ONNX has less than 2 GiB; "
                     "export the parts of the model one by one",
@@ -189,10 +188,10 @@ void ModelWriter::rename_outputs() {
   }
 }
 
-std::string ModelWriter::finish(const std::string& graph_name) {
+std::string ModelWriter::finish(const std::string& graph_name, std::size_t limit) {
   remove_unneeded();
   check_none_missing();
-  check_size();
+  check_size(limit);
   rename_outputs();
   graph_.name = graph_name;
   ModelProto model;

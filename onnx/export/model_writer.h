@@ -47,16 +47,19 @@ class ModelWriter {
   // Makes a value an output of the model, with this name.
   void add_output(const std::string& name, const std::string& value, const TensorType& type);
 
+  // Protocol buffers allow no more than 2 GiB.
+  static constexpr std::size_t largest_file = std::size_t{1} << 31;
+
   // Removes nodes that no output needs, and returns the bytes of the file. Throws UserError that lists all ops which
-  // are missing, and UserError if the tensors have more than 2 GiB.
-  std::string finish(const std::string& graph_name);
+  // are missing, and UserError if the tensors have `limit` bytes or more.
+  std::string finish(const std::string& graph_name, std::size_t limit = largest_file);
 
  private:
   TensorProto stored(const std::string& name, Tensor value);
   AttributeProto attribute(const std::string& name, AttributeValue value);
   void remove_unneeded();
   void check_none_missing() const;
-  void check_size() const;
+  void check_size(std::size_t limit) const;
   void rename_outputs();
 
   GraphProto graph_;

@@ -125,6 +125,8 @@ class Exporting(ProgramTest):
         self.onnx("export", *iris, "iris.onnx", "--untrained")
         (self.folder / "samples.npy").write_bytes(npy([[1.0, 2.0]]))
         (self.folder / "cut.npy").write_bytes(npy(SAMPLES)[:-1])
+        (self.folder / "huge.npy").write_bytes(npy(SAMPLES).replace(b"(2, 4)", b"(2000000000, 400000000)"))
+        (self.folder / "bare.npy").write_bytes(b"\x93NUMPY\x01\x00\x09\x00{'descr':")
         (self.folder / "samples.txt").write_text("1 2 3 4")
         (self.folder / "empty").mkdir()
         run = ["run", "iris.onnx", "--input"]
@@ -143,6 +145,8 @@ class Exporting(ProgramTest):
                 ([*run, "samples"], "--input: 'samples' must be NAME=FILE, such as samples=samples.npy"),
                 ([*run, "samples=samples.txt"], "samples.txt: its name must end in .npy (numpy) or .pb (a tensor of ONNX)"),
                 ([*run, "samples=cut.npy"], "cut.npy: it has 31 bytes of elements, but float32[2,4] needs 32"),
+                ([*run, "samples=huge.npy"], "huge.npy: "),
+                ([*run, "samples=bare.npy"], "bare.npy: its header is not one of numpy"),
                 ([*run, "sampels=samples.npy"], "iris.onnx: there is no input 'sampels'"),
                 ([*run, "samples=samples.npy"], "iris.onnx: node "),
                 (["run", "iris.onnx", "--backend", "none"], "none"),

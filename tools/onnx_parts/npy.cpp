@@ -41,7 +41,7 @@ std::string_view after(std::string_view header, std::string_view key) {
 DType dtype_in(std::string_view header) {
   const std::string_view text = after(header, "'descr'");
   for (const auto& [name, dtype] : types)
-    if (text.substr(1, name.size()) == name) return dtype;
+    if (text.starts_with(fmt::format("'{}'", name))) return dtype;
   throw UserError(
       "its elements are not float64, float32, float16, int64, int32, uint8 or bool in little-endian order");
 }
@@ -71,11 +71,12 @@ Tensor parse_npy(std::string_view bytes) {
   const std::string_view header = bytes.substr(begin, length);
   if (!after(header, "'fortran_order'").starts_with("False"))
     throw UserError("its elements are in Fortran's order; save numpy.ascontiguousarray(array)");
-  Tensor tensor(TensorType{dtype_in(header), shape_in(header)});
+  const TensorType type{dtype_in(header), shape_in(header)};
   const std::string_view elements = bytes.substr(begin + length);
-  if (elements.size() != tensor.bytes())
+  if (elements.size() != static_cast<std::uint64_t>(type.bytes()))
     throw UserError(fmt::format("it has {} bytes of elements, but {} needs {}", elements.size(),
-                                to_string(tensor.type()), tensor.bytes()));
+                                to_string(type), type.bytes()));
+  Tensor tensor(type);
   if (!elements.empty()) std::memcpy(tensor.data(), elements.data(), elements.size());
   return tensor;
 }

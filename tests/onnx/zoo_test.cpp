@@ -1,0 +1,60 @@
+// Exports models of the zoo, and imports them again.
+
+#include <doctest/doctest.h>
+
+#include "onnx/exporter.h"
+#include "onnx/runner.h"
+#include "onnx/stored_data.h"
+
+#include "models/predictor.h"
+#include "models/zoo/model.h"
+#include "testing/values.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::zoo_test {
+
+namespace {
+
+// Initial values hide errors: moments are 0 and 1, and the scales of residuals 0.
+void draw_parameters(ParameterStore& store) {
+  testing::Random random(1);
+  for (const ParameterSpec& spec : store.specs()) {
+    const bool is_variance = spec.name.ends_with("running_var");
+    store.write(spec.name, random.tensor(spec.type, is_variance ? 0.5 : -0.2, is_variance ? 1.5 : 0.2));
+  }
+}
+
+double distance_after_round_trip(const std::string& name, const Shape& sample, std::int64_t classes) {
+  const Config config = Config::load(PLEXAURA_SOURCE "/models/" + name + ".yaml");
+  const std::unique_ptr<Model> model = make_model(config, sample, classes);
+  ParameterStore store = make_store(*model, DType::float32);
+  draw_parameters(store);
+  std::vector<std::int64_t> extents{2};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  testing::Random random(2);
+  const Tensor samples = random.tensor({DType::float32, Shape(extents)}, -1, 1);
+  Graph graph(Mode::inference);
+  const Node outputs = (*model)(graph.input("samples", samples.type()));
+  onnx::FileModel file(onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store),
+                       name);
+  ParameterStore of_file = file.make_store();
+  const std::vector<Tensor> found =
+      onnx::Runner(file, of_file, testing::test_backend())({{"samples", samples}});
+  Predictor predict([&](const Node& x) { return (*model)(x); }, store, testing::test_backend());
+  const Tensor expected = predict(samples);
+  CHECK(found.at(0).type() == expected.type());
+  return onnx::largest_distance(found.at(0), expected);
+}
+
+}  // namespace
+
+TEST_CASE("models of the zoo compute the same after export and import") {
+  CHECK(distance_after_round_trip("iris", {4}, 3) <= 1e-6);
+  CHECK(distance_after_round_trip("throws", {3}, 3) <= 1e-6);
+  CHECK(distance_after_round_trip("mnist_cnn", {1, 28, 28}, 10) <= 1e-6);
+  CHECK(distance_after_round_trip("mnist_lstm", {1, 28, 28}, 10) <= 1e-6);
+  CHECK(distance_after_round_trip("mnist_vit", {1, 28, 28}, 10) <= 1e-6);
+  CHECK(distance_after_round_trip("resnet18", {3, 32, 32}, 5) <= 1e-6);
+}
+
+}  // namespace plexaura::zoo_test
