@@ -30,6 +30,8 @@ Names sliced(ExportCall& call, const ExportRow&) {
   const Shape& shape = call.input_type(0).shape;
   const SliceIndices indices =
       indices_of(options, shape.rank(), shape[normalise_axis(options.axis, shape.rank())]);
+  // A slice of the whole axis would name its extent, which may be the number of samples.
+  if (call.input_type(0) == call.type() && indices.step > 0) return {call.add("Identity", {call[0]})};
   const std::int64_t stop = indices.start + indices.count * indices.step;
   const std::int64_t before_all = std::numeric_limits<std::int64_t>::min() + 1;
   return {call.add("Slice",

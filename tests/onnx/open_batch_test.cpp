@@ -49,13 +49,26 @@ TEST_CASE("a file with an open batch takes any number of samples") {
   }
 }
 
+TEST_CASE("a value may be repeated for each sample") {
+  const std::string bytes = open([](const Node& x) {
+    const Node start = broadcast_to(x.graph().constant(Tensor::scalar(3.0F)), {x.shape()[0], 2, 3});
+    return start + x;
+  });
+  onnx::FileModel model(bytes, "open.onnx");
+  ParameterStore store = model.make_store();
+  onnx::Runner run(model, store, testing::test_backend());
+  for (const std::int64_t samples : {1, 4})
+    CHECK(run({{"x", Tensor(TensorType{DType::float32, Shape{samples, 2, 3}})}})[0] ==
+          Tensor::of({samples, 2, 3}, std::vector<float>(static_cast<std::size_t>(6 * samples), 3)));
+}
+
 TEST_CASE("a model that computes with the number of samples is refused") {
   const std::string advice = "' depends on the number of samples; export the model for a fixed number";
   CHECK(testing::user_error([] {
           open([](const Node& x) { return x / static_cast<double>(x.shape()[0]); });
         }) == "the node 'div_2" + advice);
   CHECK(testing::user_error([] {
-          open([](const Node& x) { return broadcast_to(sum(x), Shape{x.shape()[0]}); });
+          open([](const Node& x) { return broadcast_to(sum(x), Shape{2 * x.shape()[0]}); });
         }) == "the node 'broadcast_to_2" + advice);
   CHECK(testing::user_error([] {
           open([](const Node& x) { return x.shape()[0] == 101 ? exp(x) : log(x); });
