@@ -87,6 +87,15 @@ PLEXAURA_HD inline T modulo(T a, T b) {
   return rest != T(0) && is_negative(rest) != is_negative(b) ? static_cast<T>(rest + b) : rest;
 }
 
+// Returns floor(a / b) of floats whose quotient has this remainder, for b != 0. It has no branches, so that a loop may
+// use vectors.
+template <class T, class Math>
+PLEXAURA_HD inline T floor_of_quotient(T a, T b, T rest) {
+  const T whole = Math::rint((a - rest) / b);
+  const bool is_below = (rest != T(0)) & ((rest < T(0)) != (b < T(0)));
+  return whole - (is_below ? T(1) : T(0));
+}
+
 // Returns floor(a / b). For floats it is exact, even if rounding a / b would give the next whole number. For
 // integers with b = 0 it is 0.
 template <class T, class Math>
@@ -98,9 +107,7 @@ PLEXAURA_HD inline T floor_divide(T a, T b) {
                                                                      : static_cast<T>(quotient - 1);
   } else {
     if (b == T(0)) return a / b;
-    const T rest = Math::fmod(a, b);
-    const T whole = Math::rint((a - rest) / b);
-    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? whole - T(1) : whole;
+    return floor_of_quotient<T, Math>(a, b, Math::fmod(a, b));
   }
 }
 

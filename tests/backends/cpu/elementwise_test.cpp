@@ -1,6 +1,9 @@
+#include <array>
+#include <bit>
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "backends/cpu/fast/elementwise/vector_math.h"
 #include "core/autodiff/gradients.h"
@@ -8,6 +11,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
 
 namespace plexaura::testing::elementwise_test {
@@ -62,7 +66,87 @@ float value_of(std::string_view op, float x) {
   return y;
 }
 
+// Halves an interval until it has x with erf(x) = y. Uses 1 - erf, so that it is exact near 1.
+double inverse_of_erf(double y) {
+  double low = 0;
+  double high = 6;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    const bool is_below = y < 0.5 ? std::erf(middle) < y : std::erfc(middle) > 1 - y;
+    (is_below ? low : high) = middle;
+  }
+  return low;
+}
+
+// Returns the results of both ops for all pairs of these values, and of each value with a single other one.
+std::vector<Tensor> remainders(Backend& backend, const std::vector<float>& values) {
+  Graph graph;
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Node a = graph.input("a", {DType::float32, {count, count}});
+  const Node b = graph.input("b", {DType::float32, {count, count}});
+  const Node one = graph.input("one", {DType::float32, {1}});
+  Tensor dividends(a.type());
+  Tensor divisors(a.type());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      dividends.as<float>()[i * values.size() + j] = values[i];
+      divisors.as<float>()[i * values.size() + j] = values[j];
+    }
+  return Runner(graph,
+                {floor_div(a, b), mod(a, b), floor_div(a, one), mod(a, one), floor_div(one, b), mod(one, b)},
+                backend)({dividends, divisors, Tensor::of<float>({1}, {0.7F})});
+}
+
 }  // namespace
+
+TEST_CASE("floor_div and mod have the bits of the portable kernels, also where one division is not exact") {
+  std::vector<float> values{0,     -0.F,   1,     -1,       3,         -3,    0.1F, -0.1F,     1e-40F,
+                            3e38F, -3e38F, 1e10F, 16777216, 134217728, 1e-5F, NAN,  HUGE_VALF, -HUGE_VALF};
+  const Tensor random = drawn({DType::float32, {130}}, "random", {.low = -9, .high = 9});
+  const auto fast = make_cpu_backend();
+  const auto portable = make_portable_backend();
+  for (const bool is_special : {true, false}) {
+    if (!is_special) values.assign(random.as<float>().begin(), random.as<float>().end());
+    const std::vector<Tensor> found = remainders(*fast, values);
+    const std::vector<Tensor> expected = remainders(*portable, values);
+    for (std::size_t output = 0; output < found.size(); ++output)
+      for (std::size_t i = 0; i < static_cast<std::size_t>(found[output].elements()); ++i) {
+        const float own = found[output].as<float>()[i];
+        const float wanted = expected[output].as<float>()[i];
+        CAPTURE(output);
+        CAPTURE(i);
+        CHECK(std::isnan(own) == std::isnan(wanted));
+        if (!std::isnan(wanted))
+          CHECK(std::bit_cast<std::uint32_t>(own) == std::bit_cast<std::uint32_t>(wanted));
+      }
+  }
+}
+
+TEST_CASE("where selects from arrays and single values, and changes no bit") {
+  constexpr std::int64_t count = 67;
+  std::array<bool, count> condition{};
+  std::array<float, count> a{};
+  std::array<float, count> b{};
+  for (std::size_t i = 0; i < count; ++i) {
+    condition[i] = i % 3 == 1;
+    a[i] = i % 5 == 0 ? -HUGE_VALF : static_cast<float>(i);
+    b[i] = i % 7 == 0 ? NAN : -0.F;
+  }
+  for (const std::int64_t c : {0, 1})
+    for (const std::int64_t step_a : {0, 1})
+      for (const std::int64_t step_b : {0, 1})
+        for (const std::int64_t first : {0, 1}) {  // whose condition is false, and true
+          std::array<float, count> y{};
+          const auto* chosen = condition.data() + first;
+          fast::where_loop(chosen, a.data(), b.data(), y.data(), count - 1, {c, step_a, step_b});
+          for (std::int64_t i = 0; i < count - 1; ++i) {
+            const float wanted = chosen[c * i] ? a[static_cast<std::size_t>(step_a * i)]
+                                               : b[static_cast<std::size_t>(step_b * i)];
+            CHECK(std::bit_cast<std::uint32_t>(y[static_cast<std::size_t>(i)]) ==
+                  std::bit_cast<std::uint32_t>(wanted));
+          }
+        }
+}
 
 TEST_CASE("vectorised functions are within their stated errors") {
   const auto sigmoid_of = [](double x) { return 1 / (1 + std::exp(-x)); };
@@ -75,6 +159,9 @@ TEST_CASE("vectorised functions are within their stated errors") {
   CHECK(largest_ulp_error("sigmoid", sigmoid_of, -80, 80) < 3);
   for (const auto& [low, high] : {std::pair{-5.0, 5.0}, {-1.0, 1.0}, {0.88, 0.92}, {1e-6, 1e-2}})
     CHECK(largest_ulp_error("erf", std::erf, low, high) < 1.5);
+  for (const auto& [low, high] :
+       {std::pair{1e-30, 1e-20}, {1e-3, 0.9999999}, {0.99, 0.9999999}, {0.9999, 0.9999999}, {0.9965, 0.9967}})
+    CHECK(largest_ulp_error("erfinv", inverse_of_erf, low, high) < 4);
   const auto softplus_of = [](double x) { return std::log1p(std::exp(x)); };
   CHECK(largest_ulp_error("softplus", softplus_of, -80, 80) < 4);
   CHECK(largest_ulp_error("softplus", softplus_of, -1, 1) < 4);
@@ -94,6 +181,12 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(value_of("erf", infinity) == 1);
   CHECK(value_of("erf", -infinity) == -1);
   CHECK(std::signbit(value_of("erf", -0.F)));
+  CHECK(value_of("erfinv", 1) == infinity);
+  CHECK(value_of("erfinv", -1) == -infinity);
+  CHECK(value_of("erfinv", -0.5F) == -value_of("erfinv", 0.5F));
+  CHECK(std::signbit(value_of("erfinv", -0.F)));
+  for (const float outside : {1.0000001F, -1.5F, infinity, -infinity})
+    CHECK(std::isnan(value_of("erfinv", outside)));
   CHECK(value_of("softplus", infinity) == infinity);
   CHECK(value_of("softplus", -infinity) == 0);
   CHECK(fast::VectorMath::log1p(infinity) == infinity);
@@ -102,7 +195,8 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(fast::VectorMath::log1p(1e-20F) == 1e-20F);
   CHECK(value_of("sigmoid", -infinity) == 0);
   CHECK(value_of("sigmoid", infinity) == 1);
-  for (const char* op : {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg", "erf", "softplus", "gelu"})
+  for (const char* op :
+       {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg", "erf", "erfinv", "softplus", "gelu"})
     CHECK(std::isnan(value_of(op, NAN)));
 }
 
