@@ -132,9 +132,18 @@ void Gather::compute(const HostCall& call) const {
   dispatch(call.outputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const T* src = call.inputs[0].as<T>();
     T* dst = call.outputs[0].as<T>();
-    parallel_for(rows.before * rows.count, rows.behind, [&](std::int64_t row) {
-      const std::int64_t from = row / rows.count * rows.extent + rows.indices[row % rows.count];
-      std::copy_n(src + from * rows.behind, rows.behind, dst + row * rows.behind);
+    constexpr std::int64_t piece = 256;
+    const std::int64_t pieces = (rows.count + piece - 1) / piece;
+    parallel_for(rows.before * pieces, piece * rows.behind, [&](std::int64_t work) {
+      const std::int64_t outer = work / pieces;
+      const std::int64_t begin = work % pieces * piece;
+      const T* from = src + outer * rows.extent * rows.behind;
+      T* to = dst + outer * rows.count * rows.behind;
+      for (std::int64_t i = begin; i < std::min(rows.count, begin + piece); ++i)
+        if (rows.behind == 1)
+          to[i] = from[rows.indices[i]];
+        else
+          std::copy_n(from + rows.indices[i] * rows.behind, rows.behind, to + i * rows.behind);
     });
   });
 }
@@ -156,7 +165,11 @@ void GatherGrad::compute(const HostCall& call) const {
       const std::int64_t length = std::min(width, rows.behind - begin);
       T* to = dst + outer * rows.extent * rows.behind + begin;
       const T* from = src + outer * rows.count * rows.behind + begin;
-      for (std::int64_t row = 0; row < rows.extent; ++row) std::fill_n(to + row * rows.behind, length, T(0));
+      if (length == rows.behind)
+        std::fill_n(to, rows.extent * length, T(0));
+      else
+        for (std::int64_t row = 0; row < rows.extent; ++row)
+          std::fill_n(to + row * rows.behind, length, T(0));
       for (std::int64_t i = 0; i < rows.count; ++i) {
         T* sum = to + rows.indices[i] * rows.behind;
         const T* addend = from + i * rows.behind;

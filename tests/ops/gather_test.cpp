@@ -86,6 +86,8 @@ OpCase padded(const std::string& name, Shape weights, Shape indices, std::int64_
 const Cases cases({
     gather_case("rows", {4, 3}, {5}, 0, 0),
     gather_case("columns", {2, 4}, {3}, -1, 1),
+    gather_case("more columns than one thread takes at once", {2, 3}, {300}, -1, 1),
+    gather_case("more rows than one thread takes at once", {3, 2}, {300}, 0, 0),
     gather_case("in the middle, by a table", {2, 5, 3}, {2, 2}, 1, 1),
     gather_case("one row", {4, 3}, {}, 0, 0),
     gather_case("no rows", {4, 3}, {0}, 0, 0),
@@ -99,6 +101,7 @@ const Cases cases({
     padded("a padding row from the end", {2, 3}, {4}, -1),
     grad_case("rows", {5, 3}, {5}, 0, {4, 3}, 0),
     grad_case("columns", {2, 6}, {6}, -1, {2, 4}, 1),
+    grad_case("many columns", {2, 300}, {300}, -1, {2, 3}, 1),
     grad_case("wider than one piece", {7, 130}, {7}, 0, {3, 130}, 0),
     grad_case("in the middle, by a table", {2, 2, 2, 3}, {2, 2}, 1, {2, 5, 3}, 1),
 });
