@@ -10,6 +10,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
+#include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
@@ -78,28 +79,29 @@ double inverse_of_erf(double y) {
   return low;
 }
 
-// Returns the results of both ops for all pairs of these values, and of each value with a single other one.
-std::vector<Tensor> remainders(Backend& backend, const std::vector<float>& values) {
+// Returns the results of each op for all pairs of these values, and for each value with a single other one.
+std::vector<Tensor> of_pairs(Backend& backend, const std::vector<float>& values,
+                             const std::vector<Binary>& ops) {
   Graph graph;
   const auto count = static_cast<std::int64_t>(values.size());
   const Node a = graph.input("a", {DType::float32, {count, count}});
   const Node b = graph.input("b", {DType::float32, {count, count}});
   const Node one = graph.input("one", {DType::float32, {1}});
-  Tensor dividends(a.type());
-  Tensor divisors(a.type());
+  Tensor firsts(a.type());
+  Tensor seconds(a.type());
   for (std::size_t i = 0; i < values.size(); ++i)
     for (std::size_t j = 0; j < values.size(); ++j) {
-      dividends.as<float>()[i * values.size() + j] = values[i];
-      divisors.as<float>()[i * values.size() + j] = values[j];
+      firsts.as<float>()[i * values.size() + j] = values[i];
+      seconds.as<float>()[i * values.size() + j] = values[j];
     }
-  return Runner(graph,
-                {floor_div(a, b), mod(a, b), floor_div(a, one), mod(a, one), floor_div(one, b), mod(one, b)},
-                backend)({dividends, divisors, Tensor::of<float>({1}, {0.7F})});
+  std::vector<Node> results;
+  for (const Binary op : ops) results.insert(results.end(), {op(a, b), op(a, one), op(one, b)});
+  return Runner(graph, results, backend)({firsts, seconds, Tensor::of<float>({1}, {0.7F})});
 }
 
-}  // namespace
-
-TEST_CASE("floor_div and mod have the bits of the portable kernels, also where one division is not exact") {
+// Compares the results of of_pairs() with the portable kernels, for special values and for random ones. A relative error
+// of 0 demands equal bits.
+void check_pairs(const std::vector<Binary>& ops, double error) {
   std::vector<float> values{0,     -0.F,   1,     -1,       3,         -3,    0.1F, -0.1F,     1e-40F,
                             3e38F, -3e38F, 1e10F, 16777216, 134217728, 1e-5F, NAN,  HUGE_VALF, -HUGE_VALF};
   const Tensor random = drawn({DType::float32, {130}}, "random", {.low = -9, .high = 9});
@@ -107,8 +109,8 @@ TEST_CASE("floor_div and mod have the bits of the portable kernels, also where o
   const auto portable = make_portable_backend();
   for (const bool is_special : {true, false}) {
     if (!is_special) values.assign(random.as<float>().begin(), random.as<float>().end());
-    const std::vector<Tensor> found = remainders(*fast, values);
-    const std::vector<Tensor> expected = remainders(*portable, values);
+    const std::vector<Tensor> found = of_pairs(*fast, values, ops);
+    const std::vector<Tensor> expected = of_pairs(*portable, values, ops);
     for (std::size_t output = 0; output < found.size(); ++output)
       for (std::size_t i = 0; i < static_cast<std::size_t>(found[output].elements()); ++i) {
         const float own = found[output].as<float>()[i];
@@ -116,10 +118,24 @@ TEST_CASE("floor_div and mod have the bits of the portable kernels, also where o
         CAPTURE(output);
         CAPTURE(i);
         CHECK(std::isnan(own) == std::isnan(wanted));
-        if (!std::isnan(wanted))
-          CHECK(std::bit_cast<std::uint32_t>(own) == std::bit_cast<std::uint32_t>(wanted));
+        if (std::isnan(wanted) || own == wanted) {
+          CHECK((std::isnan(wanted) || std::signbit(own) == std::signbit(wanted)));
+          continue;
+        }
+        CHECK(std::abs(static_cast<double>(own) - static_cast<double>(wanted)) <=
+              error * std::abs(static_cast<double>(wanted)) + (error > 0 ? 2e-45 : 0));
       }
   }
+}
+
+}  // namespace
+
+TEST_CASE("floor_div and mod have the bits of the portable kernels, also where one division is not exact") {
+  check_pairs({floor_div, mod}, 0);
+}
+
+TEST_CASE("hypot and atan2 have the limits and signs of the portable kernels") {
+  check_pairs({hypot, atan2}, 4e-7);
 }
 
 TEST_CASE("where selects from arrays and single values, and changes no bit") {
@@ -162,6 +178,11 @@ TEST_CASE("vectorised functions are within their stated errors") {
   for (const auto& [low, high] :
        {std::pair{1e-30, 1e-20}, {1e-3, 0.9999999}, {0.99, 0.9999999}, {0.9999, 0.9999999}, {0.9965, 0.9967}})
     CHECK(largest_ulp_error("erfinv", inverse_of_erf, low, high) < 4);
+  for (const double most : {0.8, 4.0, 1e3, 1e6, 1e8}) {
+    CHECK(largest_ulp_error("sin", std::sin, -most, most) < 2);
+    CHECK(largest_ulp_error("cos", std::cos, -most, most) < 2);
+    CHECK(largest_ulp_error("tan", std::tan, -most, most) < 4);
+  }
   const auto softplus_of = [](double x) { return std::log1p(std::exp(x)); };
   CHECK(largest_ulp_error("softplus", softplus_of, -80, 80) < 4);
   CHECK(largest_ulp_error("softplus", softplus_of, -1, 1) < 4);
@@ -187,6 +208,12 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(std::signbit(value_of("erfinv", -0.F)));
   for (const float outside : {1.0000001F, -1.5F, infinity, -infinity})
     CHECK(std::isnan(value_of("erfinv", outside)));
+  for (const char* op : {"sin", "tan"}) {
+    CHECK(std::signbit(value_of(op, -0.F)));
+    CHECK(value_of(op, 1e-40F) == 1e-40F);
+  }
+  CHECK(value_of("cos", 0) == 1);
+  for (const char* op : {"sin", "cos", "tan"}) CHECK(std::isnan(value_of(op, infinity)));
   CHECK(value_of("softplus", infinity) == infinity);
   CHECK(value_of("softplus", -infinity) == 0);
   CHECK(fast::VectorMath::log1p(infinity) == infinity);
@@ -195,8 +222,8 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(fast::VectorMath::log1p(1e-20F) == 1e-20F);
   CHECK(value_of("sigmoid", -infinity) == 0);
   CHECK(value_of("sigmoid", infinity) == 1);
-  for (const char* op :
-       {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg", "erf", "erfinv", "softplus", "gelu"})
+  for (const char* op : {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg", "erf", "erfinv", "sin",
+                         "cos", "tan", "softplus", "gelu"})
     CHECK(std::isnan(value_of(op, NAN)));
 }
 
