@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
@@ -178,6 +179,17 @@ TEST_CASE("vectorised functions are within their stated errors") {
   for (const auto& [low, high] :
        {std::pair{1e-30, 1e-20}, {1e-3, 0.9999999}, {0.99, 0.9999999}, {0.9999, 0.9999999}, {0.9965, 0.9967}})
     CHECK(largest_ulp_error("erfinv", inverse_of_erf, low, high) < 4);
+  for (const double most : {1e-3, 0.5, 1.0, 20.0, 125.0})
+    CHECK(largest_ulp_error("exp2", std::exp2, -most, most) < 1.5);
+  for (const double most : {1e-20, 1e-3, 0.4, 2.0, 88.0})
+    CHECK(largest_ulp_error("expm1", std::expm1, -most, most) < 2);
+  for (const double most : {1e-20, 1e-3, 0.5, 0.999999}) {
+    CHECK(largest_ulp_error("atan", std::atan, -most, most) < 3);
+    CHECK(largest_ulp_error("asin", std::asin, -most, most) < 4);
+    CHECK(largest_ulp_error("acos", std::acos, -most, most) < 4);
+    CHECK(largest_ulp_error("atanh", std::atanh, -most, most) < 5);
+  }
+  CHECK(largest_ulp_error("atan", std::atan, -1e6, 1e6) < 3);
   for (const double most : {0.8, 4.0, 1e3, 1e6, 1e8}) {
     CHECK(largest_ulp_error("sin", std::sin, -most, most) < 2);
     CHECK(largest_ulp_error("cos", std::cos, -most, most) < 2);
@@ -214,6 +226,25 @@ TEST_CASE("vectorised functions know their limits") {
   }
   CHECK(value_of("cos", 0) == 1);
   for (const char* op : {"sin", "cos", "tan"}) CHECK(std::isnan(value_of(op, infinity)));
+  CHECK(value_of("exp2", 10) == 1024);
+  CHECK(value_of("exp2", 200) == infinity);
+  CHECK(value_of("exp2", infinity) == infinity);
+  CHECK(value_of("exp2", -149) == std::numeric_limits<float>::denorm_min());
+  CHECK(value_of("exp2", -infinity) == 0);
+  CHECK(value_of("expm1", 100) == infinity);
+  CHECK(value_of("expm1", infinity) == infinity);
+  CHECK(value_of("expm1", -infinity) == -1);
+  CHECK(value_of("atanh", 1) == infinity);
+  CHECK(value_of("atanh", -1) == -infinity);
+  CHECK(value_of("atan", infinity) == std::atan(infinity));
+  CHECK(value_of("acos", 1) == 0);
+  CHECK(value_of("acos", -1) == std::acos(-1.F));
+  for (const char* op : {"expm1", "atanh", "asin", "atan"}) {
+    CHECK(std::signbit(value_of(op, -0.F)));
+    CHECK(value_of(op, -1e-40F) == -1e-40F);
+  }
+  for (const char* op : {"atanh", "asin", "acos"})
+    for (const float outside : {-1.5F, 1.5F, infinity}) CHECK(std::isnan(value_of(op, outside)));
   CHECK(value_of("softplus", infinity) == infinity);
   CHECK(value_of("softplus", -infinity) == 0);
   CHECK(fast::VectorMath::log1p(infinity) == infinity);

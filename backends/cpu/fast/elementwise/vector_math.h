@@ -11,7 +11,7 @@ namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops vectorise. Errors
 // against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3, sigmoid 3, erf 1.5, erfinv 4, hypot 1,
-// atan2 3.
+// atan2, atan 3, asin, acos 4, exp2 1.5, expm1 2, atanh 5.
 // Functions that are missing here come from the standard library, and compute one element at a time.
 struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
@@ -38,6 +38,45 @@ struct VectorMath : StdMath {
     return sum * power_of_two(half) * power_of_two(n - half);
   }
 
+  // 2^x = 2^n 2^r with |r| <= 1/2. The polynomial of 2^r has the smallest possible maximum error.
+  static PLEXAURA_INLINE float exp2(float x) {
+    x = x > 129.F ? 129.F : x;
+    x = x < -151.F ? -151.F : x;
+    constexpr float round = 12582912.F;  // see exp()
+    const float shifted = x + round;
+    const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
+    const float r = x - (shifted - round);
+    float sum = 1.53533605e-4F;
+    sum = sum * r + 1.3398875e-3F;
+    sum = sum * r + 9.61843692e-3F;
+    sum = sum * r + 5.55033237e-2F;
+    sum = sum * r + 2.40226477e-1F;
+    sum = sum * r + 6.93147182e-1F;
+    sum = sum * r + 1.F;
+    const std::int32_t half = n >> 1;
+    return sum * power_of_two(half) * power_of_two(n - half);
+  }
+
+  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r as in exp().
+  static PLEXAURA_INLINE float expm1(float x) {
+    float limited = x > 80.F ? 80.F : x;
+    limited = limited < -40.F ? -40.F : limited;
+    constexpr float round = 12582912.F;  // see exp()
+    const float shifted = limited * 1.44269504F + round;
+    const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
+    const float whole = shifted - round;
+    const float r = (limited - whole * 0.693359375F) + whole * 2.12194440e-4F;
+    float sum = 1.9845886e-4F;
+    sum = sum * r + 1.39407441e-3F;
+    sum = sum * r + 8.33338965e-3F;
+    sum = sum * r + 4.16663587e-2F;
+    sum = sum * r + 1.66666657e-1F;
+    sum = sum * r + 0.5F;
+    const float power = power_of_two(n);
+    const float small = std::copysign(power * (r + r * r * sum) + (power - 1.F), x);
+    return x > 80.F ? exp(x) : (x != x ? x : small);
+  }
+
   // log(2^e m) with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
   static PLEXAURA_INLINE float log(float x) {
     const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
@@ -54,6 +93,11 @@ struct VectorMath : StdMath {
     result = x == std::bit_cast<float>(0x7f800000) ? x : result;
     result = normal == 0.F ? std::bit_cast<float>(0xff800000) : result;
     return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
+  }
+
+  static PLEXAURA_INLINE float atanh(float x) {
+    const float size = abs(x);
+    return std::copysign(0.5F, x) * log1p(2.F * size / (1.F - size));
   }
 
   // log(1 + x) = log(s) * x / (s - 1), where s is 1 + x rounded to float.
@@ -157,6 +201,10 @@ struct VectorMath : StdMath {
     const float angle = std::copysign(half, y);
     return (x != x) | (y != y) ? x + y : angle;
   }
+
+  static PLEXAURA_INLINE float atan(float x) { return atan2(x, 1.F); }
+  static PLEXAURA_INLINE float asin(float x) { return atan2(x, sqrt((1.F - x) * (1.F + x))); }
+  static PLEXAURA_INLINE float acos(float x) { return atan2(sqrt((1.F - x) * (1.F + x)), x); }
 
   // Uses the series near 0, and e^-2|x| elsewhere.
   static PLEXAURA_INLINE float tanh(float x) {
