@@ -135,13 +135,13 @@ TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* 
     TrainingResult result;
     bool has_ended = false;
     try {
-      if (is_lost) go_on(trainer, report);
+      if (is_lost) proceed(trainer, report);
       if (roles().serves()) {
         roles().serve(strategy(), store, backend, options_.trainer.bucket_bytes);
       } else if (trains_) {
         roles().share_parameters(store);
         result = trainer->run(observers);
-        if (has_spares()) tell_spares(result.signal, "the end of training");
+        if (has_spares()) notify_spares(result.signal, "the end of training");
       } else {
         result.signal = stand_by();
       }
@@ -185,20 +185,20 @@ double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
 // ranks.
 void Survivors::await_the_beginning() {
   if (!has_spares()) return;
-  if (trains_) return tell_spares(0, "the beginning of training");
-  tell_event(EventKind::spare, 1);
+  if (trains_) return notify_spares(0, "the beginning of training");
+  report_event(EventKind::spare, 1);
   hear(patience_seconds, "the beginning of training");
 }
 
 // Waits as a spare. Returns the signal that ended the run. Throws RankLost if a rank dies, so that run()
 // regroups.
 int Survivors::stand_by() {
-  tell_event(EventKind::spare, 1);
+  report_event(EventKind::spare, 1);
   return hear(as_long_as_it_takes, "the death of another rank");
 }
 
 // Sends the signal from rank 0, which trains, to all spares.
-void Survivors::tell_spares(int signal, std::string_view what) {
+void Survivors::notify_spares(int signal, std::string_view what) {
   Communicator& living = roles().all();
   if (living.rank() != 0) return;
   const std::array<std::int32_t, 1> message{signal};
@@ -222,23 +222,23 @@ void Survivors::regroup() {
   Communicator& all = roles_at_start_.all();
   group_ =
       std::make_unique<Group>(all.without({}, patience()), roles_at_start_, all.rank(), options_, processor_);
-  if (former != nullptr) strategy().go_on_from(*former);
+  if (former != nullptr) strategy().continue_from(*former);
 }
 
-void Survivors::go_on(Trainer* trainer, RunReport* report) {
+void Survivors::proceed(Trainer* trainer, RunReport* report) {
   const bool was_spare = !trains_;
   regroup();
   trains_ = !group_->roles->is_spare() && !group_->roles->serves();
   if (group_->roles->serves() && trainer != nullptr) trainer->step_aside();
   if (!trains_) return former_.clear();
-  if (was_spare) tell_event(EventKind::spare, 0);
+  if (was_spare) report_event(EventKind::spare, 0);
   const bool exact = options_.on_loss == OnLoss::exact;
   trainer->regroup(ranks(), group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
   former_.clear();
   const auto facts = trainer->facts();
   check_agreement(ranks(), facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
-  tell_event(EventKind::survived, group_->living->size(), sentence);
+  report_event(EventKind::survived, group_->living->size(), sentence);
   if (ranks().rank() == 0) report->speak(files_);
   report->say(sentence);
 }

@@ -59,10 +59,10 @@ class Survivors {
   bool all_have_ended(bool has_ended);
   double patience() const;
   int stand_by();
-  void tell_spares(int signal, std::string_view what);
+  void notify_spares(int signal, std::string_view what);
   int hear(double deadline_seconds, std::string_view what);
   void regroup();
-  void go_on(Trainer* trainer, RunReport* report);
+  void proceed(Trainer* trainer, RunReport* report);
   std::string note_who_is_left();
   TakenParts taken_parts() const;
 

@@ -140,7 +140,7 @@ class Snapshots {
     state_.notes[held_key] = fmt::format("{}", fmt::join(held_.kept(), " "));
     save_checkpoint(options_.output, store_, state_, options_.keep,
                     held_.hold(state_.step, server.doubted_since()));
-    tell_event(EventKind::saved, state_.step);
+    report_event(EventKind::saved, state_.step);
   }
 
   // Keeps the newest checkpoint that is not later than `version`, and returns its folder; see
@@ -212,7 +212,7 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
                         .keep_before = [&](std::int64_t version) { return snapshots.keep_before(version); },
                         .say = say,
                         .warn = [](const std::string& sentence) { print_error(printable(sentence)); }});
-  if (former) server.go_on_from(former->first, former->second);
+  if (former) server.continue_from(former->first, former->second);
   say(fmt::format(
       "{} at {}, port {}; clients join with --join {}",
       former ? fmt::format("serving from the checkpoint after push {}", former->first) : "serving",

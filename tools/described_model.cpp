@@ -60,8 +60,8 @@ DescribedModel read_model(const ModelSource& source) {
     check_keys(config, any_number, false);
   } else {
     const RunData data = open_data(config);
-    described.model = make_model(config.section("model"), data.sample().shape, data.output_count(), data.pixels,
-                                 {}, data.trained.class_weights);
+    described.model = make_model(config.section("model"), data.sample().shape, data.output_count(),
+                                 data.pixels, {}, data.trained.class_weights);
     check_keys(config, data.train->size(), true);
     if (!is_floating(data.sample().dtype)) described.samples = data.sample().dtype;
   }

@@ -87,7 +87,7 @@ void check_exact(const Section& distributed, const RunOptions& run) {
 
 // Switches off overlap with the algorithm mpi, because a thread that waits in MPI cannot be interrupted.
 // Throws if overlap or a delay was asked for.
-void settle_overlap(const Section& distributed, RunOptions& run) {
+void resolve_overlap(const Section& distributed, RunOptions& run) {
   if (run.algorithm != "mpi") return;
   if (run.strategy.local.delay > 0)
     throw distributed.error("delay", "is above 0, and distributed.algorithm is mpi; remove one of them");
@@ -190,7 +190,7 @@ void read_distributed(const Section& distributed, RunOptions& run) {
   check_device(distributed, run);
   check_automatic(distributed, run);
   check_exact(distributed, run);
-  settle_overlap(distributed, run);
+  resolve_overlap(distributed, run);
 }
 
 }  // namespace plexaura

@@ -28,7 +28,7 @@ class CpuLaunch final : public Launch {
       : streams_(std::move(streams)), denormals_(denormals), launch_(std::move(launch)) {}
 
   void run() override {
-    streams_->settle(Stream::compute);
+    streams_->drain(Stream::compute);
     const DenormalScope of_kernel(denormals_);
     if (denormals_ == Denormals::flushed) flush_in_workers();
     launch_->run();
@@ -87,7 +87,7 @@ class CpuBackend final : public Backend {
   }
 
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
-    streams_->settle(stream);
+    streams_->drain(stream);
     if (bytes > 0) std::memcpy(dst, src, bytes);
   }
 

@@ -13,7 +13,7 @@ void HostStreams::wait_for_holders(Stream stream) {
 
 // Waits for the events that hold the stream, since this event must not pass before them.
 void HostEvent::record(Stream stream) {
-  streams_->settle(stream);
+  streams_->drain(stream);
   state_->set(true);
 }
 

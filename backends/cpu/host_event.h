@@ -29,7 +29,7 @@ class HostStreams {
  public:
   void hold(Stream stream, std::shared_ptr<HostEventState> event);
   // Waits for the events that hold the stream. Called before any work on it. Allocates nothing.
-  void settle(Stream stream) {
+  void drain(Stream stream) {
     if (!held_by(stream).empty()) wait_for_holders(stream);
   }
 

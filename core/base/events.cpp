@@ -33,7 +33,7 @@ EventSink::~EventSink() = default;
 
 void send_events_to(EventSink* where) noexcept { sink.store(where); }
 
-void tell_event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
+void report_event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
   if (EventSink* const where = sink.load(std::memory_order_acquire)) where->event(kind, number, text);
 }
 
@@ -47,7 +47,7 @@ EventSpan::EventSpan(EventKind kind, std::string_view text) noexcept
     : kind_(kind), text_(text), outer_(innermost), is_told_(!silent) {
   innermost = this;
   if (kind_ == EventKind::wait) waits.begin();
-  if (is_told_) tell_event(kind_, 0, text_);
+  if (is_told_) report_event(kind_, 0, text_);
 }
 
 EventSpan::~EventSpan() {
@@ -55,9 +55,9 @@ EventSpan::~EventSpan() {
   if (kind_ == EventKind::wait) waits.end();
   if (!is_told_) return;
   if (outer_ == nullptr)
-    tell_event(EventKind::back);
+    report_event(EventKind::back);
   else
-    tell_event(EventKind::back, static_cast<std::int64_t>(outer_->kind_), outer_->text_);
+    report_event(EventKind::back, static_cast<std::int64_t>(outer_->kind_), outer_->text_);
 }
 
 }  // namespace plexaura

@@ -43,7 +43,7 @@ class PLEXAURA_API EventSink {
 // The sink of the whole process. Null disables events. It must outlive every thread that reports events.
 PLEXAURA_API void send_events_to(EventSink* sink) noexcept;
 
-PLEXAURA_API void tell_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;
+PLEXAURA_API void report_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;
 
 // Returns the seconds that this thread has spent in completed spans of the kind `wait`. The records of epochs
 // report them as waited_share.

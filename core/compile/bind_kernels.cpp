@@ -253,7 +253,7 @@ class Binder {
   }
 
   // Gives a parameter without a layout the layout of its gradient.
-  void settle_home(Target& target, const Layout& layout) {
+  void choose_home(Target& target, const Layout& layout) {
     target.layout = home_layout(target).value_or(layout);
     if (target.tail || target.output) return;
     const auto leaf = result_.stored.find(target.gradient_of);
@@ -290,7 +290,7 @@ class Binder {
       if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i]))
         fix_layout(region.inputs[i], candidate.inputs[i]);
     for (std::size_t i = 0; i < targets.size(); ++i)
-      if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
+      if (targets[i] != nullptr) choose_home(*targets[i], candidate.outputs[i]);
     BoundInstruction step{region, candidate, std::move(work), {}, query.wanted, false};
     step.candidate.make = nullptr;  // it refers to the graph, which may be destroyed
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
@@ -365,7 +365,7 @@ class Binder {
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
         direct->second.tail == target.tail && direct->second.output == target.output)
       return;
-    settle_home(target, layout_of(value).value_or(row_major(value)));
+    choose_home(target, layout_of(value).value_or(row_major(value)));
     if (!layout_of(value)) value = reordered(value, target.layout);
     add_reorder(value, target.layout, &target);
   }

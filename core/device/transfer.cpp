@@ -33,7 +33,7 @@ void wait_for(Backend& backend) {
   done->wait();
 }
 
-void settle(Backend& backend) noexcept {
+void drain(Backend& backend) noexcept {
   if (backend.info().host_memory) return;
   for (const Stream stream : {Stream::copy, Stream::compute}) try {
       const auto done = backend.make_event();

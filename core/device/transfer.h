@@ -36,6 +36,6 @@ PLEXAURA_API void wait_for(Backend& backend);
 
 // Waits until both streams are empty, and ignores failures. Call it before memory is freed that copies may
 // still use.
-PLEXAURA_API void settle(Backend& backend) noexcept;
+PLEXAURA_API void drain(Backend& backend) noexcept;
 
 }  // namespace plexaura

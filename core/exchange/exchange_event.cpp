@@ -34,12 +34,12 @@ void ExchangeEvent::reset() {
   event_->reset();
 }
 
-void ExchangeEvent::settle(std::exception_ptr failure) {
+void ExchangeEvent::end(std::exception_ptr failure) {
   {
     const std::lock_guard lock(mutex_);
     if (failure && state_ != State::open) return;
     if (!failure_) failure_ = std::move(failure);
-    state_ = State::settled;
+    state_ = State::ended;
     event_->signal();
   }
   changed_.notify_all();
@@ -51,7 +51,7 @@ void ExchangeEvent::wait() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-bool ExchangeEvent::settles_within(double seconds) {
+bool ExchangeEvent::ends_within(double seconds) {
   const auto patience = std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, Clock::now() + patience, [&] { return state_ != State::open; });

@@ -18,7 +18,7 @@ class PLEXAURA_API ExchangeEvent final : public Event {
   explicit ExchangeEvent(std::unique_ptr<Event> event) : event_(std::move(event)) {}
 
   void record(Stream stream) override;
-  void signal() override { settle(nullptr); }
+  void signal() override { end(nullptr); }
   void reset() override;
   void hold(Stream stream) override { event_->hold(stream); }
   bool passed() const override { return event_->passed(); }
@@ -26,14 +26,14 @@ class PLEXAURA_API ExchangeEvent final : public Event {
   void wait() override;
 
   // Lets the event pass as failed. Does nothing if it has passed already.
-  void fail(std::exception_ptr failure) { settle(std::move(failure)); }
+  void fail(std::exception_ptr failure) { end(std::move(failure)); }
   // Waits until the event is signalled, recorded or failed, but at most this number of seconds. Returns false
   // if none of this has happened.
-  bool settles_within(double seconds);
+  bool ends_within(double seconds);
 
  private:
-  enum class State { open, recorded, settled };
-  void settle(std::exception_ptr failure);
+  enum class State { open, recorded, ended };
+  void end(std::exception_ptr failure);
 
   std::unique_ptr<Event> event_;
   std::mutex mutex_;

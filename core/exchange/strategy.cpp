@@ -49,9 +49,9 @@ Strategy& strategy_or_none(Strategy* strategy) {
 
 StrategyInUse::StrategyInUse(Strategy* given) : strategy(given), parts(strategy_or_none(given).parts()) {}
 
-void StrategyDecorator::go_on_from(const Strategy& former) {
+void StrategyDecorator::continue_from(const Strategy& former) {
   const auto* const decorated = dynamic_cast<const StrategyDecorator*>(&former);
-  inner_.go_on_from(decorated != nullptr ? decorated->inner_ : former);
+  inner_.continue_from(decorated != nullptr ? decorated->inner_ : former);
 }
 
 }  // namespace plexaura

@@ -95,7 +95,7 @@ class PLEXAURA_API KeptState {
   // each has restored the whole state() of its former strategy. They may be at different points of an
   // exchange: here either all of them complete it, or none does. WeightsImmigration::place() is the last step
   // that any of them has made. May call all ranks.
-  virtual void settle() {}
+  virtual void complete_exchange() {}
 };
 
 // The work of a rank that trains nothing.
@@ -195,7 +195,7 @@ class PLEXAURA_API Strategy {
 
   // Called before begin(), on a strategy that was made after ranks were lost: continues the account of
   // `former`, this rank's previous strategy of the same kind. May call all ranks.
-  virtual void go_on_from(const Strategy& /*former*/) {}
+  virtual void continue_from(const Strategy& /*former*/) {}
 };
 
 // A strategy and its parts, which are read once. A null strategy has no parts and stands for a program that
@@ -225,7 +225,7 @@ class PLEXAURA_API StrategyDecorator : public Strategy {
   std::optional<ExchangeRecord> take_exchange_record() override { return inner_.take_exchange_record(); }
   std::string account() const override { return inner_.account(); }
   // `former` may be decorated or not.
-  void go_on_from(const Strategy& former) override;
+  void continue_from(const Strategy& former) override;
 
  private:
   Strategy& inner_;

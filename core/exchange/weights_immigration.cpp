@@ -83,7 +83,7 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
 // Copies of the last step may still be unfinished, and wait for a strategy that has given up.
 WeightsImmigration::~WeightsImmigration() {
   fail_answers(std::make_exception_ptr(DeviceError("the step was given up")));
-  if (backend_.exists()) settle(backend_.get());
+  if (backend_.exists()) drain(backend_.get());
 }
 
 std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
@@ -274,7 +274,7 @@ void WeightsImmigration::return_copy(std::size_t bucket) {
 
 void WeightsImmigration::await(std::size_t bucket, const UpdateAnswer& answer) const {
   if (answer.event == nullptr) return;
-  if (!answer.event->settles_within(answer.deadline_seconds))
+  if (!answer.event->ends_within(answer.deadline_seconds))
     answer.event->fail(std::make_exception_ptr(DeviceError(fmt::format(
         "bucket {} of step {} was not exchanged within {:.3g} s: the strategy did not signal its event",
         bucket, step(), answer.deadline_seconds))));

@@ -155,7 +155,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
 
   const LossScale scale = state_->scaling ? read_loss_scale() : LossScale{};
 
-  if (placed()) settle(this->backend());
+  if (placed()) drain(this->backend());
   state_->placement = std::move(placement);
   state_->backend.emplace(backend);
   ++state_->placed_times;

@@ -276,7 +276,7 @@ struct VM::Implementation {
     try {
       mark_end();
     } catch (...) {
-      settle(backend);
+      drain(backend);
     }
   }
 
@@ -325,7 +325,7 @@ VM::~VM() {
   const BackendUse use = implementation_->backend_use;  // keeps the backend alive while its turn is held
   if (!use.exists()) return;
   const std::lock_guard turn(implementation_->backend.turn());
-  settle(implementation_->backend);
+  drain(implementation_->backend);
   implementation_.reset();
 }
 
@@ -397,13 +397,13 @@ VmRun::~VmRun() {
 
 std::optional<std::size_t> VmRun::next() {
   std::optional<std::size_t> point;
-  go_on([&] { point = vm_.run_on(); });
+  proceed([&] { point = vm_.run_on(); });
   if (!point) end();
   return point;
 }
 
 void VmRun::end() {
-  go_on([&] {
+  proceed([&] {
     vm_.mark_end();
     has_ended_ = true;
     vm_.failed = false;
@@ -412,7 +412,7 @@ void VmRun::end() {
 }
 
 template <class Work>
-void VmRun::go_on(const Work& work) {
+void VmRun::proceed(const Work& work) {
   if (has_ended_ && vm_.failed) throw UserError("VmRun: this run has failed; begin another one");
   if (has_ended_) return;
   try {

@@ -94,7 +94,7 @@ class PLEXAURA_API VmRun {
  private:
   // Calls `work` on a run that goes on. If it throws, the run has failed.
   template <class Work>
-  void go_on(const Work& work);
+  void proceed(const Work& work);
 
   VM::Implementation& vm_;
   InUse use_;

@@ -56,15 +56,15 @@ std::size_t ChangeSum::compress(std::size_t slice, std::span<float> changes, std
   return sums.size();
 }
 
-void ChangeSum::settle(std::size_t slice) {
+void ChangeSum::accept(std::size_t slice) {
   if (compression_ && owes_)
     std::ranges::copy(part_of(left_, slices_[slice]), part_of(owed_, slices_[slice]).begin());
 }
 
-void ChangeSum::keep(bool is_settled, std::vector<StrategyState>& state) const {
+void ChangeSum::keep(bool is_accepted, std::vector<StrategyState>& state) const {
   if (!compression_ || !owes_) return;
   keep_arena(*placement_, owed_, owed_change_prefix, true, state);
-  if (!is_settled) keep_arena(*placement_, left_, left_change_prefix, true, state);
+  if (!is_accepted) keep_arena(*placement_, left_, left_change_prefix, true, state);
 }
 
 void ChangeSum::take(const StrategyState& part) {

@@ -36,10 +36,10 @@ class ChangeSum {
   std::int64_t bytes_sent() const { return compression_ ? compression_->bytes_sent() : 0; }
   // Called after a sum of the slice was used. From now on this rank owes what that sum did not transmit;
   // before the call it owes what it owed before the sum.
-  void settle(std::size_t slice);
+  void accept(std::size_t slice);
 
-  // Adds the owed part to a strategy's state. `is_settled`: settle() was called for every sum that was made.
-  void keep(bool is_settled, std::vector<StrategyState>& state) const;
+  // Adds the owed part to a strategy's state. `is_accepted`: accept() was called for every sum that was made.
+  void keep(bool is_accepted, std::vector<StrategyState>& state) const;
   void take(const StrategyState& part);
 
  private:
@@ -53,7 +53,7 @@ class ChangeSum {
   std::vector<Bucket> slices_;
   // Both lie as the trainables do in the value arena, and are empty without a compression.
   Tensor owed_;
-  Tensor left_;  // the part that the sums which are not settled yet did not transmit
+  Tensor left_;  // the part that the sums which are not accepted yet did not transmit
 };
 
 }  // namespace plexaura

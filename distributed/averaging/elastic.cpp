@@ -31,7 +31,7 @@ void Elastic::after_update() {
 
 // A rank that uses a mean late pulls with the number of ranks that are left, although the lost ranks took
 // part in the mean.
-void Elastic::settle() {
+void Elastic::complete_exchange() {
   with_elements(centre_.dtype(), [&]<class T>(T) {
     if (const auto missed = centre_.catch_up<T>()) pull(*missed);
     if (const auto mean = centre_.next<T>(options_.every)) pull(*mean);

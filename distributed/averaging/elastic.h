@@ -46,7 +46,7 @@ class Elastic final : public Strategy, public WeightExchange, public KeptState {
   std::optional<ExchangeRecord> take_exchange_record() override { return centre_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
-  void settle() override;
+  void complete_exchange() override;
 
  private:
   template <class T>

@@ -30,7 +30,7 @@ void Local::after_update() {
   with_elements(change_.dtype(), [&]<class T>(T) { average<T>(); });
 }
 
-void Local::settle() {
+void Local::complete_exchange() {
   with_elements(change_.dtype(), [&]<class T>(T) {
     if (const auto missed = change_.catch_up<T>()) take(*missed);
     average<T>();

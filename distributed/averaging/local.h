@@ -50,7 +50,7 @@ class Local final : public Strategy, public WeightExchange, public KeptState {
   std::optional<ExchangeRecord> take_exchange_record() override { return change_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
-  void settle() override;
+  void complete_exchange() override;
   void give_up() noexcept override { change_.give_up(); }
 
  private:

@@ -233,7 +233,7 @@ Mean<T> MeanChange::take() {
   Fragment& of = fragments_[exchange_->fragment];
   const std::size_t first = static_cast<std::size_t>(of.slice.offset);
   const std::size_t count = static_cast<std::size_t>(of.slice.count);
-  sum_.settle(exchange_->fragment);
+  sum_.accept(exchange_->fragment);
   of.steps -= exchange_->steps;
   of.samples -= exchange_->samples;
   ++taken_;

@@ -41,7 +41,7 @@ Roles::Roles(Communicator& all, Strategy* strategy, bool is_spare) : all_(all), 
 }
 
 // Sends a text from the lowest rank that trains to all ranks that serve.
-void Roles::tell_serving(std::string_view text, std::string_view what) const {
+void Roles::report_serving(std::string_view text, std::string_view what) const {
   if (all_.rank() != first_trainer_) return;
   for (const int rank : serving_) send_text(all_, {rank, tag::roles}, text, what);
 }
@@ -57,16 +57,16 @@ std::string Roles::hear(std::string_view what) const {
 // Weights are sent in logical layout.
 void Roles::share_parameters(const ParameterStore& store) const {
   if (serving_.empty() || all_.rank() != first_trainer_) return;
-  tell_serving(to_text(store.placement()), placement_message);
+  report_serving(to_text(store.placement()), placement_message);
   for (const ParameterSpec& spec : store.specs()) {
     const Tensor value = store.read(spec.name);
-    tell_serving({reinterpret_cast<const char*>(value.data()), value.bytes()}, weights_message);
+    report_serving({reinterpret_cast<const char*>(value.data()), value.bytes()}, weights_message);
   }
 }
 
 void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
                   std::int64_t bucket_bytes) const {
-  tell_event(EventKind::serves);
+  report_event(EventKind::serves);
   store.place(parse_placement(hear(placement_message)), backend);
   for (const ParameterSpec& spec : store.specs()) {
     Tensor value(spec.type);
@@ -81,7 +81,7 @@ void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
 
 int Roles::share_status(int mine) const {
   if (serves()) return std::stoi(hear(status_message));
-  tell_serving(std::to_string(mine), status_message);
+  report_serving(std::to_string(mine), status_message);
   return mine;
 }
 

@@ -52,7 +52,7 @@ class Roles {
   int share_status(int mine) const;
 
  private:
-  void tell_serving(std::string_view text, std::string_view what) const;
+  void report_serving(std::string_view text, std::string_view what) const;
   std::string hear(std::string_view what) const;
 
   Communicator& all_;

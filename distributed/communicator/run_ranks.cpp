@@ -23,16 +23,16 @@ std::string sentence_of(const std::exception& error) {
          "data.image_size or the model";
 }
 
-void tell_error(const std::exception& error, const std::string& text, int status) {
+void report_error(const std::exception& error, const std::string& text, int status) {
   if (const auto* loss = dynamic_cast<const RankLost*>(&error); loss != nullptr && !loss->ranks().empty())
-    return tell_event(EventKind::lost, loss->ranks().front(), text);
-  tell_event(speaks(error) ? EventKind::error : EventKind::echo, status, text);
+    return report_event(EventKind::lost, loss->ranks().front(), text);
+  report_event(speaks(error) ? EventKind::error : EventKind::echo, status, text);
 }
 
 int report(const std::exception& error) {
   const auto* known = dynamic_cast<const Error*>(&error);
   const int status = known != nullptr ? known->exit_status() : 1;
-  tell_error(error, sentence_of(error), status);
+  report_error(error, sentence_of(error), status);
   if (speaks(error)) print_error(sentence_of(error));
   return status;
 }
@@ -52,19 +52,19 @@ void end_unlike_others() { raise(SIGKILL); }
 
 Communicator& RankSession::open(const CommunicatorOptions& options) {
   ranks_ = make_communicator(options);
-  tell_event(EventKind::ready, ranks_->size());
+  report_event(EventKind::ready, ranks_->size());
   return *ranks_;
 }
 
 int RankSession::end(int status) {
-  if (status != 0) tell_event(EventKind::end, status);
+  if (status != 0) report_event(EventKind::end, status);
   return close(status, ranks_->leave(0));
 }
 
 int RankSession::fail(const std::exception& error) {
   const int status = report(error);
   // Reported before leave(), because this rank may be killed during leave().
-  tell_event(EventKind::end, status);
+  report_event(EventKind::end, status);
   const bool together = ranks_ != nullptr && ranks_->leave(status);
   if (!together) let_another_speak(error);
   const int closed = close(status, together);
@@ -75,7 +75,7 @@ int RankSession::fail(const std::exception& error) {
 // On return, MPI is closed or must not be closed: see Communicator::leave().
 int RankSession::close(int status, bool together) {
   ranks_.reset();
-  tell_event(EventKind::end, status);
+  report_event(EventKind::end, status);
   if (status != 0 && together) hurry_launcher();
   return status;
 }

@@ -71,9 +71,9 @@ void Alarm::look(const PendingCall& call) {
   hear(call.at);
   const std::vector<int> dead = find_dead(call);
   // If there is a verdict, dead ranks are not outlived: they may have ended because of the verdict.
-  if (outlives_ && !dead.empty() && !verdict_) go_on_without(dead, call);
+  if (outlives_ && !dead.empty() && !verdict_) continue_without(dead, call);
   if (!verdict_ && dead.empty()) return;
-  const bool speaks = !verdict_ && settle(call);
+  const bool speaks = !verdict_ && agree_on_speaker(call);
   end(std::move(lock), speaks);
 }
 
@@ -87,7 +87,7 @@ void Alarm::listen(const PendingCall& call) {
 void Alarm::give_up(const PendingCall& call) {
   std::unique_lock lock(mutex_);
   hear(call.at);
-  const bool speaks = !verdict_ && settle(call);
+  const bool speaks = !verdict_ && agree_on_speaker(call);
   end(std::move(lock), speaks);
 }
 
@@ -116,7 +116,7 @@ void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
 }
 
 // Agrees with all ranks that answer on which of them reports. Returns true if this rank does.
-bool Alarm::settle(const PendingCall& call) {
+bool Alarm::agree_on_speaker(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
     tell({rank(), describe_leaving(number(rank())), {}, {}, exit_status(call.at)});
     return false;
@@ -146,7 +146,7 @@ void Alarm::bury_absent(const PendingCall& call) {
     if (wait.is_time_to_look()) transport_->drop_silent_links();
     if (std::ranges::includes(find_dead(call), missing)) break;
   }
-  if (const std::vector<int> dead = find_dead(call); !verdict_ && !dead.empty()) go_on_without(dead, call);
+  if (const std::vector<int> dead = find_dead(call); !verdict_ && !dead.empty()) continue_without(dead, call);
 }
 
 void Alarm::listen(double seconds, const CallSignature& at, bool until_all_have_answered) {
@@ -240,7 +240,7 @@ std::vector<int> Alarm::find_dead(const PendingCall& call) {
 }
 
 // If nobody catches the error, the lowest rank that is left prints it.
-void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call) const {
+void Alarm::continue_without(const std::vector<int>& dead, const PendingCall& call) const {
   const RankLost loss(describe_death(dead, call), numbers_of(dead), describe(call.at), true);
   int lowest = 0;
   while (std::ranges::find(dead, lowest) != dead.end() || is_spared(lowest, call)) ++lowest;

@@ -98,7 +98,7 @@ class Alarm {
   void take(const Note& note, int from, const CallSignature& at);
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
-  bool settle(const PendingCall& call);
+  bool agree_on_speaker(const PendingCall& call);
   void bury_absent(const PendingCall& call);
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
@@ -109,7 +109,7 @@ class Alarm {
   std::vector<int> find_dead(const PendingCall& call);
   std::vector<int> silent(std::span<const int> among, const PendingCall& call) const;
   std::vector<int> absent(const PendingCall& call) const;
-  [[noreturn]] void go_on_without(const std::vector<int>& dead, const PendingCall& call) const;
+  [[noreturn]] void continue_without(const std::vector<int>& dead, const PendingCall& call) const;
   Verdict judge(const PendingCall& call);
   std::string describe_death(const std::vector<int>& dead, const PendingCall& call) const;
   std::string describe_absent(const std::vector<int>& absent, const PendingCall& call) const;

@@ -49,7 +49,7 @@ void Watchdog::set_rescue(Rescue rescue) {
 }
 
 void Watchdog::end_process(const std::string& sentence) {
-  tell_event(EventKind::error, 1, sentence);
+  report_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   _exit(1);

@@ -25,7 +25,7 @@ constexpr double seconds_to_start = 60;
 // MPI_Abort informs the launcher, but may itself wait for a lock that the stuck call holds; so it runs on a
 // thread of its own. During MPI_Init it must not be called.
 void end_job(const std::string& sentence) {
-  tell_event(EventKind::error, 1, sentence);
+  report_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   int initialized = 0;

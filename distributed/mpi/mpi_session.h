@@ -55,7 +55,7 @@ class MpiSession {
   void abandon() noexcept { abandoned_ = true; }
   // Called after the library has made a communicator of the ranks that live, so that MPI can be closed
   // normally again.
-  void go_on() noexcept { abandoned_ = false; }
+  void proceed() noexcept { abandoned_ = false; }
   bool abandoned() const noexcept { return abandoned_; }
 
  private:

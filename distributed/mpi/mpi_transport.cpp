@@ -88,7 +88,7 @@ std::vector<int> members_of(MPI_Comm comm) {
   return numbers_of(comm, all);
 }
 
-// Returns the argument of ask_to_go_on().
+// Returns the argument of ask_to_continue().
 std::string marks_of(const std::vector<int>& left) {
   std::string marks(members_of(MPI_COMM_WORLD).size(), '0');
   for (const int rank : left) marks[static_cast<std::size_t>(rank)] = '1';
@@ -247,24 +247,24 @@ class MpiTransport final : public Transport {
     MpiSession::check(session_->blocking(
                           name, [&] { return ulfm.shrink(comm_, &made); }, deadline_seconds),
                       name);
-    session_->go_on();
+    session_->proceed();
     return made;
   }
 
   // Returns a communicator of all ranks that live, if the launcher lets them continue. Tries again if more
   // ranks have died before all knew the answer.
   MPI_Comm regroup(double deadline_seconds) {
-    constexpr int may_go_on = 1;
+    constexpr int may_continue = 1;
     constexpr int is_answered = 2;
     for (;;) {
       MPI_Comm made = shrink(deadline_seconds);
       if (is_one_host()) return made;
       const std::vector<int> left = members_of(made);
       const bool asks = left.front() == numbers_of(comm_, {rank_}).front();
-      const std::optional<bool> answer = asks ? ask_to_go_on(marks_of(left), session_->deadline()) : true;
-      int known = (answer.value_or(false) ? may_go_on : 0) | (answer ? is_answered : 0);
+      const std::optional<bool> answer = asks ? ask_to_continue(marks_of(left), session_->deadline()) : true;
+      int known = (answer.value_or(false) ? may_continue : 0) | (answer ? is_answered : 0);
       if (!agree(made, known, deadline_seconds + session_->deadline())) continue;
-      if ((known & may_go_on) != 0) return made;
+      if ((known & may_continue) != 0) return made;
       session_->abandon();
       throw_cut_off(left, asks, (known & is_answered) != 0);
     }

@@ -58,7 +58,7 @@ std::optional<bool> ask(const std::string& left) {
 }  // namespace
 
 // Asks on a thread of its own, because a call that the launcher does not answer never returns.
-std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
+std::optional<bool> ask_to_continue(const std::string& left, double seconds) {
   std::packaged_task<std::optional<bool>()> task([left] { return ask(packed(left)); });
   std::future<std::optional<bool>> answer = task.get_future();
   std::thread(std::move(task)).detach();

@@ -12,7 +12,7 @@ namespace plexaura {
 // Called by one of the ranks that are left, if MPI outlives ranks. `left`: a character for each rank at the
 // start, '1' for the ranks that are left. Returns whether these ranks may continue; nothing if the launcher
 // has not answered within `seconds`, or cannot store texts.
-std::optional<bool> ask_to_go_on(const std::string& left, double seconds);
+std::optional<bool> ask_to_continue(const std::string& left, double seconds);
 
 // True if all ranks of the job are on one host, where no network can be cut.
 bool is_one_host();

@@ -12,10 +12,10 @@
 namespace plexaura::testing::events_test {
 
 TEST_CASE("events go to the one who wants to know") {
-  tell_event(EventKind::step, 1);
+  report_event(EventKind::step, 1);
   const EventListener listener;
-  tell_event(EventKind::step, 2);
-  tell_event(EventKind::error, 1, "no such file");
+  report_event(EventKind::step, 2);
+  report_event(EventKind::error, 1, "no such file");
   CHECK(listener.heard == std::vector<std::string>{"3 2 ", "9 1 no such file"});
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("blocking copies bring back what they brought there") {
   copy_to_host(backend, back.data(), memory->address(), back.size());
   CHECK(back == bytes);
   copy_to_host(backend, nullptr, memory->address(), 0);
-  settle(backend);
+  drain(backend);
 }
 
 TEST_CASE("zeros fill what they were asked to, and no more") {

@@ -18,7 +18,7 @@ class Noting : public Strategy, public GradientSum {
   void end() override { calls += "end "; }
   std::optional<ExchangeRecord> take_exchange_record() override { return ExchangeRecord{.bytes = 7}; }
   std::string account() const override { return "two lines"; }
-  void go_on_from(const Strategy& former) override { continued = &former; }
+  void continue_from(const Strategy& former) override { continued = &former; }
   void gradients_ready(std::size_t, Event&) override {}
   UpdateAnswer before_update(std::size_t) override { return {}; }
 
@@ -86,10 +86,10 @@ TEST_CASE("strategy: a decorator has the parts of the strategy within, and hands
   CHECK(decorated.take_exchange_record()->bytes == 7);
   CHECK(decorated.account() == "two lines");
   Noting former;
-  decorated.go_on_from(former);
+  decorated.continue_from(former);
   CHECK(inner.continued == &former);
   inner.continued = nullptr;
-  decorated.go_on_from(StrategyDecorator(former));
+  decorated.continue_from(StrategyDecorator(former));
   CHECK(inner.continued == &former);
 }
 

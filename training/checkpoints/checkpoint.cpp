@@ -194,12 +194,12 @@ class Reader {
   SafeTensors file_;
 };
 
-constexpr std::string_view how_to_go_on = "resume with the same, or start from its weights with --weights";
+constexpr std::string_view how_to_continue = "resume with the same, or start from its weights with --weights";
 
 void require_same(const fs::path& path, std::string_view key, std::string_view then, std::string_view now) {
   if (then != now)
     throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key, then, now,
-                                how_to_go_on));
+                                how_to_continue));
 }
 
 [[noreturn]] void fail_untold(const fs::path& path, std::string_view what) {
@@ -247,7 +247,7 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
       if (tensor.type() != type)
         throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",
                                     file.path().string(), name, to_string(tensor.type()), to_string(type),
-                                    how_to_go_on));
+                                    how_to_continue));
       if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
       store.write_state(index, spec.name, tensor);
     }
@@ -388,7 +388,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   require_same_run(state_path, metadata, state, store.types().precision());
   const Metadata of_weights = read_safetensors_header(weights_path).metadata;
   if (!settings.empty() && !has_settings(of_weights)) fail_untold(weights_path, "settings");
-  check_settings(weights_path, of_weights, settings, how_to_go_on);
+  check_settings(weights_path, of_weights, settings, how_to_continue);
   {
     const Reader weights(weights_path);
     require_pair(weights, state_path, metadata);

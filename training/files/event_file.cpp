@@ -71,12 +71,12 @@ void describe(EventFile::Header& header) {
 bool is_about_main_thread(EventKind kind) { return kind >= EventKind::step && kind <= EventKind::back; }
 
 // Reports the exit of a process that ends while its EventFile lives, before it has finished its work.
-void tell_exit(int status, void*) {
+void report_exit(int status, void*) {
   static std::atomic<bool> is_told = false;
-  if (!is_told.exchange(true)) tell_event(EventKind::exit, status);
+  if (!is_told.exchange(true)) report_event(EventKind::exit, status);
 }
 
-void await_exit() { ::on_exit(tell_exit, nullptr); }
+void await_exit() { ::on_exit(report_exit, nullptr); }
 
 }  // namespace
 
@@ -103,7 +103,7 @@ EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_vi
   }
   await_exit();
   send_events_to(this);
-  tell_event(EventKind::start);
+  report_event(EventKind::start);
 }
 
 EventFile::~EventFile() {

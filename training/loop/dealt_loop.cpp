@@ -38,7 +38,7 @@ std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
     return std::current_exception();
   }
   run.progress.go_to(data.step_in_epoch);
-  tell_event(EventKind::step, run.progress.place.step + 1);
+  report_event(EventKind::step, run.progress.place.step + 1);
   LaunchedStep step = launch(run, std::move(data), nullptr, begin, false);
   try {
     step.metrics = run.programs->step().metrics(step.ticket);

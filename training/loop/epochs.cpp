@@ -74,7 +74,7 @@ void save(Run& run) {
     if (!run.folder.is_written()) return check_weights(run.store);
     run.folder.write(run.store, state);
   });
-  if (run.folder.is_written()) tell_event(EventKind::saved, state.step);
+  if (run.folder.is_written()) report_event(EventKind::saved, state.step);
   run.progress.place.saved = true;
 }
 

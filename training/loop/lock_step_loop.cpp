@@ -45,7 +45,7 @@ void note_under_way(Run& run) {
 
 // Launches the next step, and handles the former one while the device computes.
 void make_step(Run& run, StepSource& steps) {
-  tell_event(EventKind::step, run.progress.place.step + 1);
+  report_event(EventKind::step, run.progress.place.step + 1);
   const double begin = seconds_now();
   std::exception_ptr failure;
   Step data = read_step(run, steps, failure);

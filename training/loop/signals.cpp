@@ -31,7 +31,7 @@ void end_as_meant(int number) {
 
 void note(int number) {
   const int meant = meant_by(number);
-  tell_event(EventKind::signal, meant);
+  report_event(EventKind::signal, meant);
   int none = 0;
   noted.compare_exchange_strong(none, meant);
   const bool is_repeated_by_system = number == SIGHUP || number == SIGXCPU;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "training/ranks/tell_buckets.h"
+#include "training/ranks/report_buckets.h"
 
 namespace plexaura {
 
@@ -13,7 +13,7 @@ namespace {
 // True if each rank has weights and an optimizer state of its own.
 bool keeps_own(const StrategyInUse& strategy) { return strategy.parts.scope == GradientScope::local; }
 
-void settle_strategy(Run& run) {
+void complete_exchange_of_strategy(Run& run) {
   const RunPlace& place = run.progress.place;
   run.programs->step().border().begin_step({.number = place.step,
                                             .epoch = place.epoch - (place.epoch_ended ? 1 : 0),
@@ -23,7 +23,7 @@ void settle_strategy(Run& run) {
   KeptState* const state = run.strategy().parts.state;
   if (state != nullptr) state->take_state(std::move(own));
   run.history.has_begun = true;  // if ranks are lost from now on, the state is taken from this strategy
-  if (state != nullptr) state->settle();
+  if (state != nullptr) state->complete_exchange();
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ void settle_strategy(Run& run) {
 void begin_strategy(Run& run) {
   Strategy* const strategy = run.strategy().strategy;
   if (strategy == nullptr) return;
-  tell_buckets(run.programs->step().border());
+  report_buckets(run.programs->step().border());
   std::exception_ptr mistake;  // usually the same on all ranks; only one of them prints it
   try {
     strategy->begin(run.programs->step().border());
@@ -44,7 +44,7 @@ void begin_strategy(Run& run) {
 
 void give_strategy_state(Run& run) {
   const SavedStrategy saved = std::exchange(run.history.saved, {});
-  if (run.history.own_state) return settle_strategy(run);
+  if (run.history.own_state) return complete_exchange_of_strategy(run);
   const int rank = run.ranks().rank();
   const int size = run.ranks().size();
   const bool trains_own = keeps_own(run.strategy());

@@ -41,9 +41,10 @@ std::set<std::string> trained_parameters(const ParameterStore& store, std::span<
 
 InUse use_of(const ParameterStore& store, const char* function) {
   return InUse(store.trained_parts().busy(), function, [&] {
-    return fmt::format("{}: another thread is in a call of an Optimizer of this store; the Optimizers of a "
-                       "store serve one thread at a time",
-                       function);
+    return fmt::format(
+        "{}: another thread is in a call of an Optimizer of this store; the Optimizers of a "
+        "store serve one thread at a time",
+        function);
   });
 }
 

@@ -62,7 +62,7 @@ bool Door::is_open() const {
   return next >= 0 && next < all - std::min(most_in_reserve, all / 2);
 }
 
-void Door::tell_that_shut() {
+void Door::report_shut() {
   if (is_due(told_shut_at_))
     warn_(fmt::format(
         "no other client can join for now: few of the {} descriptors that this process may have are free, "
@@ -88,10 +88,10 @@ Door::Newcomer Door::let_in() {
 void Door::note_turned_away(const std::string& from, const std::string& why) {
   ++turned_away_;
   last_ = fmt::format("from {} was turned away: {}", from, why);
-  tell_of_turned_away(false);
+  report_turned_away(false);
 }
 
-void Door::tell_of_turned_away(bool is_at_end) {
+void Door::report_turned_away(bool is_at_end) {
   if (turned_away_ == 0 || (!is_at_end && !is_due(told_turned_away_at_))) return;
   const std::size_t others = std::exchange(turned_away_, 0) - 1;
   warn_(others == 0 ? "a client " + last_

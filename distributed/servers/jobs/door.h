@@ -19,7 +19,7 @@ class Door {
   // True if the process has descriptors for another connection.
   bool is_open() const;
   // Called while it is shut. Warns of it, at most once a minute.
-  void tell_that_shut();
+  void report_shut();
   bool is_somebody_waiting() const;
 
   struct Newcomer {
@@ -31,7 +31,7 @@ class Door {
   // Warns at once that a client was turned away. Counts those that follow within a minute, for the next warning.
   void note_turned_away(const std::string& from, const std::string& why);
   // Called regularly and at the end. Warns of those that were counted.
-  void tell_of_turned_away(bool is_at_end);
+  void report_turned_away(bool is_at_end);
 
  private:
   FileDescriptor listener_;

@@ -64,7 +64,7 @@ VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights f
   file_.tell(place_);
 }
 
-void VisitedServer::go_on_from(std::int64_t version, const std::string& account) {
+void VisitedServer::continue_from(std::int64_t version, const std::string& account) {
   version_ = version;
   std::istringstream packed(account);
   std::size_t left = 0;
@@ -106,9 +106,9 @@ bool VisitedServer::serve() {
     receive_guests();
     for (Guest& guest : guests_) attend(guest);
     guests_.remove_if([](const Guest& guest) { return guest.is_gone; });
-    door_.tell_of_turned_away(false);
+    door_.report_turned_away(false);
     if (!is_over()) continue;
-    door_.tell_of_turned_away(true);
+    door_.report_turned_away(true);
     if (left_.empty())
       throw DeviceError(
           fmt::format("all clients were lost, and none has come back within {:g} s; start the server with "
@@ -136,7 +136,7 @@ void VisitedServer::await() {
   if (door_.is_open() || stranger_to_drop() != guests_.end())
     waits.push_back({door_.listener(), POLLIN, 0});
   else
-    door_.tell_that_shut();
+    door_.report_shut();
   for (Guest& guest : guests_) {
     try {
       const bool has_sent_all = guest.line.flush();
@@ -283,18 +283,18 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
       const int client = guest.number;
       const std::deque<std::int64_t> earlier = recent_.forget(client);
       refuse(guest, *objection);
-      return tell_earlier_pushes(client, earlier);
+      return send_earlier_pushes(client, earlier);
     }
     recent_.add(guest.number, version_);
     table_.add_push(guest.number, letter.head.steps, staleness);
-    tell_event(EventKind::step, ++version_);
+    report_event(EventKind::step, ++version_);
     host_.pushed(*this);
   }
   guest.line.post({.say = Say::weights, .version = version_}, weights);
 }
 
 // Warns of earlier pushes of a client that was just refused.
-void VisitedServer::tell_earlier_pushes(int client, const std::deque<std::int64_t>& versions) {
+void VisitedServer::send_earlier_pushes(int client, const std::deque<std::int64_t>& versions) {
   if (versions.empty()) return;
   const std::string kept = host_.keep_before(versions.front());
   host_.warn(fmt::format(

@@ -65,7 +65,7 @@ class VisitedServer {
   VisitedServer& operator=(const VisitedServer&) = delete;
 
   // Continues from the version and the account of another server, whose clients may come back.
-  void go_on_from(std::int64_t version, const std::string& account);
+  void continue_from(std::int64_t version, const std::string& account);
   // Serves until all clients have finished, and returns true; or until is_to_end(), and returns false. Throws DeviceError if all
   // clients were lost.
   bool serve();
@@ -107,7 +107,7 @@ class VisitedServer {
   std::string difference(const VisitFacts& theirs) const;
   int number_for(std::int64_t wish);
   void take_push(Guest& guest, const LineLetter& letter);
-  void tell_earlier_pushes(int client, const std::deque<std::int64_t>& versions);
+  void send_earlier_pushes(int client, const std::deque<std::int64_t>& versions);
   void refuse(Guest& guest, const std::string& sentence);
   void lose(Guest& guest, const std::string& why);
   void note_loss(Guest& guest, const std::string& why);

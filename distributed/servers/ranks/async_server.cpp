@@ -79,12 +79,12 @@ void AsyncServer::end() {
   if (client_) client_->leave();
 }
 
-void AsyncServer::go_on_from(const Strategy& former) {
+void AsyncServer::continue_from(const Strategy& former) {
   const auto& before = dynamic_cast<const AsyncServer&>(former);
   if (client_)
-    client_->go_on_from(*before.client_);
+    client_->continue_from(*before.client_);
   else if (before.server_)
-    server_->go_on_from(before.server_->table());
+    server_->continue_from(before.server_->table());
   begin_with(before.newest());  // keeps it if another rank dies in the next call
   begin_with(newest_of(communicator_, newest()));
 }

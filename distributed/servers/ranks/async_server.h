@@ -46,7 +46,7 @@ class AsyncServer final : public Strategy {
   void give_up() noexcept override;
   void end() override;
   // All ranks call it together.
-  void go_on_from(const Strategy& former) override;
+  void continue_from(const Strategy& former) override;
   std::string account() const override;
 
  private:

@@ -102,7 +102,7 @@ void ParameterClient::leave() {
   for (int rank = 0; rank < servers(); ++rank) post(rank, {.word = Word::leave});
 }
 
-void ParameterClient::go_on_from(const ParameterClient& former) {
+void ParameterClient::continue_from(const ParameterClient& former) {
   elapsed_ = former.elapsed_;
   waited_ = former.waited_;
   newest_ = former.newest_;

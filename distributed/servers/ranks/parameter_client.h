@@ -56,7 +56,7 @@ class ParameterClient final : public Dealer, public WeightExchange {
   // Ends the thread that drives letters.
   void give_up() noexcept { driver_.reset(); }
   // Continues the times and the snapshot of another client of this rank.
-  void go_on_from(const ParameterClient& former);
+  void continue_from(const ParameterClient& former);
   // Called before begin(): sets the weights to begin with.
   void begin_with(Snapshot snapshot) { newest_ = std::move(snapshot); }
   // Returns the last snapshot that was kept, or the one to begin with. Null if there is none: see keeps_snapshot.

@@ -36,7 +36,7 @@ ParameterServer::ParameterServer(Mailbox& mailbox, int servers, const ServerRule
   for (const int rank : living()) table_.add(mailbox_.number(rank));
 }
 
-void ParameterServer::go_on_from(const ClientTable& table) {
+void ParameterServer::continue_from(const ClientTable& table) {
   std::vector<int> numbers;
   for (const int rank : living()) numbers.push_back(mailbox_.number(rank));
   table_ = table;
@@ -89,7 +89,7 @@ void ParameterServer::take_over(const Letter& snapshot) {
   std::ranges::copy(content_of(snapshot).first(weights.size()), weights.begin());
   ClientTable table;
   take_account(snapshot, weights.size(), deal_, table);
-  go_on_from(table);
+  continue_from(table);
 }
 
 // Dead clients do not count.
@@ -126,7 +126,7 @@ void ParameterServer::lose(const RankLost& loss) {
   }
   if (is_to_regroup()) return;
   say_who_has_died(loss.ranks(), parts);
-  go_on();
+  proceed();
 }
 
 // Not called if all regroup: the ranks report the death then.
@@ -135,7 +135,7 @@ void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int
       fmt::format("{} died; the others are dealt what was drawn and not pushed there (parts of batches: {})",
                   list_ranks(numbers) + (numbers.size() == 1 ? " has" : " have"), parts);
   print_error(sentence);
-  tell_event(EventKind::survived, std::ssize(living()) + 1, sentence);
+  report_event(EventKind::survived, std::ssize(living()) + 1, sentence);
 }
 
 bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() || living().empty()); }
@@ -160,13 +160,13 @@ void ParameterServer::read(const Letter& letter) {
       take_push(letter, head);
       deal_.finish(index_of(letter.from), head.steps);
       from.state = State::waits;
-      return go_on();
+      return proceed();
     case Word::rest:
       take_push(letter, head);
       deal_.finish_all(index_of(letter.from));
       from.state = State::rests;
       deal_out();
-      return go_on();
+      return proceed();
     case Word::stop:
       return deal_.stop();
     case Word::leave:
@@ -218,7 +218,7 @@ std::string ParameterServer::refusal(int rank, const std::string& objection) con
 }
 
 // Answers the clients that may continue.
-void ParameterServer::go_on() {
+void ParameterServer::proceed() {
   const bool is_over = all_are(State::rests) && !deal_.has_returned();
   if (is_over) deal_.close();
   const std::int64_t fewest = max_staleness_ ? fewest_pushes() : 0;
@@ -228,10 +228,10 @@ void ParameterServer::go_on() {
   };
   for (const int rank : living()) {
     Client& waiting = client(rank);
-    const bool may_go_on = waiting.state == State::rests
-                               ? is_over || deal_.has_returned()
-                               : waiting.state == State::waits && !is_ahead(waiting);
-    if (!may_go_on) continue;
+    const bool may_continue = waiting.state == State::rests
+                                  ? is_over || deal_.has_returned()
+                                  : waiting.state == State::waits && !is_ahead(waiting);
+    if (!may_continue) continue;
     post_weights(rank, !is_over);
     if (is_over) waiting.pushes = 0;
     waiting.state = State::works;

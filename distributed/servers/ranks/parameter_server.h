@@ -45,7 +45,7 @@ class ParameterServer final : public Server {
 
   const ClientTable& table() const { return table_; }
   // Continues the table of the server that served these clients, and others, before.
-  void go_on_from(const ClientTable& table);
+  void continue_from(const ClientTable& table);
   // Called before serve(). Sets the weights, the parts left to deal and the table to continue with. May be null.
   void begin_with(Snapshot snapshot);
   // Returns the present state. Null before serve() if there was no snapshot to begin with.
@@ -82,7 +82,7 @@ class ParameterServer final : public Server {
   void deal_out();
   void take_push(const Letter& letter, const LetterHead& head);
   std::string refusal(int rank, const std::string& objection) const;
-  void go_on();
+  void proceed();
   std::int64_t fewest_pushes() const;
   void post(int rank, const LetterHead& head);
   void post_weights(int rank, bool again);

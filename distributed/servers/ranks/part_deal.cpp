@@ -10,10 +10,10 @@
 namespace plexaura {
 
 void PartDeal::open(const DealtSteps& steps) {
-  if (std::exchange(behind_, steps.behind) != steps.behind) go_on_at_.reset();
+  if (std::exchange(behind_, steps.behind) != steps.behind) resumes_at_.reset();
   parts_ = steps.parts;
   end_ = steps.first == steps.end ? steps.first * parts_ : (steps.end - 1) * parts_ + steps.parts_of_last;
-  next_ = std::exchange(go_on_at_, std::nullopt).value_or(steps.first * parts_);
+  next_ = std::exchange(resumes_at_, std::nullopt).value_or(steps.first * parts_);
   if (std::exchange(stopping_, false)) stop();
 }
 
@@ -49,14 +49,14 @@ void PartDeal::stop() {
   if (is_open()) end_ = std::min(end_, (*next_ + parts_ - 1) / parts_ * parts_);
 }
 
-void PartDeal::close() { go_on_at_ = std::exchange(next_, std::nullopt); }
+void PartDeal::close() { resumes_at_ = std::exchange(next_, std::nullopt); }
 
 std::string PartDeal::pack() const {
   std::vector<std::int64_t> left(returned_.begin(), returned_.end());
   for (const auto& drawn : unfinished_) left.insert(left.end(), drawn.begin(), drawn.end());
   std::ranges::sort(left);
   constexpr std::int64_t none = -1;
-  return fmt::format("{} {} {} {}\n", behind_, next_.value_or(go_on_at_.value_or(none)), left.size(),
+  return fmt::format("{} {} {} {}\n", behind_, next_.value_or(resumes_at_.value_or(none)), left.size(),
                      fmt::join(left, " "));
 }
 
@@ -64,7 +64,7 @@ void PartDeal::unpack(std::istream& packed) {
   std::int64_t next = 0;
   std::size_t left = 0;
   packed >> behind_ >> next >> left;
-  if (next >= 0) go_on_at_ = next;
+  if (next >= 0) resumes_at_ = next;
   for (returned_.resize(left); std::int64_t & part : returned_) packed >> part;
 }
 

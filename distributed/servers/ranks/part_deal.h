@@ -48,9 +48,9 @@ class PartDeal {
   // The next part, counted over all steps of the epoch. None: no deal is open.
   std::optional<std::int64_t> next_ = {};
   std::int64_t end_ = 0;
-  std::int64_t behind_ = -1;                   // identifies the deal: DealtSteps::behind
-  std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal while it is closed
-  std::deque<std::int64_t> returned_;          // parts to deal again, numbered as in next_
+  std::int64_t behind_ = -1;                     // identifies the deal: DealtSteps::behind
+  std::optional<std::int64_t> resumes_at_ = {};  // next_ of that deal while it is closed
+  std::deque<std::int64_t> returned_;            // parts to deal again, numbered as in next_
   // Parts of each client, in the order in which it has drawn them.
   std::vector<std::deque<std::int64_t>> unfinished_;
   bool stopping_ = false;  // the next deal stops as soon as it is opened

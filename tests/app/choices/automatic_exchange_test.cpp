@@ -55,19 +55,19 @@ std::vector<ParameterSpec> parameters_of(std::int64_t elements) {
   return specs;
 }
 
-struct Settled {
+struct Chosen {
   ChoiceReport report;
   RunOptions options;
 };
 
 // Returns the result of each rank. The link is so slow that small buckets pay off.
-std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOptions& options,
-                            std::int64_t elements = 100'000) {
-  std::vector<Settled> made(hosts.size());
+std::vector<Chosen> choose(const std::vector<std::string>& hosts, const RunOptions& options,
+                           std::int64_t elements = 100'000) {
+  std::vector<Chosen> made(hosts.size());
   ThreadNetwork network(static_cast<int>(hosts.size()));
   network.slow_down(1e-6);
   for (const std::string& end : with_hosts(network, hosts, {}, [&](Communicator& ranks) {
-         Settled& mine = made[static_cast<std::size_t>(ranks.rank())];
+         Chosen& mine = made[static_cast<std::size_t>(ranks.rank())];
          mine.options = options;
          ranks.choose_algorithm(options.algorithm);
          mine.report = decide_exchange(ranks, parameters_of(elements), mine.options);
@@ -77,10 +77,10 @@ std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOpti
 }
 
 bool stays(const RunOptions& options, std::int64_t elements = 100'000) {
-  for (const Settled& settled : settle(two_hosts, options, elements))
-    if (!settled.report.sentence.empty() || !settled.report.fields.empty() ||
-        settled.options.trainer.bucket_bytes != options.trainer.bucket_bytes ||
-        settled.options.algorithm != options.algorithm)
+  for (const Chosen& chosen : choose(two_hosts, options, elements))
+    if (!chosen.report.sentence.empty() || !chosen.report.fields.empty() ||
+        chosen.options.trainer.bucket_bytes != options.trainer.bucket_bytes ||
+        chosen.options.algorithm != options.algorithm)
       return false;
   return true;
 }
@@ -89,15 +89,15 @@ bool stays(const RunOptions& options, std::int64_t elements = 100'000) {
 
 TEST_CASE("exchange: what was measured is reported, and taken by all ranks from the cache the next time") {
   const Cache cache;
-  const std::vector<Settled> first = settle(two_hosts, open_options());
-  const Settled& mine = first[0];
+  const std::vector<Chosen> first = choose(two_hosts, open_options());
+  const Chosen& mine = first[0];
   CHECK(mine.report.sentence.starts_with("gradients cross in buckets of "));
   CHECK(mine.report.sentence.ends_with("; this is kept in '" + cache.file().string() + "'"));
   CHECK(mine.options.trainer.bucket_bytes < 25 << 20);
-  const std::vector<Settled> second = settle(two_hosts, open_options());
-  for (const Settled& settled : {first[1], second[0], second[1]}) {
-    CHECK(settled.options.trainer.bucket_bytes == mine.options.trainer.bucket_bytes);
-    CHECK(settled.options.algorithm == mine.options.algorithm);
+  const std::vector<Chosen> second = choose(two_hosts, open_options());
+  for (const Chosen& chosen : {first[1], second[0], second[1]}) {
+    CHECK(chosen.options.trainer.bucket_bytes == mine.options.trainer.bucket_bytes);
+    CHECK(chosen.options.algorithm == mine.options.algorithm);
   }
   CHECK(second[0].report.sentence.ends_with(", as measured before"));
   CHECK(second[0].report.fields.size() == 4);
@@ -106,36 +106,36 @@ TEST_CASE("exchange: what was measured is reported, and taken by all ranks from 
 
 TEST_CASE("exchange: other ranks, other gradients and what else matters are measured by themselves") {
   const Cache cache;
-  const auto is_known = [](const std::vector<Settled>& settled) {
-    return settled[0].report.sentence.ends_with(", as measured before");
+  const auto is_known = [](const std::vector<Chosen>& chosen) {
+    return chosen[0].report.sentence.ends_with(", as measured before");
   };
-  settle(two_hosts, open_options());
-  CHECK(is_known(settle(two_hosts, open_options())));
-  CHECK(!is_known(settle({"a", "b", "b"}, open_options())));
-  CHECK(!is_known(settle({"a", "a", "b"}, open_options())));
-  CHECK(!is_known(settle(two_hosts, open_options(), 100'001)));
+  choose(two_hosts, open_options());
+  CHECK(is_known(choose(two_hosts, open_options())));
+  CHECK(!is_known(choose({"a", "b", "b"}, open_options())));
+  CHECK(!is_known(choose({"a", "a", "b"}, open_options())));
+  CHECK(!is_known(choose(two_hosts, open_options(), 100'001)));
   RunOptions other = open_options();
   other.strategy.overlap = Overlap::off;
-  CHECK(!is_known(settle(two_hosts, other)));
+  CHECK(!is_known(choose(two_hosts, other)));
   other = open_options();
   other.tuning = Tuning::measure;
-  CHECK(!is_known(settle(two_hosts, other)));
-  CHECK(is_known(settle(two_hosts, open_options())));
+  CHECK(!is_known(choose(two_hosts, other)));
+  CHECK(is_known(choose(two_hosts, open_options())));
 }
 
 TEST_CASE(
     "exchange: what the cache holds is measured again where it is none of what there is to choose from") {
   const Cache cache;
-  settle(two_hosts, open_options());
+  choose(two_hosts, open_options());
   std::string text = read_text(cache.file());
   text = text.substr(0, text.rfind('\n', text.size() - 2) + 18) + "12345 ring\n";
   write_text(cache.file(), text);
-  CHECK(!settle(two_hosts, open_options())[0].report.sentence.ends_with(", as measured before"));
+  CHECK(!choose(two_hosts, open_options())[0].report.sentence.ends_with(", as measured before"));
 }
 
 TEST_CASE("exchange: nothing is measured where there is nothing to choose") {
   const Cache cache;
-  CHECK(settle({"a"}, open_options())[0].report.sentence.empty());
+  CHECK(choose({"a"}, open_options())[0].report.sentence.empty());
   CHECK(stays(open_options(), 80'000));  // less than a megabyte
   RunOptions options = open_options();
   options.tuning = Tuning::off;
@@ -175,14 +175,14 @@ TEST_CASE("exchange: a key that is given stays, and the other is looked for") {
   RunOptions options = open_options();
   options.finds_buckets = false;
   options.trainer.bucket_bytes = 5;
-  const Settled by_algorithm = settle(two_hosts, options)[0];
+  const Chosen by_algorithm = choose(two_hosts, options)[0];
   CHECK(!by_algorithm.report.sentence.empty());
   CHECK(by_algorithm.options.trainer.bucket_bytes == 5);
   options.trainer.parts_may_move = true;  // a tree cannot add parts of moved ranks
   CHECK(stays(options));
   options = open_options();
   options.algorithm = "tree";
-  const Settled by_size = settle(two_hosts, options)[0];
+  const Chosen by_size = choose(two_hosts, options)[0];
   CHECK(by_size.options.algorithm == "tree");
   CHECK(by_size.options.trainer.bucket_bytes < 25 << 20);
 }

@@ -16,20 +16,20 @@ RunOptions options_of(const std::string& algorithm) {
   return options;
 }
 
-struct Settled {
+struct Chosen {
   bool on_device = false;
   ChoiceReport report;
   std::string algorithm;
 };
 
-// Settles the exchange on two ranks. Returns how rank 0 ended, and its result in `settled`.
-std::string settle(const std::string& backend, const std::string& algorithm, Settled& settled) {
+// Chooses the exchange on two ranks. Returns how rank 0 ended, and its result in `chosen`.
+std::string choose(const std::string& backend, const std::string& algorithm, Chosen& chosen) {
   ThreadNetwork network(2);
   return with_hosts(network, {"a", "a"}, {}, [&](Communicator& ranks) {
     RunOptions options = options_of(algorithm);
     const DeviceExchange made = decide_device_exchange(
         ranks, [&] { return open_backend(backend); }, options);
-    if (ranks.rank() == 0) settled = {made.strategy != nullptr, made.report, options.algorithm};
+    if (ranks.rank() == 0) chosen = {made.strategy != nullptr, made.report, options.algorithm};
     ranks.barrier("the end");
   })[0];
 }
@@ -63,22 +63,22 @@ TEST_CASE("devices sum the gradients of allreduce alone, where the algorithm is 
 
 TEST_CASE("devices sum where they can, and the run says so") {
   for (const char* algorithm : {"auto", "device"}) {
-    Settled settled;
-    CHECK(settle("far", algorithm, settled) == "fine");
-    CHECK(settled.on_device);
-    CHECK(settled.algorithm == "device");
-    CHECK(settled.report.sentence == "gradients cross by the far device, each rank on a device of its own");
-    CHECK(settled.report.fields.size() == 4);
+    Chosen chosen;
+    CHECK(choose("far", algorithm, chosen) == "fine");
+    CHECK(chosen.on_device);
+    CHECK(chosen.algorithm == "device");
+    CHECK(chosen.report.sentence == "gradients cross by the far device, each rank on a device of its own");
+    CHECK(chosen.report.fields.size() == 4);
   }
 }
 
 TEST_CASE("where devices cannot sum, the run goes on or says why it does not") {
-  Settled settled;
-  CHECK(settle("cpu", "auto", settled) == "fine");
-  CHECK_FALSE(settled.on_device);
-  CHECK(settled.algorithm == "auto");
-  CHECK(settled.report.sentence.empty());
-  CHECK(settle("cpu", "device", settled)
+  Chosen chosen;
+  CHECK(choose("cpu", "auto", chosen) == "fine");
+  CHECK_FALSE(chosen.on_device);
+  CHECK(chosen.algorithm == "auto");
+  CHECK(chosen.report.sentence.empty());
+  CHECK(choose("cpu", "device", chosen)
             .find("distributed.algorithm is 'device', but the device of rank 0 has no "
                   "library for that; take 'auto'") != std::string::npos);
 }

@@ -67,13 +67,13 @@ class Apart final : public Strategy, public KeptState {
   void begin(WeightsImmigration& border) override { border_ = &border; }
   std::vector<StrategyState> state() const override { return {{"own", Tensor::scalar(own), true}}; }
   void take_state(std::vector<StrategyState> state) override { own = state.at(0).value.as<double>()[0]; }
-  void settle() override {
-    settled_at = border_->place();
+  void complete_exchange() override {
+    completed_at = border_->place();
     ranks_.gather_all("", "settling");
   }
 
   double own;
-  std::optional<StepPlace> settled_at;
+  std::optional<StepPlace> completed_at;
 
  private:
   WeightExchange no_exchange_;
@@ -185,9 +185,9 @@ TEST_CASE("ranks that train for themselves keep what is their own where another 
     CHECK(facts.count("initial weights") == 0);
     CHECK(mine.trainer->run().steps == 12);
     CHECK(mine.strategy->own == (ranks.rank() == 0 ? 100 : 102));
-    CHECK(mine.strategy->settled_at->number == 6 + late());
-    CHECK(mine.strategy->settled_at->epoch == 1);
-    CHECK_FALSE(mine.strategy->settled_at->ends_epoch);
+    CHECK(mine.strategy->completed_at->number == 6 + late());
+    CHECK(mine.strategy->completed_at->epoch == 1);
+    CHECK_FALSE(mine.strategy->completed_at->ends_epoch);
   });
   CHECK(times_seen(all) == std::vector<double>(rows, epochs));
 }
@@ -199,9 +199,9 @@ TEST_CASE("the strategies of those that are left know that an epoch has ended") 
     Rank& mine = left(all, ranks.rank());
     mine.regroup(ranks);
     CHECK(mine.trainer->run().steps == 12);
-    CHECK(mine.strategy->settled_at->number == 8);
-    CHECK(mine.strategy->settled_at->epoch == 1);
-    CHECK(mine.strategy->settled_at->ends_epoch);
+    CHECK(mine.strategy->completed_at->number == 8);
+    CHECK(mine.strategy->completed_at->epoch == 1);
+    CHECK(mine.strategy->completed_at->ends_epoch);
   });
   CHECK(times_seen(all) == std::vector<double>(rows, epochs));
 }

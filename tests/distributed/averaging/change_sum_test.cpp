@@ -39,37 +39,37 @@ std::pair<float, float> sum(ChangeSum& change_sum, std::size_t slice, float chan
 
 }  // namespace
 
-TEST_CASE("change sum: what a sum leaves is owed when that is settled, of its slice alone") {
+TEST_CASE("change sum: what a sum leaves is owed when that is accepted, of its slice alone") {
   SingleProcess alone;
   ChangeSum change_sum(alone, std::make_unique<Half>());
   const Placement at = placement(DType::float32);
   change_sum.begin(at, halves);
   CHECK(sum(change_sum, 0, 8) == std::pair(8.0F, 8.0F));
   CHECK(sum(change_sum, 0, 8) == std::pair(8.0F, 8.0F));  // nothing is owed yet, so the result is the same
-  change_sum.settle(0);
+  change_sum.accept(0);
   CHECK(sum(change_sum, 1, 8) == std::pair(8.0F, 8.0F));
   CHECK(sum(change_sum, 0, 8) == std::pair(12.0F, 8.0F));
 }
 
-TEST_CASE("change sum: its state holds what is owed, and what a sum has left that is not settled") {
+TEST_CASE("change sum: its state holds what is owed, and what a sum has left that is not accepted") {
   SingleProcess alone;
   const Placement at = placement(DType::float32);
   ChangeSum first(alone, std::make_unique<Half>());
   first.begin(at, halves);
   sum(first, 0, 8);
-  first.settle(0);
+  first.accept(0);
   sum(first, 0, 8);
   std::vector<StrategyState> state;
   first.keep(false, state);
-  for (const bool is_settled : {false, true}) {
+  for (const bool is_accepted : {false, true}) {
     ChangeSum second(alone, std::make_unique<Half>());
     second.begin(at, halves);
     for (const StrategyState& part : state) {
       CHECK(part.of_rank);
       second.take(part);
     }
-    if (is_settled) second.settle(0);
-    CHECK(sum(second, 0, 0).first == (is_settled ? 6 : 4));
+    if (is_accepted) second.accept(0);
+    CHECK(sum(second, 0, 0).first == (is_accepted ? 6 : 4));
   }
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("change sum: without a compression everything crosses as it is, in any
   change_sum.begin(at, halves);
   std::vector<double> changes(17, 3);
   change_sum.sum(0, std::span(changes), "the test");
-  change_sum.settle(0);
+  change_sum.accept(0);
   CHECK(changes == std::vector<double>(17, 3));
   std::vector<StrategyState> state;
   change_sum.keep(true, state);

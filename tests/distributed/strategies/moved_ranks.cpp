@@ -55,14 +55,14 @@ void MovedRank::step(const StepPlace& place, double to) {
   strategy_.weights->after_update();
 }
 
-void MovedRank::go_on(Strategy& next, const StepPlace& place) {
+void MovedRank::proceed(Strategy& next, const StepPlace& place) {
   std::vector<StrategyState> state = strategy_.state->state();
   strategy_ = next.parts();
   parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
   next.begin(*parts_->border);
   parts_->border->begin_step(place, false);
   strategy_.state->take_state(std::move(state));
-  strategy_.state->settle();
+  strategy_.state->complete_exchange();
 }
 
 void MovedRank::serve() { strategy_.server->serve(*parts_->border); }
@@ -156,7 +156,7 @@ std::array<std::vector<Numbers>, 2> values_without_last(const MakeStrategy& make
     const auto number = static_cast<std::size_t>(ranks.rank());
     MovedRank& rank = *all.at(number).rank;
     const auto next = make(ranks);
-    rank.go_on(*next, loss.ahead.empty() ? loss.steps.back() : loss.ahead.back());
+    rank.proceed(*next, loss.ahead.empty() ? loss.steps.back() : loss.ahead.back());
     seen.at(number).push_back(rank.values());
     for (const StepPlace& place : loss.behind) {
       make_steps(rank, {place}, goal(ranks.rank()));

@@ -25,7 +25,7 @@ class MovedRank {
   // Sets all weights to a number, and lets the strategy do what it does after the update.
   void step(const StepPlace& place, double to);
   // Continues with another strategy, as ranks do after others were lost after that step.
-  void go_on(Strategy& next, const StepPlace& place);
+  void proceed(Strategy& next, const StepPlace& place);
   // Does the work of a serving rank, instead of steps.
   void serve();
   // Returns the first elements of the first trainable parameter, of the buffer and of the frozen parameter.

@@ -31,7 +31,7 @@ struct Preference {
   std::uint32_t alignments[4] = {256, 256, 256, 256};
 };
 
-Told last_told{};
+Recorded last_told{};
 
 template <class T>
 T& set_in(void* object) {
@@ -77,7 +77,7 @@ bool fits(const Description& how, const Layout& a, const Layout& b, const Layout
 
 }  // namespace
 
-const Told& told() { return last_told; }
+const Recorded& recorded() { return last_told; }
 
 bool is_reordered = false;
 

@@ -9,7 +9,7 @@
 namespace plexaura::testing::fake_cublaslt {
 
 // The arguments of the last call.
-struct Told {
+struct Recorded {
   cublasComputeType_t computed_in;
   cudaDataType type_of_factors;
   std::uint64_t most_workspace;
@@ -19,7 +19,7 @@ struct Told {
   void* stream;
   std::size_t workspace;
 };
-const Told& told();
+const Recorded& recorded();
 
 // If true, the library returns its second algorithm first.
 extern bool is_reordered;

@@ -72,7 +72,7 @@ TEST_CASE("a process that is killed leaves its last events") {
   const TemporaryFolder folder;
   run_child([&] {
     const EventFile file(folder / "events", 3, 5, "job 7");
-    tell_event(EventKind::step, 41);
+    report_event(EventKind::step, 41);
     const EventSpan span(EventKind::wait, "bucket 0 of step 41");
     ::raise(SIGKILL);
   });
@@ -91,11 +91,11 @@ TEST_CASE("a process that is killed leaves its last events") {
 TEST_CASE("what would be pushed out of the events stands in the header") {
   const TemporaryFolder folder;
   const EventFile file(folder.path(), 0, 0, "");
-  tell_event(EventKind::ready, 4);
-  tell_event(EventKind::saved, 120);
-  tell_event(EventKind::survived, 3);
+  report_event(EventKind::ready, 4);
+  report_event(EventKind::saved, 120);
+  report_event(EventKind::survived, 3);
   CHECK(Contents(folder / "rank-0000").header().serves == 0);
-  tell_event(EventKind::serves);
+  report_event(EventKind::serves);
   const Contents found(folder / "rank-0000");
   CHECK(found.header().serves == 1);
   CHECK(found.header().ranks == 4);
@@ -108,9 +108,9 @@ TEST_CASE("what would be pushed out of the events stands in the header") {
 TEST_CASE("the tensors of the first buckets stay") {
   const TemporaryFolder folder;
   const EventFile file(folder.path(), 0, 1, "");
-  tell_event(EventKind::bucket, 31, "fc.weight, fc.bias");
-  tell_event(EventKind::bucket, 32, "conv1.weight");
-  for (int i = 0; i < 1000; ++i) tell_event(EventKind::step, i);
+  report_event(EventKind::bucket, 31, "fc.weight, fc.bias");
+  report_event(EventKind::bucket, 32, "conv1.weight");
+  for (int i = 0; i < 1000; ++i) report_event(EventKind::step, i);
   const Contents found(folder / "rank-0000");
   const char* const last = found.bytes.data() + EventFile::slots_at - sizeof(EventFile::Bucket);
   CHECK(std::string(last) == "fc.weight, fc.bias");
@@ -131,7 +131,7 @@ TEST_CASE("one that ends in order does not") {
   run_child([&] {
     {
       const EventFile file(folder.path(), 0, 1, "");
-      tell_event(EventKind::end, 0);
+      report_event(EventKind::end, 0);
     }
     std::exit(0);
   });
@@ -142,7 +142,7 @@ TEST_CASE("old events make room for new ones, and long texts are cut") {
   const TemporaryFolder folder;
   const EventFile file(folder.path(), 0, 1, "");
   const auto all = static_cast<std::int64_t>(EventFile::slot_count);
-  for (std::int64_t i = 0; i < 3 * all; ++i) tell_event(EventKind::step, i, std::string(1000, 'x'));
+  for (std::int64_t i = 0; i < 3 * all; ++i) report_event(EventKind::step, i, std::string(1000, 'x'));
   const Contents found(folder / "rank-0000");
   REQUIRE(found.events.size() == EventFile::slot_count);
   CHECK(found.events.front() == Event{EventKind::step, 2 * all, std::string(479, 'x')});
@@ -155,7 +155,7 @@ TEST_CASE("threads tell events side by side") {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([i] {
-      for (int j = 0; j < 25; ++j) tell_event(EventKind::error, i, fmt::format("sum {}", j));
+      for (int j = 0; j < 25; ++j) report_event(EventKind::error, i, fmt::format("sum {}", j));
     });
   for (std::thread& thread : threads) thread.join();
   const Contents found(folder / "rank-0000");
@@ -167,10 +167,10 @@ TEST_CASE("threads tell events side by side") {
 TEST_CASE("what helpers wait for does not push out what the main thread did") {
   const TemporaryFolder folder;
   const EventFile file(folder.path(), 0, 1, "");
-  tell_event(EventKind::phase, 0, "validation");
+  report_event(EventKind::phase, 0, "validation");
   std::thread([] {
     for (std::size_t i = 0; i < EventFile::slot_count; ++i) const EventSpan span(EventKind::wait, "a sum");
-    tell_event(EventKind::lost, 1, "rank 1 has died");
+    report_event(EventKind::lost, 1, "rank 1 has died");
   }).join();
   CHECK(Contents(folder / "rank-0000").events == std::vector<Event>{{EventKind::start, 0, ""},
                                                                     {EventKind::phase, 0, "validation"},
@@ -206,7 +206,7 @@ TEST_CASE("where there is no room nothing is kept, and nothing is left") {
     const FullDisk full(1000);
     const EventFile file(folder.path(), 0, 1, "");
     CHECK_FALSE(file.keeps());
-    tell_event(EventKind::step, 1);
+    report_event(EventKind::step, 1);
   }
   CHECK(folder.files() == 0);
   const EventFile nowhere("/proc/none", 0, 1, "");

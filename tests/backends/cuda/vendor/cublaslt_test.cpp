@@ -90,21 +90,21 @@ TEST_CASE("cuBLASLt is given row-major matrices, transposed, repeated or one beh
 TEST_CASE("cuBLASLt adds a bias to each row, but not in float64") {
   check_products<float>(DType::float32, true);
   Cublaslt({}).plans({.bias = true});
-  CHECK(fake_cublaslt::told().alignment_of_bias == 64);
+  CHECK(fake_cublaslt::recorded().alignment_of_bias == 64);
   CHECK(Cublaslt({}).plans({.dtype = DType::float64, .bias = true}).empty());
 }
 
 TEST_CASE("cuBLASLt rounds float32 only where it may, and adds 16-bit floats in float32") {
-  const auto told_for = [](DType dtype, bool tf32) {
+  const auto recorded_for = [](DType dtype, bool tf32) {
     Cublaslt({.tf32 = tf32}).plans({.dtype = dtype});
-    return fake_cublaslt::told();
+    return fake_cublaslt::recorded();
   };
-  CHECK(told_for(DType::float32, false).computed_in == CUBLAS_COMPUTE_32F);
-  CHECK(told_for(DType::float32, true).computed_in == CUBLAS_COMPUTE_32F_FAST_TF32);
-  CHECK(told_for(DType::float64, true).computed_in == CUBLAS_COMPUTE_64F);
-  CHECK(told_for(DType::float64, true).type_of_factors == CUDA_R_64F);
+  CHECK(recorded_for(DType::float32, false).computed_in == CUBLAS_COMPUTE_32F);
+  CHECK(recorded_for(DType::float32, true).computed_in == CUBLAS_COMPUTE_32F_FAST_TF32);
+  CHECK(recorded_for(DType::float64, true).computed_in == CUBLAS_COMPUTE_64F);
+  CHECK(recorded_for(DType::float64, true).type_of_factors == CUDA_R_64F);
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
-    const auto told = told_for(dtype, true);
+    const auto told = recorded_for(dtype, true);
     CHECK(told.computed_in == CUBLAS_COMPUTE_32F);
     CHECK(told.type_of_factors == CUDA_R_32F);
     CHECK(told.reduction_schemes == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -117,8 +117,8 @@ TEST_CASE("cuBLASLt's plans know their scratch memory, and operands lie at multi
   CHECK(plans[0]->name() == "cublaslt 10.11.16.12.13.14.15.17.18");
   CHECK(plans[0]->workspace() == fake_cublaslt::workspace);
   CHECK(plans[1]->workspace() == 0);
-  CHECK(fake_cublaslt::told().least_alignment == 64);
-  CHECK(fake_cublaslt::told().most_workspace > 0);
+  CHECK(fake_cublaslt::recorded().least_alignment == 64);
+  CHECK(fake_cublaslt::recorded().most_workspace > 0);
 }
 
 TEST_CASE("cuBLASLt's plans keep their names where the library ranks them otherwise") {
@@ -143,8 +143,8 @@ TEST_CASE("cuBLASLt enqueues on the stream that it is given, with the scratch me
   CHECK(result == 0);
   work(reinterpret_cast<cuda::runtime::Stream*>(&stream));
   CHECK(result == 4);
-  CHECK(fake_cublaslt::told().stream == &stream);
-  CHECK(fake_cublaslt::told().workspace == fake_cublaslt::workspace);
+  CHECK(fake_cublaslt::recorded().stream == &stream);
+  CHECK(fake_cublaslt::recorded().workspace == fake_cublaslt::workspace);
 }
 
 TEST_CASE("a product that cuBLASLt does not support has no plans") {

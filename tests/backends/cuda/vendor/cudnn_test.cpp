@@ -28,7 +28,7 @@ using cuda::vendor::Plans;
 using Kind = Convolution::Kind;
 
 // Records the last execution that cuDNN was asked for.
-struct Told {
+struct Recorded {
   int runs;
   cudaStream_t stream;
   std::vector<std::int64_t> operands;
@@ -38,7 +38,7 @@ struct Told {
   std::vector<double> alphas;
   std::vector<double> betas;
 };
-Told told;
+Recorded recorded;
 
 // If set, every engine of cuDNN has this numerical note alone.
 std::optional<cudnnBackendNumericalNote_t> forged_note;
@@ -167,7 +167,7 @@ TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {
     }
 }
 
-TEST_CASE("cuDNN is told the addresses of its operands, its scratch memory and the stream") {
+TEST_CASE("cuDNN gets the addresses of its operands, its scratch memory and the stream") {
   const Cudnn cudnn({}, json_of(find_gpu("h200")));
   std::byte inputs[2];
   std::byte output{};
@@ -181,15 +181,16 @@ TEST_CASE("cuDNN is told the addresses of its operands, its scratch memory and t
     const Plans plans = cudnn.plans(problem(kind, DType::float32, 64, {64, 56, 64, 3}));
     REQUIRE_FALSE(plans.empty());
     const Address given[] = {first, second};
-    told = {};
+    recorded = {};
     const auto work = plans[0]->bind(given, &output, &workspace);
-    CHECK(told.runs == 0);
+    CHECK(recorded.runs == 0);
     work(reinterpret_cast<cuda::runtime::Stream*>(&stream));
-    CHECK(told.runs == 1);
-    CHECK(static_cast<void*>(told.stream) == &stream);
-    CHECK(told.workspace == &workspace);
+    CHECK(recorded.runs == 1);
+    CHECK(static_cast<void*>(recorded.stream) == &stream);
+    CHECK(recorded.workspace == &workspace);
     std::map<std::int64_t, void*> addresses;
-    for (std::size_t i = 0; i < told.operands.size(); ++i) addresses[told.operands[i]] = told.addresses.at(i);
+    for (std::size_t i = 0; i < recorded.operands.size(); ++i)
+      addresses[recorded.operands[i]] = recorded.addresses.at(i);
     CHECK(addresses == std::map<std::int64_t, void*>{{1, x}, {2, weights}, {3, y}});
   }
 }
@@ -198,11 +199,11 @@ TEST_CASE("cuDNN's result replaces what was there, and the weights are not turne
   const Cudnn cudnn({}, json_of(find_gpu("h200")));
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16})
     for (const Kind kind : kinds) {
-      told = {};
+      recorded = {};
       cudnn.plans(problem(kind, dtype, 2, {3, 8, 4, 3}));
-      CHECK(told.modes == std::vector{CUDNN_CROSS_CORRELATION});
-      CHECK(told.alphas == std::vector{1.0});
-      CHECK(told.betas == std::vector{0.0});
+      CHECK(recorded.modes == std::vector{CUDNN_CROSS_CORRELATION});
+      CHECK(recorded.alphas == std::vector{1.0});
+      CHECK(recorded.betas == std::vector{0.0});
     }
 }
 
@@ -334,19 +335,19 @@ using namespace plexaura::testing::cudnn_test;
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, std::int64_t count,
                                        const void* first) {
-  if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) told.operands = values<std::int64_t>(first, count);
-  if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) told.addresses = values<void*>(first, count);
-  if (name == CUDNN_ATTR_VARIANT_PACK_WORKSPACE) told.workspace = values<void*>(first, count).at(0);
+  if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) recorded.operands = values<std::int64_t>(first, count);
+  if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) recorded.addresses = values<void*>(first, count);
+  if (name == CUDNN_ATTR_VARIANT_PACK_WORKSPACE) recorded.workspace = values<void*>(first, count).at(0);
   if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) plans_in_the_making.insert(descriptor);
-  if (name == CUDNN_ATTR_CONVOLUTION_CONV_MODE) told.modes = values<cudnnConvolutionMode_t>(first, count);
+  if (name == CUDNN_ATTR_CONVOLUTION_CONV_MODE) recorded.modes = values<cudnnConvolutionMode_t>(first, count);
   if (name == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA ||
       name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA ||
       name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA)
-    told.alphas.push_back(factor(type, first));
+    recorded.alphas.push_back(factor(type, first));
   if (name == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA ||
       name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA ||
       name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA)
-    told.betas.push_back(factor(type, first));
+    recorded.betas.push_back(factor(type, first));
   static const auto real =
       reinterpret_cast<decltype(&cudnnBackendSetAttribute)>(dlsym(RTLD_NEXT, "cudnnBackendSetAttribute"));
   return real(descriptor, name, type, count, first);
@@ -373,10 +374,10 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   return CUDNN_STATUS_EXECUTION_FAILED;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t stream) {
-  told.stream = stream;
+  recorded.stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t) {
-  ++told.runs;
+  ++recorded.runs;
   return CUDNN_STATUS_SUCCESS;
 }

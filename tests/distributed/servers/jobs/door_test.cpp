@@ -56,8 +56,8 @@ TEST_CASE("door: is shut while the process has few descriptors left, and says so
     CHECK(inside.size() < 20);
     CHECK_FALSE(watched.door.is_open());
     CHECK(watched.door.is_somebody_waiting());
-    watched.door.tell_that_shut();
-    watched.door.tell_that_shut();
+    watched.door.report_shut();
+    watched.door.report_shut();
     REQUIRE(watched.said.size() == 1);
     CHECK(watched.said[0].find("no other client can join for now: few of the ") == 0);
     inside.clear();
@@ -69,14 +69,14 @@ TEST_CASE("door: is shut while the process has few descriptors left, and says so
 
 TEST_CASE("door: of many who were turned away it tells the first, and at the end how many they were") {
   Watched watched;
-  watched.door.tell_of_turned_away(true);
+  watched.door.report_turned_away(true);
   CHECK(watched.said.empty());
   for (int i = 0; i < 5; ++i) watched.door.note_turned_away("10.0.0.1", "it does not know the key");
   CHECK(watched.said ==
         std::vector<std::string>{"a client from 10.0.0.1 was turned away: it does not know the key"});
-  watched.door.tell_of_turned_away(false);
+  watched.door.report_turned_away(false);
   CHECK(watched.said.size() == 1);
-  watched.door.tell_of_turned_away(true);
+  watched.door.report_turned_away(true);
   CHECK(watched.said.back() ==
         "a client from 10.0.0.1 was turned away: it does not know the key (and 3 more before it, in the last "
         "minute)");

@@ -119,7 +119,7 @@ TEST_CASE("visited server: one that goes on from the account of another knows it
   served.reset();
 
   Served next(folder / "server", {.rule = {.mix = 1}, .clients = 2});
-  next.server().go_on_from(1, account);
+  next.server().continue_from(1, account);
   next.start();
   CHECK(Served::push(visitor, {5, 5, 5}) == Floats{5, 5, 5});
   CHECK(visitor.number() == 2);
@@ -145,7 +145,7 @@ TEST_CASE(
   served.reset();
 
   Served next(folder / "server", {.clients = 2, .deadline_seconds = 0.2});
-  next.server().go_on_from(1, account);
+  next.server().continue_from(1, account);
   next.start();
   Served::push(visitor, {5, 5, 5});
   visitor.leave();

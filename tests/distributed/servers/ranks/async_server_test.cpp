@@ -88,7 +88,7 @@ const Settings added{"distributed.strategy=downpour", "distributed.push_every=4"
 // The first client pushes at 8. It receives the answer only after the other client has pushed too, so the
 // answer contains both pushes. Meanwhile it has moved on to 12. It adds what it has learned since its push,
 // and keeps its own buffer until it rests.
-Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
+Pushed continue_after_a_push(const ServerRule& rule, int servers = 1) {
   Pushed pushed;
   std::promise<void> went_on;
   const Life fast = [&](MovedClient& client) {
@@ -248,7 +248,7 @@ TEST_CASE("async-server: a client that is too far ahead waits for the slowest") 
 }
 
 TEST_CASE("async-server: a threaded client goes on while its push travels, and keeps what it has learned") {
-  const Pushed pushed = go_on_behind_a_push({});
+  const Pushed pushed = continue_after_a_push({});
   CHECK(pushed.behind[0] == Numbers{9, 9, 9});
   CHECK(pushed.behind[1] == Numbers{14, 12, 12});  // the server's weights have moved from 4 to 10
   CHECK(pushed.rested[0] == Numbers{12, 11, 12});
@@ -258,7 +258,7 @@ TEST_CASE("async-server: a threaded client goes on while its push travels, and k
 }
 
 TEST_CASE("downpour: a threaded client pushes what it has changed since its last push, and nothing twice") {
-  const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes, .mix = 1});
+  const Pushed pushed = continue_after_a_push({.push = ServerRule::Push::changes, .mix = 1});
   CHECK(pushed.behind[0] == Numbers{9, 9, 9});
   CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server's weights have moved from 8 to 24
   CHECK(pushed.rested[0] == Numbers{28, 11, 12});
@@ -395,7 +395,7 @@ TEST_CASE("async-server, downpour: servers of a shard each take in a push as one
 
 TEST_CASE("async-server: a threaded client keeps what it has learned since it pushed to several servers") {
   for (const int servers : {2, 3}) {
-    const Pushed pushed = go_on_behind_a_push({}, servers);
+    const Pushed pushed = continue_after_a_push({}, servers);
     CHECK(pushed.behind[0] == Numbers{9, 9, 9});
     CHECK(pushed.behind[1] == Numbers{14, 12, 12});
     CHECK(pushed.rested[0] == Numbers{12, 11, 12});

@@ -80,7 +80,7 @@ Survived outlive_a_client(ClientKind kind) {
     }
     const auto left = all.without(std::vector{1});
     AsyncServer after(*left, options);
-    after.go_on_from(before);
+    after.continue_from(before);
     if (after.parts().server != nullptr) {
       MovedRank(after).serve();
       survived.account = after.account();
@@ -121,7 +121,7 @@ TEST_CASE("parameter server: a client of which the server before did not hear th
     if (rank == 2) return network.bury(rank);
     const auto left = all.without(std::vector{2});
     AsyncServer after(*left, {});
-    after.go_on_from(before);
+    after.continue_from(before);
     if (rank == 0) account = after.account();
     left->leave(0);
   });
@@ -181,7 +181,7 @@ TEST_CASE(
     hear_of_the_death(before, rank);
     const auto left = all.without(std::vector{server_rank});
     AsyncServer after(*left, options);
-    after.go_on_from(before);
+    after.continue_from(before);
     if (after.parts().server != nullptr) {
       MovedRank(after).serve();
       account = after.account();

@@ -6,6 +6,6 @@ namespace plexaura {
 
 // Records the names of the tensors in each bucket as events, for users whose rank hangs in 'bucket 3 of step
 // 17'.
-void tell_buckets(const WeightsImmigration& border);
+void report_buckets(const WeightsImmigration& border);
 
 }  // namespace plexaura

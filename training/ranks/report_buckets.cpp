@@ -1,4 +1,4 @@
-#include "training/ranks/tell_buckets.h"
+#include "training/ranks/report_buckets.h"
 
 #include <fmt/format.h>
 #include <string>
@@ -23,12 +23,12 @@ std::string list(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void tell_buckets(const WeightsImmigration& border) {
+void report_buckets(const WeightsImmigration& border) {
   std::vector<std::vector<std::string>> names(border.buckets().size());
   for (const auto& entry : border.entries())
     if (entry.bucket) names[*entry.bucket].push_back(entry.name);
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (!names[i].empty()) tell_event(EventKind::bucket, static_cast<std::int64_t>(i), list(names[i]));
+    if (!names[i].empty()) report_event(EventKind::bucket, static_cast<std::int64_t>(i), list(names[i]));
 }
 
 }  // namespace plexaura

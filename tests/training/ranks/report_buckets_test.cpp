@@ -1,4 +1,4 @@
-#include "training/ranks/tell_buckets.h"
+#include "training/ranks/report_buckets.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -9,12 +9,12 @@
 #include "tests/support/event_listener.h"
 #include "tests/training/tiny_store.h"
 
-namespace plexaura::testing::tell_buckets_test {
+namespace plexaura::testing::report_buckets_test {
 
 TEST_CASE("each bucket is told with its tensors") {
   TinyStore tiny(1);
   const EventListener listener;
-  tell_buckets(WeightsImmigration(tiny.store, 1));
+  report_buckets(WeightsImmigration(tiny.store, 1));
   CHECK(listener.heard == std::vector<std::string>{"16 0 fc.weight", "16 1 bn.mean"});
 }
 
@@ -31,11 +31,11 @@ TEST_CASE("of many tensors some are named") {
   ParameterStore store(specs);
   store.place(placement, test_backend());
   const EventListener listener;
-  tell_buckets(WeightsImmigration(store, 1 << 20));
+  report_buckets(WeightsImmigration(store, 1 << 20));
   REQUIRE(listener.heard.size() == 1);
   CHECK(listener.heard[0] ==
         "16 0 layer00.weight, layer01.weight, layer02.weight, layer03.weight, layer04.weight, "
         "layer05.weight and 14 more");
 }
 
-}  // namespace plexaura::testing::tell_buckets_test
+}  // namespace plexaura::testing::report_buckets_test
