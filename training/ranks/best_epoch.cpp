@@ -6,7 +6,7 @@ namespace plexaura {
 
 namespace {
 
-bool is_better(const EpochGoal& goal, double value, double best) {
+bool is_improvement(const EpochGoal& goal, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
   return goal.mode == Plateau::min ? value < best : value > best;
 }
@@ -16,7 +16,7 @@ bool is_better(const EpochGoal& goal, double value, double best) {
 BestEpoch compared(const EpochGoal& goal, BestEpoch best, std::int64_t epoch, std::int64_t step,
                    double value) {
   if (best.is_known() && epoch <= best.epoch + best.worse) return best;
-  if (!best.is_known() || is_better(goal, value, best.value))
+  if (!best.is_known() || is_improvement(goal, value, best.value))
     return {.epoch = epoch, .step = step, .value = value};
   ++best.worse;
   return best;
