@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -24,6 +25,7 @@
 #include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plexaura::exporter_test {
 
@@ -220,6 +222,20 @@ TEST_CASE("an output may be an input, and one value may be two outputs") {
   CHECK(found[0] == samples);
   CHECK(found[1] == found[2]);
   CHECK(found[1] == evaluate(y, {{"x", samples}}, test_backend()));
+}
+
+TEST_CASE("a file appears only if the export succeeds") {
+  const testing::TemporaryFolder folder;
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {2}});
+  CHECK(!testing::user_error([&] {
+           onnx::export_to(folder.path() / "bad.onnx", std::vector<onnx::ExportedOutput>{{"y", erfc(x)}},
+                           no_parameters);
+         }).empty());
+  CHECK(!std::filesystem::exists(folder.path() / "bad.onnx"));
+  onnx::export_to(folder.path() / "good.onnx", std::vector<onnx::ExportedOutput>{{"y", exp(x)}},
+                  no_parameters);
+  CHECK(onnx::FileModel(folder.path() / "good.onnx").outputs() == std::vector<std::string>{"y"});
 }
 
 TEST_CASE("graphs that cannot be exported are errors") {
