@@ -22,8 +22,8 @@ struct RunState {
   std::int64_t epoch = 0;          // epoch of the next step, from 0
   std::int64_t step_in_epoch = 0;  // of the next step
   std::int64_t seed = 0;
-  double epoch_loss = 0;  // sum over the samples of the current epoch so far
-  double epoch_samples = 0;
+  double epoch_loss = 0;          // sum over the samples of the current epoch so far
+  double epoch_samples = 0;       // divides it: the number of samples, or the sum of LossOutputs::weight
   std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
   std::int64_t samples = 0;       // in the training set
   std::int64_t batch_size = 0;    // over all ranks; with `samples` it defines which samples a step has

@@ -106,7 +106,7 @@ void finish_epoch(Run& run) {
   const Evaluator& evaluator = run.programs->evaluator();
   RunPlace& place = run.progress.place;
   EpochRecord record{.epoch = place.epoch - 1,
-                     .train_loss = place.epoch_loss / std::max(place.epoch_samples, 1.0),
+                     .train_loss = place.epoch_samples > 0 ? place.epoch_loss / place.epoch_samples : 0,
                      .val_loss = none,
                      .seconds = seconds,
                      .exchange = take_exchange_record(run),

@@ -55,8 +55,9 @@ LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begi
 void note(Run& run, const LaunchedStep& step) {
   const StepMetrics& metrics = step.metrics;
   RunPlace& place = run.progress.place;
-  place.epoch_loss += metrics.loss * metrics.samples;
-  place.epoch_samples += metrics.samples;
+  const double counted = metrics.weight.value_or(metrics.samples);
+  place.epoch_loss += metrics.loss * counted;
+  place.epoch_samples += counted;
   const double begin = std::max(step.begin, std::exchange(run.clock.noted_at, step.end));
   const double rate = metrics.samples / std::max(step.end - begin, 1e-9);
   run.clock.rates.add(rate);

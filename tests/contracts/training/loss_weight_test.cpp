@@ -95,6 +95,7 @@ LossOutputs weighted_classifier(const ModelInputs& inputs) {
 struct Trained {
   std::vector<double> weights;
   std::vector<double> losses;
+  double train_loss = 0;
   double validation_loss = 0;
 };
 
@@ -102,7 +103,10 @@ class Noted final : public TrainingObserver {
  public:
   explicit Noted(Trained& trained) : trained_(trained) {}
   void step(const StepRecord& record, std::int64_t) override { trained_.losses.push_back(record.loss); }
-  void epoch(const EpochRecord& record) override { trained_.validation_loss = record.val_loss; }
+  void epoch(const EpochRecord& record) override {
+    trained_.train_loss = record.train_loss;
+    trained_.validation_loss = record.val_loss;
+  }
 
  private:
   Trained& trained_;
@@ -183,6 +187,18 @@ TEST_CASE("loss weight: the loss of a trainer does not depend on ranks and micro
       CHECK(other.weights[i] == doctest::Approx(one.weights[i]).epsilon(1e-10));
     CHECK(other.validation_loss == doctest::Approx(one.validation_loss).epsilon(1e-12));
   }
+}
+
+TEST_CASE("loss weight: the training loss of an epoch counts each step by its weight") {
+  const auto backend = open_backend(test_backend().info().name);
+  ParameterStore store = classifier_store();
+  // The rate is too small to change a weight, so the training loss is the loss over the same samples at once.
+  Trainer trainer({weighted_classifier, store, *backend, rows(29), rows(29)},
+                  {.batch_size = 8, .learning_rate = 1e-30});
+  Trained found;
+  Noted noted(found);
+  trainer.run(noted);
+  CHECK(found.train_loss == doctest::Approx(found.validation_loss).epsilon(1e-12));
 }
 
 TEST_CASE("loss weight: refused if it is of another type, or if a gradient would pass through it") {

@@ -73,9 +73,9 @@ TEST_CASE("a loss with a weight is divided by it, and one that is not finite cha
   };
   CHECK(user_error([&] { step({1, 1, infinite, 1, 1}); }).find("the loss of step 1 is") != std::string::npos);
   CHECK(line.value("a") == 1);
-  // Without the first point the distances are 2, 1, 0 and -1: the loss is 6 / 4, and its gradient -1 for a and 1 for b.
+  // Without the first point the distances are 2, 1, 0 and -1: the loss is 6 / 4, and its gradient -2 for a and 1 for b.
   CHECK(step({0, 1, 1, 1, 1}) == doctest::Approx(1.5));
-  CHECK(line.value("a") == doctest::Approx(1.1));
+  CHECK(line.value("a") == doctest::Approx(1.2));
   CHECK(line.value("b") == doctest::Approx(-0.1));
 }
 
