@@ -60,8 +60,8 @@ struct UpdateOptions {
   std::optional<std::set<std::string>> updated = {};  // the buffers that may change; empty: all
   // The model has a LossOutputs::weight: divides the gradients by the mean weight of the step's samples.
   bool is_weighted = false;
-  // If the loss or a gradient is not finite, or a rank has failed, nothing changes, and TailSlot::failed is set. With a LossScale
-  // the step is skipped instead.
+  // If the loss or a gradient is not finite, or a rank has failed, nothing changes, and TailSlot::failed is set.
+  // With a LossScale the step is skipped instead.
   bool is_guarded = false;
 };
 

@@ -54,8 +54,8 @@ class Optimizer {
   // other Optimizers of the store compile again in their next step. Training begins with the store's weights and a reset
   // state of this optimizer. Throws UserError for a parameter that is to be trained and that the loss does not use, for a
   // store whose parameters are all frozen, for a pattern that fits no trainable parameter, for some of the parameters of
-  // another Optimizer, for a second Optimizer with another seed, in float16 or on several ranks, for batch normalisation
-  // over one element per channel, for a strategy that does not sum gradients over all ranks before each update, and for
+  // another Optimizer, for a second Optimizer with another seed, in float16 or on several ranks, for several
+  // ranks in float16, for batch normalisation over one element per channel, for a strategy that does not sum gradients over all ranks before each update, and for
   // stores whose weights differ between ranks.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
@@ -76,9 +76,9 @@ class Optimizer {
   // gradients() computes the gradients of one batch and returns its loss; buffers are updated at once. The gradients of a
   // step are the mean over the batches since the last update. Each batch draws the random numbers that its samples would
   // have in one batch of all of them; the samples of a batch are the longest first axis of its inputs. Throws what step()
-  // throws, and UserError for a loss or a gradient that is not finite; then the gradients of all batches of the step are
-  // dropped, and weights, buffers and state are as before the call. Throws UserError in float16, whose loss scale decides on
-  // whole steps, on several ranks, and after a limit on the gradients of the same step.
+  // throws, also for a loss or a gradient that is not finite; then the gradients of all batches of the step are dropped, and
+  // weights, buffers and state are as before the call. Throws UserError in float16, whose loss scale decides on whole
+  // steps, on several ranks, and after a limit on the gradients of the same step.
   double gradients(std::span<const Feed> feeds);
   double gradients(std::initializer_list<Feed> feeds);
   // If the gradients of all parameters, as one vector, have a larger Euclidean norm than this, scales them down to it.
@@ -92,14 +92,15 @@ class Optimizer {
   // Drops the gradients since the last update.
   void drop_gradients();
 
-  // Returns a metric of the last step or the last batch of gradients(), a mean or a sum as the model defines it. Throws UserError for an unknown name, and
-  // before the first step.
+  // Returns a metric of the last step or the last batch of gradients(), a mean or a sum as the model defines it. Throws
+  // UserError for an unknown name, and before the first step.
   double metric(std::string_view name) const;
   // The number of steps of this Optimizer, including those before resume().
   std::int64_t steps() const { return part_->updates; }
 
   // Has the Plateau of the schedule observe a metric that your loop has computed, after each validation for example. During
-  // the warm-up it observes nothing. On several ranks it observes the mean of their values. Throws UserError if the schedule is another one, and for a value that is not finite.
+  // the warm-up it observes nothing. On several ranks it observes the mean of their values. Throws UserError if the
+  // schedule is another one, and for a value that is not finite.
   void observe(double metric);
   // Returns the learning rate of the next step.
   double learning_rate() const;

@@ -29,7 +29,7 @@ SeparateStep& Optimizer::separate_step() {
   if (!separate_)
     separate_ = std::make_unique<SeparateStep>(model_.outputs, outputs_, store_, backend_.get(),
                                                buckets_of(store_.placement(), parameters_),
-                                               options_.optimizer, options_.watch);
+                                               options_.optimizer, ranks(), options_.watch);
   return *separate_;
 }
 
@@ -62,17 +62,23 @@ void Optimizer::check_nothing_pending(std::string_view call) const {
 
 double Optimizer::gradients(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::gradients");
-  check_labels(labels_, feeds);
   SeparateStep& step = separate_step();
   if (step.has_mean() && step.batches() > 0)
     throw UserError(
         "Optimizer::gradients: the gradients of this step were limited; add all batches before the limit, "
         "and call update() before those of the next step");
   const std::int64_t number = steps() + 1;
-  const SeparateStep::BatchResult result = step.add_batch(feeds, {.samples = 1,
-                                                                  .step = static_cast<double>(number),
-                                                                  .seed = options_.seed,
-                                                                  .first_sample = step.samples()});
+  SeparateStep::BatchResult result;
+  try {
+    check_labels(labels_, feeds);
+    result = step.add_batch(feeds, {.samples = 1,
+                                    .step = static_cast<double>(number),
+                                    .seed = options_.seed,
+                                    .first_sample = step.samples()});
+  } catch (...) {
+    step.drop();  // the arena may hold a part of the gradients
+    throw;
+  }
   if (!result.is_finite)
     throw_diverged(number, result.loss, ", and the gradients since the last update were dropped");
   metrics_ = StepMetrics{.loss = result.loss, .samples = 1};

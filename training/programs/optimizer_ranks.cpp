@@ -42,6 +42,10 @@ void Optimizer::check_ranks(bool has_others) const {
         "the store has another Optimizer, and an Optimizer of several ranks must be the only one of its "
         "store; "
         "destroy the other one first");
+  if (store_.types().scales_loss())
+    throw UserError(
+        "an Optimizer of several ranks cannot adapt the loss scale of float16; train in bfloat16, or with a "
+        "Trainer");
   const StrategyParts& parts = strategy_.parts;
   if (parts.gradients == nullptr || parts.scope != GradientScope::global || parts.weights != nullptr ||
       parts.server != nullptr || parts.courier != nullptr || parts.dealer != nullptr)

@@ -91,13 +91,14 @@ Node limit_magnitudes(Graph& graph, std::span<const Bucket> buckets) {
 
 SeparateStep::SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs,
                            const ParameterStore& store, Backend& backend, std::vector<Bucket> trained,
-                           const OptimizerSpec& optimizer, bool watch)
+                           const OptimizerSpec& optimizer, Collective& ranks, bool watch)
     : model_(model),
       outputs_(std::move(outputs)),
       store_(store.share()),
       backend_(backend),
       trained_(std::move(trained)),
       optimizer_(optimizer),
+      ranks_(ranks),
       watch_(watch),
       vms_(static_cast<std::size_t>(Task::count)) {}
 
@@ -133,7 +134,8 @@ std::shared_ptr<const Program> SeparateStep::compile_for(Task task) const {
 VM& SeparateStep::vm(Task task) {
   std::unique_ptr<VM>& made = vms_[static_cast<std::size_t>(task)];
   if (!made)
-    made = std::make_unique<VM>(compile_for(task), backend_, VmOptions{.store = &store_, .watch = watch_});
+    made = std::make_unique<VM>(compile_for(task), backend_,
+                                VmOptions{.store = &store_, .collective = &ranks_, .watch = watch_});
   return *made;
 }
 

@@ -15,12 +15,13 @@ namespace plexaura {
 
 // The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
 // then the update. They work on the slices of the gradient arena that hold the optimizer's own parameters, so that other
-// optimizers of the store may make steps in between. The backend must outlive it. Only one thread may use it at a time.
+// optimizers of the store may make steps in between. The backend and the ranks must outlive it. Only one thread may use it at a time.
 class SeparateStep {
  public:
-  // `outputs`: those of training_outputs() for the model. The store is placed, and has the optimizer's states.
+  // `outputs`: those of training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the optimizer's states.
   SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs, const ParameterStore& store,
-               Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer, bool watch);
+               Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
+               Collective& ranks, bool watch);
 
   struct BatchResult {
     double loss = 0;
@@ -60,6 +61,7 @@ class SeparateStep {
   Backend& backend_;
   std::vector<Bucket> trained_;
   OptimizerSpec optimizer_;
+  Collective& ranks_;
   bool watch_;
   std::vector<std::unique_ptr<VM>> vms_;  // by task, made when first needed
   std::int64_t batches_ = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
@@ -277,6 +278,28 @@ TEST_CASE("separate calls in another order are refused") {
   optimizer.update();
   optimizer.save(folder.path());
   CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("a batch with wrong feeds drops the gradients of the step, which are never counted twice") {
+  ParameterStore store = make_store();
+  Model model(store, 2);
+  const Tensor batch = batch_of(2, 1);
+  for (int i = 0; i < 3; ++i) model.optimizer.gradients({{"x", batch}});
+  CHECK(!user_error([&] { model.optimizer.gradients({}); }).empty());
+  CHECK(
+      user_error([&] { model.optimizer.update(); }).starts_with("Optimizer::update: there are no gradients"));
+  CHECK(model.optimizer.steps() == 0);
+}
+
+TEST_CASE("what a model sums over all ranks is in separate calls, too, what the only one has") {
+  const TensorType two{DType::float64, {2}};
+  ParameterStore store({{"w", two, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  const Node loss = mean(all_reduce_sum(graph.parameter("w", two)) * graph.input("x", two));
+  Optimizer optimizer({.loss = loss}, store, test_backend(), {.learning_rate = 1});
+  optimizer.gradients({{"x", Tensor::of<double>({2}, {1, 2})}});
+  optimizer.update();
+  CHECK(store.read("w").to_doubles() == std::vector<double>{0.5, 0});
 }
 
 TEST_CASE("gradients in bfloat16 train, and those in float16 are left to step()") {

@@ -212,6 +212,14 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
     CHECK(user_error([&] {
             Optimizer optimizer({.loss = loss}, store, *rank.backend, {.strategy = &strategy});
           }).starts_with("OptimizerOptions has a strategy and no ranks"));
+    ParameterStore narrow({{"w", {DType::float32, {2}}, ParameterRole::trainable, Initialiser::ones()}});
+    narrow.set_types(ArenaTypes::mixed(DType::float16));
+    Graph of_narrow;
+    const Node narrow_loss = sum(of_narrow.parameter("w", {DType::float32, {2}}));
+    CHECK(user_error([&] {
+            Optimizer optimizer({.loss = narrow_loss}, narrow, *rank.backend,
+                                {.ranks = &ranks, .strategy = &strategy});
+          }).starts_with("an Optimizer of several ranks cannot adapt the loss scale"));
     SingleProcess alone;
     Optimizer optimizer({.loss = loss}, store, *rank.backend,
                         {.ranks = &alone});  // as make_strategy() returns null
