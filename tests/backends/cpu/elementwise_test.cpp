@@ -139,6 +139,29 @@ TEST_CASE("hypot and atan2 have the limits and signs of the portable kernels") {
   check_pairs({hypot, atan2}, 4e-7);
 }
 
+TEST_CASE("powers with one exponent, and their derivatives, agree with the portable kernels") {
+  check_pairs(
+      {[](Operand a, Operand) { return pow(a, 0); }, [](Operand a, Operand) { return pow(a, 1); },
+       [](Operand a, Operand) { return pow(a, 2); }, [](Operand a, Operand) { return pow(a, 3); },
+       [](Operand a, Operand) { return pow(a, -1); }, [](Operand a, Operand) { return pow(a, -2); },
+       [](Operand a, Operand) { return pow(a, 0.5); }, [](Operand a, Operand) { return pow(2, a); }, pow},
+      4e-7);
+  const Agreement derivatives = agreement(
+      [](Graph& graph, DType dtype) -> std::vector<Node> {
+        const Node x = graph.input("x", {dtype, {70}});
+        const Node exponent = graph.input("exponent", {dtype, {1}});
+        std::vector<Node> found;
+        for (const double fixed : {0., 1., 2., 3., 4., -1., 0.5})
+          found.push_back(gradients(sum(pow(x, fixed)), {x})[0]);
+        for (const Node& node : gradients(sum(pow(x, exponent * 0 + 2)), {x, exponent}))
+          found.push_back(node);
+        found.push_back(gradients(sum(gradients(sum(pow(x, exponent * 0 + 2)), {exponent})[0]), {x})[0]);
+        return found;
+      },
+      {.low = 0.1, .high = 2});
+  CHECK(derivatives.worst() < 1e-6);
+}
+
 TEST_CASE("where selects from arrays and single values, and changes no bit") {
   constexpr std::int64_t count = 67;
   std::array<bool, count> condition{};

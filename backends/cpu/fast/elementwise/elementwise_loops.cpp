@@ -173,6 +173,42 @@ PLEXAURA_INLINE void unary_loop(const float* x, float* y, std::int64_t count, co
   }
 }
 
+template <class Function>
+PLEXAURA_INLINE void apply_to_all(const float* x, float* y, std::int64_t count, const Function& function) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
+}
+
+// Functors that compute a power. Those with an order compute it if the order, their option, is 0.
+template <template <class, class> class Functor>
+constexpr bool takes_power = false;
+template <>
+constexpr bool takes_power<functors::Pow> = true;
+template <>
+constexpr bool takes_power<functors::PowLog> = true;
+template <template <class, class> class Functor>
+constexpr bool has_order = false;
+template <>
+constexpr bool has_order<functors::PowLog> = true;
+
+// Computes the powers that one or two multiplications, or a division, compute as exactly as pow(). Returns false for
+// other exponents.
+PLEXAURA_INLINE bool simple_powers(const float* x, float exponent, float* y, std::int64_t count) {
+  if (exponent == 0.F)
+    apply_to_all(x, y, count, [](float) { return 1.F; });
+  else if (exponent == 1.F)
+    apply_to_all(x, y, count, [](float base) { return base; });
+  else if (exponent == 2.F)
+    apply_to_all(x, y, count, [](float base) { return base * base; });
+  else if (exponent == 3.F)
+    apply_to_all(x, y, count, [](float base) { return base * base * base; });
+  else if (exponent == -1.F)
+    apply_to_all(x, y, count, [](float base) { return 1.F / base; });
+  else
+    return false;
+  return true;
+}
+
 // A step is 0 for a single value, which is used for all elements, or 1 for an array.
 template <template <class, class> class Functor, int step_a, int step_b>
 PLEXAURA_INLINE void binary_loop(const float* a, const float* b, void* out, std::int64_t count,
@@ -184,6 +220,10 @@ PLEXAURA_INLINE void binary_loop(const float* a, const float* b, void* out, std:
   } else {
     const float first_a = *a;
     const float first_b = *b;
+    if constexpr (takes_power<Functor> && step_b == 0) {
+      const bool is_power = !has_order<Functor> || options[0] == 0;
+      if (is_power && simple_powers(a, first_b, y, count)) return;
+    }
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i)
       y[i] = f(step_a == 0 ? first_a : a[i], step_b == 0 ? first_b : b[i]);
