@@ -77,8 +77,8 @@ class Optimizer {
   // step are the mean over the batches since the last update. Each batch draws the random numbers that its samples would
   // have in one batch of all of them; the samples of a batch are the longest first axis of its inputs. Throws what step()
   // throws, also for a loss or a gradient that is not finite; then the gradients of all batches of the step are dropped, and
-  // weights, buffers and state are as before the call. Throws UserError in float16, whose loss scale decides on whole
-  // steps, on several ranks, and after a limit on the gradients of the same step.
+  // weights, buffers and state are as before the call. Throws UserError for a loss with a weight and in float16, whose
+  // scale decides on whole steps, on several ranks, and after a limit on the gradients of the same step.
   double gradients(std::span<const Feed> feeds);
   double gradients(std::initializer_list<Feed> feeds);
   // If the gradients of all parameters, as one vector, have a larger Euclidean norm than this, scales them down to it.

@@ -23,6 +23,11 @@ SeparateStep& Optimizer::separate_step() {
     throw UserError(
         "Optimizer::gradients: in float16 the loss has a scale that skips whole steps; use step(), or train "
         "in bfloat16");
+  if (!model_.outputs.weight.is_empty())
+    throw UserError(
+        "Optimizer::gradients: the loss has a weight, by which only a whole step divides it; use step(), or "
+        "give "
+        "the mean as the loss");
   if (has_ranks())
     throw UserError("Optimizer::gradients: several ranks sum their gradients within a step; use step()");
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));

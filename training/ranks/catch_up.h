@@ -16,8 +16,8 @@ struct RunPlace {
   std::int64_t first_step = 0;  // updates made before this run
   std::int64_t epoch = 0;       // of the next step, from 0
   std::int64_t step_in_epoch = 0;
-  double epoch_loss = 0;     // sum over the samples of the epoch so far
-  double epoch_samples = 0;  // divides it: the number of samples, or the sum of LossOutputs::weight
+  double epoch_loss = 0;      // sum over the samples of the epoch so far
+  double epoch_samples = 0;   // divides it: the number of samples, or the sum of LossOutputs::weight
   PlateauState plateau = {};  // of the learning-rate schedule
   BestEpoch best = {};
   bool epoch_ended = false;  // the epoch has ended and is not validated yet

@@ -302,6 +302,18 @@ TEST_CASE("what a model sums over all ranks is in separate calls, too, what the 
   CHECK(store.read("w").to_doubles() == std::vector<double>{0.5, 0});
 }
 
+TEST_CASE("a loss with a weight is left to step()") {
+  const TensorType two{DType::float64, {2}};
+  ParameterStore store({{"w", two, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  const Node x = graph.input("x", two);
+  Optimizer optimizer({.loss = sum(graph.parameter("w", two) * x), .weight = sum(x)}, store, test_backend());
+  CHECK(user_error([&] {
+          optimizer.gradients({{"x", Tensor::of<double>({2}, {1, 2})}});
+        }).starts_with("Optimizer::gradients: the loss has a weight"));
+  CHECK(optimizer.step({{"x", Tensor::of<double>({2}, {1, 2})}}) == 1);
+}
+
 TEST_CASE("gradients in bfloat16 train, and those in float16 are left to step()") {
   for (const DType narrow : {DType::bfloat16, DType::float16}) {
     const TensorType two{DType::float32, {2}};
