@@ -31,7 +31,7 @@ bool same_tensors(const TensorProto& a, const TensorProto& b) {
 
 bool same_attributes(const AttributeProto& a, const AttributeProto& b) {
   const bool same_tensor = a.tensor ? b.tensor && same_tensors(*a.tensor, *b.tensor) : !b.tensor;
-  return same_tensor && a.name == b.name && a.type == b.type && a.real == b.real && a.integer == b.integer &&
+  return same_tensor && a.name == b.name && a.kind == b.kind && a.real == b.real && a.integer == b.integer &&
          a.text == b.text && a.integers == b.integers;
 }
 
@@ -144,7 +144,7 @@ class BatchOpener {
       parts.push_back(fmt::format("{}/{}", constant.outputs[0], i));
       AttributeProto value;
       value.name = "value";
-      value.type = AttributeProto::tensor_type;
+      value.kind = AttributeKind::tensor;
       value.tensor = stored(Tensor::of({1}, std::vector{extents[i]}));
       added_.push_back({parts[i], "Constant", {}, {}, {parts[i]}, {value}});
     }
@@ -172,7 +172,7 @@ class BatchOpener {
   static AttributeProto integer_attribute(const std::string& name, std::int64_t value) {
     AttributeProto attribute;
     attribute.name = name;
-    attribute.type = AttributeProto::integer_type;
+    attribute.kind = AttributeKind::integer;
     attribute.integer = value;
     return attribute;
   }

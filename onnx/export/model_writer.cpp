@@ -18,8 +18,7 @@ constexpr std::int64_t written_opset = 18;
 constexpr std::size_t largest_shared_constant = 256;  // bytes
 
 ValueProto described(const std::string& name, const TensorType& type) {
-  return {
-      .name = name, .type = element_type_of(type.dtype), .extents = type.shape.extents(), .has_shape = true};
+  return {.name = name, .type = element_type_of(type.dtype), .extents = type.shape.extents()};
 }
 
 std::string key_of(const Tensor& value) {
@@ -54,19 +53,19 @@ AttributeProto ModelWriter::attribute(const std::string& name, AttributeValue va
   AttributeProto proto;
   proto.name = name;
   if (auto* integer = std::get_if<std::int64_t>(&value)) {
-    proto.type = AttributeProto::integer_type;
+    proto.kind = AttributeKind::integer;
     proto.integer = *integer;
   } else if (auto* real = std::get_if<float>(&value)) {
-    proto.type = AttributeProto::real_type;
+    proto.kind = AttributeKind::real;
     proto.real = *real;
   } else if (auto* text = std::get_if<std::string>(&value)) {
-    proto.type = AttributeProto::text_type;
+    proto.kind = AttributeKind::text;
     proto.text = std::move(*text);
   } else if (auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
-    proto.type = AttributeProto::integers_type;
+    proto.kind = AttributeKind::integers;
     proto.integers = std::move(*integers);
   } else {
-    proto.type = AttributeProto::tensor_type;
+    proto.kind = AttributeKind::tensor;
     proto.tensor = stored("", std::move(std::get<Tensor>(value)));
   }
   return proto;

@@ -69,13 +69,6 @@ enum class AttributeKind : std::int32_t {
 };
 
 struct AttributeProto {
-  // The standard's numbers of the types of values that are written.
-  static constexpr std::int64_t real_type = 1;
-  static constexpr std::int64_t integer_type = 2;
-  static constexpr std::int64_t text_type = 3;
-  static constexpr std::int64_t tensor_type = 4;
-  static constexpr std::int64_t integers_type = 7;
-
   std::string name;
   AttributeKind kind = AttributeKind::undefined;
   float real = 0;
@@ -102,6 +95,7 @@ struct ValueProto {
   std::string name;
   ElementType type = ElementType::undefined;  // undefined if it is no tensor
   std::vector<std::int64_t> extents = {};
+  bool has_shape = false;
 };
 
 struct GraphProto {
@@ -122,9 +116,8 @@ struct ModelProto {
 };
 
 // Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested 32
-// deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError, without
-// the name of a file, if the bytes are no such message.
-ModelProto parse_model(std::string_view bytes, std::int64_t most_messages = std::int64_t{1} << 22);
+// deep. Throw UserError, without the name of a file, if the bytes are no such message.
+ModelProto parse_model(std::string_view bytes);
 TensorProto parse_tensor(std::string_view bytes);
 
 }  // namespace plexaura::onnx

@@ -33,24 +33,24 @@ void write_value(WireWriter& to, const ValueProto& value) {
 
 void write_attribute(WireWriter& to, const AttributeProto& attribute) {
   to.bytes(1, attribute.name);
-  switch (attribute.type) {
-    case AttributeProto::real_type:
+  switch (attribute.kind) {
+    case AttributeKind::real:
       to.real(2, attribute.real);
       break;
-    case AttributeProto::integer_type:
+    case AttributeKind::integer:
       to.integer(3, attribute.integer);
       break;
-    case AttributeProto::text_type:
+    case AttributeKind::text:
       to.bytes(4, attribute.text);
       break;
-    case AttributeProto::tensor_type:
+    case AttributeKind::tensor:
       to.message(5, [&] { write_tensor(to, *attribute.tensor); });
       break;
     default:
       for (const std::int64_t value : attribute.integers) to.integer(8, value);
       break;
   }
-  to.integer(20, attribute.type);
+  to.integer(20, static_cast<std::int64_t>(attribute.kind));
 }
 
 void write_node(WireWriter& to, const NodeProto& node) {

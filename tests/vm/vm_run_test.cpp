@@ -22,7 +22,7 @@ namespace {
 const TensorType type{DType::float32, {2}};
 const std::string failed = "VmRun: this run has failed; begin another one";
 
-// y = x. Its kernel fails once after break_next().
+// y = x. Its kernel fails once after breaks() was set to true.
 struct Breaking final : OpOf<Breaking> {
   static bool& breaks() {
     static bool breaks = false;
