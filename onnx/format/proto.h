@@ -95,7 +95,6 @@ struct ValueProto {
   std::string name;
   ElementType type = ElementType::undefined;  // undefined if it is no tensor
   std::vector<std::int64_t> extents = {};
-  bool has_shape = false;
 };
 
 struct GraphProto {
