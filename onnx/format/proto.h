@@ -115,8 +115,9 @@ struct ModelProto {
 };
 
 // Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested 32
-// deep. Throw UserError, without the name of a file, if the bytes are no such message.
-ModelProto parse_model(std::string_view bytes);
+// deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError, without
+// the name of a file, if the bytes are no such message.
+ModelProto parse_model(std::string_view bytes, std::int64_t most_messages = std::int64_t{1} << 22);
 TensorProto parse_tensor(std::string_view bytes);
 
 }  // namespace plexaura::onnx
