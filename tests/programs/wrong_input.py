@@ -94,7 +94,7 @@ class WrongInput(MistakeTest):
                    "mlp", self.yaml(("epochs:", "epoch:")).name)
         self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1 and <= 2147483648$", "mlp",
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
-        self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd or lars$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
+        self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd, lars or rmsprop$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet', but this program trains only mlp; run resnet$", "mlp",
