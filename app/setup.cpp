@@ -6,6 +6,7 @@
 #include "app/data/open_data.h"
 #include "app/data/prediction_data.h"
 #include "app/data/sent_data.h"
+#include "app/model_settings.h"
 #include "app/options/distributed_config.h"
 #include "app/options/version.h"
 #include "app/use_model.h"
@@ -30,20 +31,13 @@ Settings values_of(const Setup& setup) {
 // Returns the settings that define what weights mean: the model, the scaling of samples and targets, and the
 // named classes.
 Settings settings_of(const Setup& setup) {
-  Settings settings = values_of(setup);
+  const Settings values = values_of(setup);
+  Settings settings = values;
+  keep_model_settings(settings, *setup.model);
+  for (const auto& [key, value] : values)
+    if (key.starts_with("data.standardise") || key == "data.mean" || key == "data.stddev")
+      settings[key] = value;
   const std::vector<std::string>& classes = setup.data.trained.classes;
-  std::erase_if(settings, [](const auto& setting) {
-    const std::string& key = setting.first;
-    return !key.starts_with("model.") && !key.starts_with("data.standardise") && key != "data.mean" &&
-           key != "data.stddev";
-  });
-  // Weights that do not name their task classify.
-  if (setup.model->info().task == Task::classification) settings.erase("model.task");
-  // Weights that do not name these keys were trained with their defaults.
-  for (const auto& [key, value] :
-       {std::pair{"model.label_smoothing", "0"}, std::pair{"model.class_weights", "[]"}})
-    if (const auto found = settings.find(key); found != settings.end() && found->second == value)
-      settings.erase(found);
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))
       settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);

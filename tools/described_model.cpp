@@ -3,6 +3,7 @@
 #include "tools/tool.h"
 
 #include "app/data/open_data.h"
+#include "app/model_settings.h"
 #include "app/options/repeatable.h"
 #include "app/options/run_config.h"
 #include "core/base/error.h"
@@ -22,14 +23,6 @@ void check_keys(const Config& config, std::int64_t samples, bool has_read_data) 
   config.root().check_keys({"model", "data", "training", "distributed", "output"});
   config.section("model").check_all_used();
   if (trains) config.section("training").check_all_used();
-}
-
-Settings model_settings(const Config& config, const Model& model) {
-  Settings settings = config.values();
-  std::erase_if(settings, [](const auto& setting) { return !setting.first.starts_with("model."); });
-  // Weights that do not name their task classify.
-  if (model.info().task == Task::classification) settings.erase("model.task");
-  return settings;
 }
 
 }  // namespace
@@ -65,7 +58,8 @@ DescribedModel read_model(const ModelSource& source) {
     check_keys(config, data.train->size(), true);
     if (!is_floating(data.sample().dtype)) described.samples = data.sample().dtype;
   }
-  described.settings = model_settings(config, *described.model);
+  described.settings = config.values();
+  keep_model_settings(described.settings, *described.model);
   if (config.root().has("output")) described.output = read_output_folder(config).string();
   return described;
 }

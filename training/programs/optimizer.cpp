@@ -50,7 +50,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   check_model(outputs.loss.graph(), outputs, store);
   model_ = store.types().is_mixed() ? narrowed(outputs.loss.graph(), outputs, store) : copied(outputs);
   labels_ = label_inputs(outputs.loss.graph());
-  outputs_ = training_outputs(*model_.graph, model_.outputs, store, one_sample, &parameters_);
+  outputs_ = training_outputs(*model_.graph, model_.outputs, store, samples_of_loss, &parameters_);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
   place(backend, others);
 }
@@ -120,7 +120,7 @@ void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
   const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradients->arena_bytes, update_program->arena_bytes), gradients->feed_bytes);
-  step_->add_program(one_sample, true, std::move(gradients), update_program.get(), workspace, &ranks());
+  step_->add_program(samples_of_loss, true, std::move(gradients), update_program.get(), workspace, &ranks());
   placed_times_ = store_.placed_times();
   separate_.reset();
 }
@@ -140,9 +140,9 @@ double Optimizer::step(std::span<const Feed> feeds) {
   check_labels(labels_, feeds);
   if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
   const std::int64_t number = steps() + 1;
-  const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
+  const MicroBatchInputs batch[] = {{feeds, samples_of_loss, 0}};
   const StepTicket ticket = step_->run({.micro_batches = batch,
-                                        .global_samples = one_sample,
+                                        .global_samples = samples_of_loss,
                                         .step = number,
                                         .learning_rate = learning_rate(),
                                         .seed = options_.seed});

@@ -13,7 +13,7 @@
 namespace plexaura {
 
 // A batch counts as one sample, so that the loss gets no weight.
-inline constexpr std::int64_t one_sample = 1;
+inline constexpr std::int64_t samples_of_loss = 1;
 
 // Returns the extent of the longest first axis of the feeds, which counts as the number of samples for random numbers; 1
 // if all feeds are scalars.

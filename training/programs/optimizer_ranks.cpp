@@ -96,7 +96,7 @@ double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
     failure = std::current_exception();
   }
   const std::int64_t number = steps() + 1;
-  const MicroBatchInputs batch[] = {{feeds, one_sample, ranks().rank() * longest_first_axis(feeds)}};
+  const MicroBatchInputs batch[] = {{feeds, samples_of_loss, ranks().rank() * longest_first_axis(feeds)}};
   const StepTicket ticket = step_->run({.micro_batches = batch,
                                         .global_samples = ranks().size(),
                                         .step = number,
