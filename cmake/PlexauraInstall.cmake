@@ -33,9 +33,9 @@ install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models F
 
 # Tools that start, explain and plan a run are installed. Tools for the development of Plexaura are not.
 set(tools_folder ${CMAKE_INSTALL_DATADIR}/plexaura/tools)
-install(PROGRAMS tools/run tools/scaling tools/weights tools/why DESTINATION ${tools_folder})
+install(PROGRAMS tools/run tools/runs tools/scaling tools/weights tools/why DESTINATION ${tools_folder})
 install(FILES tools/mpi_environment tools/tool.py DESTINATION ${tools_folder})
-install(DIRECTORY tools/deploy tools/run_parts tools/scaling_parts tools/weights_parts DESTINATION ${tools_folder} PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY tools/deploy tools/run_parts tools/runs_parts tools/scaling_parts tools/weights_parts DESTINATION ${tools_folder} PATTERN __pycache__ EXCLUDE)
 if(TARGET graph)
   file(RELATIVE_PATH libraries_from_tools /${tools_folder} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(graph onnx PROPERTIES INSTALL_RPATH $ORIGIN/${libraries_from_tools})

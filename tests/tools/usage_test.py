@@ -65,7 +65,7 @@ class UsageTest(unittest.TestCase):
                 self.check("standard output.*No space left on device", *words, stdout=full)
 
     def test_help(self):
-        for tool in ("check", "quickstart", "run", "scaling", "test", "weights", "why"):
+        for tool in ("check", "quickstart", "run", "runs", "scaling", "test", "weights", "why"):
             done = self.ask(tool, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), tool)
             self.assertIn(str(TOOLS[tool].relative_to(ROOT)), done.stdout)

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Tests tools/runs: the table and the page of runs.
+
+usage: runs_test.py ROOT
+"""
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(ROOT / "tools/runs_parts"))
+
+from chart import MOST_POINTS, Chart, thinned, ticks  # noqa: E402
+
+
+def step(number, epoch, loss):
+    return {"event": "step", "step": number, "epoch": epoch, "loss": loss, "accuracy": 0.5, "images_per_second": 100.0 * number, "learning_rate": 0.1}
+
+
+def epoch(number, loss, accuracy):
+    return {"event": "epoch", "epoch": number, "train_loss": loss, "val_loss": loss and loss / 2, "val_accuracy": accuracy, "seconds": 2.5}
+
+
+class RunsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, *entries, end="\n"):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text("\n".join(map(json.dumps, entries)) + end)
+
+    def ask(self, *words, status=0):
+        done = subprocess.run([ROOT / "tools/runs", *words], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def test_the_table(self):
+        self.write("a/log.jsonl", step(1, 0, 4), step(2, 0, 2), epoch(0, 3, 0.5), step(3, 1, 1), epoch(1, 1, 0.25))
+        self.write("b/log.jsonl", {"event": "exchange", "sentence": "..."}, step(1, 0, 4))
+        expected = ["run    epochs  steps  train loss  validation loss  best accuracy  samples/s  seconds",
+                    "a/log       2      3           1              0.5  0.5 (epoch 1)        200        5",
+                    "b/log       0      1           –                –              –        100        0"]
+        self.assertEqual(self.ask("list", "a/log.jsonl", "b/log.jsonl").splitlines(), expected)
+        self.assertEqual(self.ask("list", ".").splitlines(), expected)
+
+    def test_what_a_resumed_run_computes_again_counts_once(self):
+        self.write("log.jsonl", step(1, 0, 4), step(2, 0, 3), epoch(0, 3, 0.5), step(3, 1, 9), step(4, 1, 9), epoch(1, 9, 0.9), step(3, 1, 1), epoch(1, 2, 0.75))
+        row = self.ask("list", "log.jsonl").splitlines()[1].split()
+        self.assertEqual(row, ["log", "2", "3", "2", "1", "0.75", "(epoch", "2)", "200", "5"])
+
+    def test_an_unfinished_line_is_left_out(self):
+        self.write("log.jsonl", step(1, 0, 4), step(2, 0, 2), end="")
+        self.assertEqual(self.ask("list", "log.jsonl").splitlines()[1].split()[:3], ["log", "0", "1"])
+
+    def test_the_page_is_one_file_with_a_curve_of_each_run(self):
+        self.write("a<b>.jsonl", *(step(i, 0, 1 / i) for i in range(1, 1501)), epoch(0, 3, 0.5))
+        self.write("second.jsonl", step(1, 0, None), step(2, 0, 1), step(3, 0, None), epoch(0, None, 0.25))
+        self.ask("draw", "out.html", "a<b>.jsonl", "second.jsonl")
+        page = (self.folder / "out.html").read_text()
+        self.assertNotRegex(page, r"https?:|src=|href=|<script|@import|url\(")
+        self.assertNotIn("<b>", page)
+        charts = [xml.etree.ElementTree.fromstring(text) for text in re.findall("<svg.*?</svg>", page, re.DOTALL)]
+        self.assertEqual([chart.get("aria-label") for chart in charts],
+                         ["loss of each step", "loss of each epoch", "validation loss", "validation accuracy", "accuracy of each step", "learning rate",
+                          "samples per second"])
+        groups = charts[0].findall("g")
+        self.assertEqual([group.find("title").text for group in groups], ["a<b>", "second"])
+        self.assertEqual(len(groups[0].find("polyline").get("points").split()), MOST_POINTS)
+        self.assertEqual(len(groups[1].findall("circle")), 1)  # the only loss that is known
+        self.ask("draw", "out.html", "second.jsonl")  # a page may be written anew
+
+    def test_what_is_wrong(self):
+        self.write("log.jsonl", step(1, 0, 4))
+        self.write("text", end="some text\n")
+        self.write("other.jsonl", {"event": "step", "step": "1", "epoch": 0})
+        self.write("empty.jsonl", {"event": "exchange"})
+        (self.folder / "folder").mkdir()
+        for says, *words in (("'text' line 1 is not JSON; name a file that --log has written", "list", "text"),
+                             ("'other.jsonl' line 1 is not of a log", "list", "other.jsonl"),
+                             ("'empty.jsonl' has no steps and no epochs", "list", "empty.jsonl"),
+                             ("'none' cannot be read: No such file or directory", "list", "none"),
+                             ("'folder' has no file that ends in .jsonl or .log", "list", "folder"),
+                             ("'log.jsonl' does not end in .html; name the page first", "draw", "log.jsonl", "log.jsonl"),
+                             ("'none/out.html' cannot be written: No such file or directory", "draw", "none/out.html", "log.jsonl")):
+            self.assertRegex(self.ask(*words, status=2), rf"\Aruns: {re.escape(says)}[^\n]*\n\Z")
+        (self.folder / "mine.html").write_text("<p>mine</p>")
+        self.assertIn("'mine.html' exists and is no page", self.ask("draw", "mine.html", "log.jsonl", status=2))
+        self.assertEqual((self.folder / "mine.html").read_text(), "<p>mine</p>")
+
+    def test_ticks_are_round_and_within_the_axis(self):
+        self.assertEqual(ticks(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1])
+        self.assertEqual(ticks(0.3, 0.47), [0.3, 0.35, 0.4, 0.45])
+        for low, high in ((1, 450), (-3e-7, 5e-7), (1e9, 1.0001e9), (0.05, 0.050001)):
+            found = ticks(low, high)
+            self.assertTrue(2 <= len(found) <= 6 and low - 1e-9 * abs(low) <= found[0] and found[-1] <= high * (1 + 1e-9), found)
+
+    def test_a_long_curve_is_drawn_by_means(self):
+        points = thinned([(x, math.nan if 500 <= x < 600 else 2.0) for x in range(100 * MOST_POINTS)])
+        self.assertEqual(len(points), MOST_POINTS)
+        self.assertEqual([i for i, (_, y) in enumerate(points) if math.isnan(y)], [5])
+
+    def test_a_constant_curve_lies_in_the_middle(self):
+        chart = Chart("constant", "updates", [("run", "#000", [(1, 3.0), (2, 3.0)])])
+        self.assertEqual((chart.y_low, chart.y_high), (1.5, 4.5))
+        self.assertTrue(Chart("nothing", "updates", [("run", "#000", [(1, math.nan)])]).is_empty)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
