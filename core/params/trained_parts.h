@@ -19,6 +19,7 @@ struct TrainedPart {
   std::int64_t seed = 0;              // of the optimizer's random numbers
   std::int64_t updates = 0;           // that the optimizer has made
   std::int64_t states = 0;            // numbers that the optimizer keeps for each element of its parameters
+  bool has_ranks = false;             // the optimizer makes its steps with other ranks
   std::vector<double> schedule = {};  // the state of its learning-rate schedule, which a checkpoint keeps
 };
 

@@ -175,6 +175,7 @@ GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages
         graph.outputs.push_back(parse_value(field.bytes()));
         break;
       case 13:
+        messages.add();
         graph.inner_values.push_back(parse_value(field.bytes()));
         break;
       case 15:

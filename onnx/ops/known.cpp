@@ -17,10 +17,10 @@ bool is_linear(const Op& op) {
   return traits.elementwise || traits.view || names.contains(op.name());
 }
 
-// Returns the product, or `most` if it is larger.
+// Returns the product, or `most` + 1 if it is larger than `most`.
 std::int64_t bounded_product(std::int64_t a, std::int64_t b, std::int64_t most) {
   std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? most : std::min(product, most);
+  return __builtin_mul_overflow(a, b, &product) ? most + 1 : std::min(product, most + 1);
 }
 
 }  // namespace

@@ -160,13 +160,14 @@ class WeightsTest(unittest.TestCase):
     def test_folders(self):
         one = [("x", "F32", [1], floats(1))]
         self.write("run/checkpoint-000002/weights.safetensors", [("x", "F32", [1], floats(2))])
-        self.write("run/checkpoint-000010/weights.safetensors", one)
+        self.write("run/checkpoint-999999/weights.safetensors", [("x", "F32", [1], floats(3))])
+        self.write("run/checkpoint-1000000/weights.safetensors", one)
         self.write("hub/part-1.safetensors", [*one, ("of no shard", "F32", [1], floats(5))])
         self.write("hub/part-2.safetensors", [("y", "F32", [1], floats(1))])
         index = {"metadata": {}, "weight_map": {"x": "part-1.safetensors", "y": "part-2.safetensors"}}
         (self.folder / "hub/model.safetensors.index.json").write_text(json.dumps(index))
         self.write("one.safetensors", one)
-        for folder in ("run", "run/checkpoint-000010"):
+        for folder in ("run", "run/checkpoint-1000000"):
             self.assertIn("no differences", self.ask("diff", folder, "one.safetensors"))
         self.assertEqual(self.ask("list", "hub"), "x  F32[1]\ny  F32[1]\n2 tensors, 2 elements, 8 bytes\n")
         for file, says in (("../one.safetensors", "an index may only name files of its own folder"), ("part-2.safetensors", "names tensor 'x', which its file")):

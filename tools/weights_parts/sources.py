@@ -30,10 +30,15 @@ def file_of(path):
     for name in IN_FOLDER:
         if (path / name).is_file():
             return path / name
-    checkpoints = sorted(path.glob("checkpoint-*/weights.safetensors"))
+    checkpoints = [file for file in path.glob("checkpoint-*/weights.safetensors") if number_of(file).isdecimal()]
     if checkpoints:
-        return checkpoints[-1]
+        return max(checkpoints, key=lambda file: int(number_of(file)))
     raise FileFault(f"'{path}' has none of {', '.join(IN_FOLDER)}, and no checkpoint; name a file of weights")
+
+
+def number_of(file):
+    """Returns the number of updates in the name of a checkpoint's folder, as text."""
+    return file.parent.name.removeprefix("checkpoint-")
 
 
 def read_shards(path, key):

@@ -173,14 +173,16 @@ class Reader {
   // Returns the state of a plateau; none if there is no such tensor.
   std::optional<PlateauState> plateau(const std::string& name) const {
     if (!has(name)) return std::nullopt;
-    const Tensor& numbers = tensor(name);
-    if (numbers.dtype() != DType::float64)
-      fail(fmt::format("'{}' is {} and must be of float64", name, to_string(numbers.type())));
-    try {
-      return plateau_state(numbers.as<double>());
-    } catch (const UserError& error) {
-      fail(fmt::format("'{}' {}", name, error.what()));
-    }
+    return plateau_of(name, vector(name));
+  }
+  // Returns the state of the schedule of a part: the numbers of a plateau, and whether its metric is to rise.
+  std::vector<double> schedule(const std::string& name) const {
+    const std::span<const double> numbers = vector(name);
+    constexpr std::size_t of_plateau = std::tuple_size_v<PlateauNumbers>;
+    if (numbers.size() != of_plateau + 1 || (numbers.back() != 0 && numbers.back() != 1))
+      fail(fmt::format("'{}' has {} numbers, which are no state of a schedule", name, numbers.size()));
+    plateau_of(name, numbers.first(of_plateau));
+    return {numbers.begin(), numbers.end()};
   }
   const fs::path& path() const { return path_; }
   const SafeTensors& contents() const { return file_; }
@@ -190,6 +192,20 @@ class Reader {
   }
 
  private:
+  std::span<const double> vector(const std::string& name) const {
+    const Tensor& numbers = tensor(name);
+    if (numbers.dtype() != DType::float64)
+      fail(fmt::format("'{}' is {} and must be of float64", name, to_string(numbers.type())));
+    return numbers.as<double>();
+  }
+  PlateauState plateau_of(const std::string& name, std::span<const double> numbers) const {
+    try {
+      return plateau_state(numbers);
+    } catch (const UserError& error) {
+      fail(fmt::format("'{}' {}", name, error.what()));
+    }
+  }
+
   fs::path path_;
   SafeTensors file_;
 };
@@ -274,10 +290,7 @@ void read_updates(const Reader& file, const RunState& state, ParameterStore& sto
       file.fail(fmt::format("'{}' is {}, and all optimizers together have made {} updates", updates_name(i),
                             parts[i]->updates, state.step));
     parts[i]->schedule.clear();
-    if (const auto plateau = file.plateau(plateau_name_of(i))) {
-      const PlateauNumbers numbers = numbers_of(*plateau);
-      parts[i]->schedule.assign(numbers.begin(), numbers.end());
-    }
+    if (file.has(plateau_name_of(i))) parts[i]->schedule = file.schedule(plateau_name_of(i));
   }
 }
 

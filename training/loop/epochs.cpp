@@ -30,15 +30,18 @@ int agreed_signal(Collective& ranks, int mine) {
   return 0;
 }
 
+bool has_made_planned_steps(const Run& run) {
+  const RunPlace& place = run.progress.place;
+  return place.epoch >= run.options.epochs || (run.options.steps && place.step >= *run.options.steps);
+}
+
 bool has_used_up_its_patience(const Run& run) {
   return run.options.goal && is_exhausted(*run.options.goal, run.progress.place.best);
 }
 
 // A resumed run that had used up its patience makes no further step.
 bool has_made_all_steps(const Run& run) {
-  const RunPlace& place = run.progress.place;
-  return place.epoch >= run.options.epochs || (run.options.steps && place.step >= *run.options.steps) ||
-         has_used_up_its_patience(run);
+  return has_made_planned_steps(run) || has_used_up_its_patience(run);
 }
 
 bool any_rank_asked_to_end(const Run& run) {
@@ -166,7 +169,7 @@ void end_run(Run& run) {
   run.result.steps = place.step;
   run.result.steps_now = place.step - place.first_step;
   run.result.best = place.best;
-  run.result.is_exhausted = has_used_up_its_patience(run);
+  run.result.is_exhausted = !has_made_planned_steps(run) && has_used_up_its_patience(run);
   if (!place.saved && run.result.steps_now > 0) save(run);
   if (!run.progress.stopped) return;
   const int signal = run.stop.signal;

@@ -121,8 +121,9 @@ double Schedule::learning_rate(std::int64_t step, const PlateauState& state) con
 
 PlateauState Schedule::observe(double value, std::int64_t steps, const PlateauState& state) const {
   if (plateau() == nullptr) throw InternalError("a metric was observed for a schedule without a plateau");
-  if (steps <= options_.warmup_steps) return state;
-  return observed(*plateau(), state, value);
+  const PlateauState next = observed(*plateau(), state, value);
+  const bool is_in_warmup = options_.warmup_steps > 0 && steps <= options_.warmup_steps;
+  return is_in_warmup ? state : next;
 }
 
 }  // namespace plexaura

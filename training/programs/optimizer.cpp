@@ -35,7 +35,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   parameters_ = trained_parameters(store, options.parameters);
   options_.optimizer.groups = groups_by_name(options.optimizer.groups, specs_trained_here());
   const auto others = store.trained_parts().beside(parameters_, trained_parameters(store, {}));
-  check_ranks(!others.empty());
+  check_ranks(others);
   if (!others.empty() && store.types().scales_loss())
     throw UserError(fmt::format(
         "the store has an Optimizer, {}, and a loss scale, which only one Optimizer can adapt; train "
@@ -118,6 +118,7 @@ void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
                 .is_guarded = true});
   // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
   const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});
+  update_hash_ = update_program->plan_hash();
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradients->arena_bytes, update_program->arena_bytes), gradients->feed_bytes);
   step_->add_program(samples_of_loss, true, std::move(gradients), update_program.get(), workspace, &ranks());
@@ -158,13 +159,24 @@ double Optimizer::step(std::span<const Feed> feeds) {
   return metrics.loss;
 }
 
+namespace {
+
+double number_of(Plateau::Mode mode) { return mode == Plateau::max ? 1 : 0; }
+
+}  // namespace
+
+// The state belongs to one direction of the metric. A schedule with another one begins to observe anew.
 PlateauState Optimizer::plateau() const {
-  return part_->schedule.empty() ? PlateauState{} : plateau_state(part_->schedule);
+  const Plateau* const plateau = options_.learning_rate.plateau();
+  if (plateau == nullptr || part_->schedule.empty() || part_->schedule.back() != number_of(plateau->mode))
+    return {};
+  return plateau_state(std::span(part_->schedule).first(std::tuple_size_v<PlateauNumbers>));
 }
 
 double Optimizer::learning_rate() const { return options_.learning_rate.learning_rate(steps(), plateau()); }
 
 void Optimizer::observe(double metric) {
+  const InUse use = use_of(store_, "Optimizer::observe");
   if (options_.learning_rate.plateau() == nullptr)
     throw UserError(
         "Optimizer::observe: the schedule of the learning rate has no plateau that observes a metric; set "
@@ -173,6 +185,7 @@ void Optimizer::observe(double metric) {
   metric /= ranks().size();
   const PlateauNumbers numbers = numbers_of(options_.learning_rate.observe(metric, steps(), plateau()));
   part_->schedule.assign(numbers.begin(), numbers.end());
+  part_->schedule.push_back(number_of(options_.learning_rate.plateau()->mode));
 }
 
 void Optimizer::throw_diverged(std::int64_t step, double loss, std::string_view rest) const {

@@ -46,8 +46,8 @@ struct OptimizerOptions {
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
 // of which no two have one in common. For each of them the parameters of the others are constants. They share the
 // buffers, which each changes as its own loss does. An Optimizer ends another one whose parameters are all among its own.
-// The Optimizers of a store serve one thread at a time: making one, step(), save() and resume() throw UserError while
-// another thread is in one of these calls.
+// The Optimizers of a store serve one thread at a time: making one, and each call that changes one or saves it, throw
+// UserError while another thread is in such a call.
 class Optimizer {
  public:
   // Copies the graph of the loss, and places the store: VMs that were made with the store before must be made again, and
@@ -124,7 +124,8 @@ class Optimizer {
   bool must_compile_again() const;
   bool has_ranks() const { return options_.strategy != nullptr; }
   Collective& ranks() const;
-  void check_ranks(bool has_others) const;
+  void check_ranks(std::span<const TrainedParts::Part> others) const;
+  void check_same_options() const;
   void place_on_ranks(Backend& backend);
   double step_on_ranks(std::span<const Feed> feeds);
   StepMetrics metrics_on_ranks(const StepTicket& ticket);
@@ -146,6 +147,7 @@ class Optimizer {
   StrategyInUse strategy_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<SeparateStep> separate_;  // made by the first call of gradients()
+  std::uint64_t update_hash_ = 0;           // of the program that updates
   std::uint64_t placed_times_ = 0;          // of the store, when step_ was made
   std::optional<StepMetrics> metrics_;      // of the last step
 };

@@ -1,4 +1,5 @@
 // An Optimizer on several ranks.
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <utility>
@@ -26,9 +27,40 @@ void check_same_weights(Collective& ranks, const ParameterStore& store) {
   });
 }
 
+// Returns the learning rates of some steps, before and after a reduction, and the numbers of a plateau.
+std::string text_of(const Schedule& schedule) {
+  std::string text;
+  for (const std::int64_t reductions : {0, 1})
+    for (const std::int64_t step : {0, 1, 10, 100, 1000, 10'000, 100'000})
+      text += fmt::format("{} ", schedule.learning_rate(step, {.reductions = reductions}));
+  if (const Plateau* plateau = schedule.plateau())
+    text += fmt::format("plateau {} {} {} {}", plateau->patience, plateau->threshold, plateau->cooldown,
+                        plateau->mode == Plateau::max);
+  return text;
+}
+
 }  // namespace
 
-void Optimizer::check_ranks(bool has_others) const {
+// Throws on all ranks if their options differ, by which their weights would become different.
+void Optimizer::check_same_options() const {
+  const std::pair<const char*, std::string> options[] = {
+      {"optimizer or model", fmt::format("{:016x}", update_hash_)},
+      {"learning_rate", text_of(options_.learning_rate)},
+      {"seed", std::to_string(options_.seed)},
+      {"watch", std::to_string(options_.watch)}};
+  for (const auto& [name, text] : options) {
+    const std::string what = fmt::format("OptimizerOptions::{}", name);
+    const auto all = ranks().gather_all(text, what);
+    together(ranks(), what, [&] {
+      for (std::size_t rank = 1; rank < all.size(); ++rank)
+        if (all[rank] != all[0])
+          throw UserError(
+              fmt::format("rank {} has another {} than rank 0; give the same on all ranks", rank, what));
+    });
+  }
+}
+
+void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
   if (has_ranks() && options_.ranks == nullptr)
     throw UserError("OptimizerOptions has a strategy and no ranks; set ranks, to those of the strategy");
   if (!has_ranks() && ranks().size() > 1)
@@ -36,12 +68,13 @@ void Optimizer::check_ranks(bool has_others) const {
         fmt::format("OptimizerOptions has {} ranks and no strategy, without which each rank would train by "
                     "itself; set strategy, for one to make_strategy({{}}, ranks)",
                     ranks().size()));
-  if (!has_ranks()) return;
-  if (has_others)
+  const bool is_beside_ranks =
+      std::ranges::any_of(others, [](const TrainedParts::Part& other) { return other->has_ranks; });
+  if (is_beside_ranks || (has_ranks() && !others.empty()))
     throw UserError(
         "the store has another Optimizer, and an Optimizer of several ranks must be the only one of its "
-        "store; "
-        "destroy the other one first");
+        "store; destroy the other one first");
+  if (!has_ranks()) return;
   if (store_.types().scales_loss())
     throw UserError(
         "an Optimizer of several ranks cannot adapt the loss scale of float16; train in bfloat16, or with a "
@@ -67,14 +100,19 @@ void Optimizer::place_on_ranks(Backend& backend) {
     gradients = strategy_.parts.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
   together(ranks(), what, [&] {
     const std::int64_t states = state_count(options_.optimizer);
-    part_ = store_.trained_parts().add(
-        {.name = name(), .parameters = parameters_, .seed = options_.seed, .states = states}, {});
+    part_ = store_.trained_parts().add({.name = name(),
+                                        .parameters = parameters_,
+                                        .seed = options_.seed,
+                                        .states = states,
+                                        .has_ranks = true},
+                                       {});
     store_.place(placed, backend, [&](std::size_t) { return std::move(gradients); });
     store_.require_states(states);
     store_.reset_states();
   });
   check_same_weights(ranks(), store_);
   together(ranks(), "compiling", [&] { make_step(compile_gradients(&store_.placement())); });
+  check_same_options();
   std::exception_ptr mistake;
   try {
     strategy_.strategy->begin(step_->border());

@@ -39,6 +39,16 @@ TEST_CASE("a product of matrices is computed if it takes few operations") {
   CHECK(!known.compute(matmul(filled(graph, 16, 16), filled(graph, 16, 16))));
 }
 
+TEST_CASE("the first value that is computed has the limit of operations, too") {
+  Graph graph;
+  const Tensor ones = Tensor::of<float>({2, 2}, {1, 1, 1, 1});
+  const Node product = matmul(graph.constant(ones), graph.constant(ones));
+  onnx::KnownValues many(graph, {.operations = 32});
+  CHECK(many.compute(product));
+  onnx::KnownValues few(graph, {.operations = 31});
+  CHECK(!few.compute(product));
+}
+
 TEST_CASE("all values together have a limit of bytes") {
   Graph graph;
   onnx::KnownValues known(graph, {.bytes = 10 * 64});

@@ -227,4 +227,41 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
   });
 }
 
+TEST_CASE("ranks with other options are refused before they train apart") {
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    const bool is_other = ranks.rank() == 1;
+    const auto error_of = [&](const OptimizerOptions& options) {
+      return user_error([&] { Rank rank(ranks, &strategy, options); });
+    };
+    const Schedule rates[] = {Schedule({.peak = 0.1, .decay = Plateau{.patience = 3}}),
+                              Schedule({.peak = 0.1, .decay = Plateau{.patience = 4}})};
+    CHECK(error_of({.learning_rate = rates[is_other ? 1 : 0]})
+              .ends_with("rank 1 has another OptimizerOptions::learning_rate than rank 0; give the same on "
+                         "all ranks"));
+    CHECK(error_of({.seed = ranks.rank()}).find("another OptimizerOptions::seed") != std::string::npos);
+    CHECK(error_of({.watch = is_other}).find("another OptimizerOptions::watch") != std::string::npos);
+    CHECK(error_of({.optimizer = {.momentum = is_other ? 0.5 : 0.9}})
+              .find("another OptimizerOptions::optimizer") != std::string::npos);
+  });
+}
+
+TEST_CASE("an Optimizer of several ranks is the only one of its store") {
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    const auto backend = open_backend(test_backend().info().name);
+    const TensorType one{DType::float64, {1}};
+    ParameterStore store({{"a", one, ParameterRole::trainable, Initialiser::ones()},
+                          {"b", one, ParameterRole::trainable, Initialiser::ones()}});
+    Graph graph;
+    const Node loss = sum(graph.parameter("a", one) * graph.parameter("b", one));
+    Optimizer first({.loss = loss}, store, *backend,
+                    {.parameters = {"a"}, .ranks = &ranks, .strategy = &strategy});
+    CHECK(user_error([&] {
+            Optimizer second({.loss = loss}, store, *backend, {.parameters = {"b"}});
+          }).find("must be the only one of its store") != std::string::npos);
+    CHECK(first.step({}) == 1);
+  });
+}
+
 }  // namespace plexaura::testing::optimizer_ranks_test

@@ -191,7 +191,7 @@ constexpr bool has_order = false;
 template <>
 constexpr bool has_order<functors::PowLog> = true;
 
-// Computes the powers that one or two multiplications, or a division, compute as exactly as pow(). Returns false for
+// Computes the powers that one or two multiplications, or a division, compute, to one unit of the last place. Returns false for
 // other exponents.
 PLEXAURA_INLINE bool simple_powers(const float* x, float exponent, float* y, std::int64_t count) {
   if (exponent == 0.F)
