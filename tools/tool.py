@@ -32,6 +32,7 @@ class Parser(argparse.ArgumentParser):
 def run_tool(main, *mistakes):
     """Runs main() and returns the exit status: its result, or 0 for None. Exceptions of the types `mistakes`
     also count as mistakes of the user."""
+    sys.stdout.reconfigure(errors="replace")  # the locale may lack a letter
     try:
         status = main()
         sys.stdout.flush()

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 #include <unistd.h>
@@ -118,6 +119,11 @@ std::optional<std::vector<double>> weights_of_classes(const Section& yaml, const
     throw yaml.error("class_weights",
                      fmt::format("has {} numbers and the data has {} classes; give one for each class",
                                  weights.size(), classes));
+  for (const double weight : weights)
+    if (const auto narrow = static_cast<float>(weight); weight != 0 && (narrow == 0 || std::isinf(narrow)))
+      throw yaml.error("class_weights",
+                       fmt::format("has the weight {}, which is {} in float32; give a {} number", weight,
+                                   narrow == 0 ? "0" : "infinite", narrow == 0 ? "larger" : "smaller"));
   if (std::ranges::max(weights) == 0)
     throw yaml.error("class_weights",
                      "is 0 for every class, so that there is no loss; give one of them more");

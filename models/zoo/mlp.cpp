@@ -61,7 +61,12 @@ std::vector<Key> mlp_keys(MlpOptions& options) {
   };
 }
 
-std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& /*yaml*/) {
+std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& yaml) {
+  if (options.sigmoid_outputs && info.task == Task::multi_label)
+    throw yaml.error(
+        "outputs",
+        "is sigmoid, and model.task is multi_label, whose loss and predictions apply a sigmoid to the "
+        "outputs themselves; leave it out");
   return std::make_unique<Mlp>(std::move(info), options);
 }
 

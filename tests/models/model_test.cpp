@@ -52,6 +52,10 @@ TEST_CASE("class weights and label smoothing give the loss of PyTorch, whatever 
 
 TEST_CASE("wrong class weights and label smoothing are refused") {
   const auto refusal = [](const std::string& keys) { return user_error([&] { make(", " + keys); }); };
+  CHECK(refusal("class_weights: [1, 2, 1e39]")
+            .ends_with("model.class_weights has the weight 1e+39, which is infinite in "
+                       "float32; give a smaller number"));
+  CHECK(refusal("class_weights: [1, 2, 1e-46]").ends_with("which is 0 in float32; give a larger number"));
   CHECK(refusal("class_weights: [1, 2]") ==
         "x.yaml:1:47: model.class_weights has 2 numbers and the data has 3 classes; give one for each class");
   CHECK(refusal("class_weights: [0, 0, 0]")

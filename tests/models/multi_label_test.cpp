@@ -74,6 +74,10 @@ TEST_CASE("a model of several labels reads targets, and has one loss") {
   const auto model = make("task: multi_label");
   CHECK(expected_field(*model) == Field{"targets", {DType::float32, {3}}});
   CHECK(model->info().loss == Loss::binary_cross_entropy);
+  CHECK(user_error([] { make("task: multi_label, outputs: sigmoid"); })
+            .ends_with("model.outputs is sigmoid, and model.task is multi_label, whose loss and predictions "
+                       "apply a sigmoid "
+                       "to the outputs themselves; leave it out"));
   CHECK(user_error([] { make("task: multi_label, loss: mse"); }) ==
         "x.yaml:1:57: model.loss has no effect here, because model.task is multi_label; remove it, or choose "
         "classification or regression");

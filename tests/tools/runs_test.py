@@ -6,6 +6,7 @@ usage: runs_test.py ROOT
 
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -21,7 +22,7 @@ from chart import MOST_POINTS, Chart, thinned, ticks  # noqa: E402
 
 
 def step(number, epoch, loss):
-    return {"event": "step", "step": number, "epoch": epoch, "loss": loss, "accuracy": 0.5, "images_per_second": 100.0 * number, "learning_rate": 0.1}
+    return {"event": "step", "step": number, "epoch": epoch, "loss": loss, "accuracy": 0.5, "images_per_second": 100 * number, "learning_rate": 0.1}
 
 
 def epoch(number, loss, accuracy):
@@ -95,6 +96,30 @@ class RunsTest(unittest.TestCase):
         (self.folder / "mine.html").write_text("<p>mine</p>")
         self.assertIn("'mine.html' exists and is no page", self.ask("draw", "mine.html", "log.jsonl", status=2))
         self.assertEqual((self.folder / "mine.html").read_text(), "<p>mine</p>")
+
+    def test_figures_that_cannot_be_drawn(self):
+        self.write("log.jsonl", step(1, 0, 10 ** 400), step(2, 0, 1e308), step(3, 0, -1e308), step(4, 0, 5e-324), step(5, 0, 0))
+        self.ask("draw", "out.html", "log.jsonl")
+        self.write("bad.jsonl", {"event": []})
+        self.write("half.jsonl", {**step(1, 0, 1), "\ud800": 1})
+        self.write("late.jsonl", step(10 ** 400, 0, 1))
+        for name in ("bad", "half", "late"):
+            self.assertIn("line 1 is not of a log", self.ask("draw", "out.html", f"{name}.jsonl", status=2))
+        self.assertGreater((self.folder / "out.html").stat().st_size, 1000)  # the page stays
+        self.assertEqual([path.name for path in self.folder.iterdir() if "unfinished" in path.name], [])
+
+    def test_names_and_places_that_are_odd(self):
+        self.write("a\n\udcff.jsonl".encode(errors="surrogateescape").decode(errors="surrogateescape"), {**step(1, 0, 1), "x\ny": 2})
+        (self.folder / "other.log").write_text("of another program\n")
+        environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}
+        for words in (["list", "."], ["draw", "out.html", "."]):
+            done = subprocess.run([ROOT / "tools/runs", *words], cwd=self.folder, capture_output=True, env=environment, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(len(done.stdout.splitlines()), 2 if words[0] == "list" else 1)
+        os.mkfifo(self.folder / "pipe.html")
+        (self.folder / "device.html").symlink_to("/dev/full")
+        for name in ("pipe", "device"):
+            self.assertIn("exists and is no page", self.ask("draw", f"{name}.html", "other.log", status=2))
 
     def test_ticks_are_round_and_within_the_axis(self):
         self.assertEqual(ticks(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1])

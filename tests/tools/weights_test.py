@@ -174,6 +174,11 @@ class WeightsTest(unittest.TestCase):
             index["weight_map"]["x"] = file
             (self.folder / "hub/model.safetensors.index.json").write_text(json.dumps(index))
             self.refuse(says, "list", "hub")
+        for file in ("..", "sub", "a\0b", 3):
+            (self.folder / "hub/sub").mkdir(exist_ok=True)
+            index["weight_map"]["x"] = file
+            (self.folder / "hub/model.safetensors.index.json").write_text(json.dumps(index))
+            self.refuse("an index may only name files of its own folder|no \"weight_map\"", "list", "hub")
         (self.folder / "empty").mkdir()
         self.refuse("'empty' has none of weights.safetensors, ", "list", "empty")
         self.refuse("'none' cannot be read: No such file", "list", "none")
@@ -183,11 +188,15 @@ class WeightsTest(unittest.TestCase):
         header = json.dumps({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
         for content in (b"", good[:5], good[:20], good[:-1], struct.pack("<Q", 1 << 62) + good[8:], struct.pack("<Q", 2) + b"[]",
                         good.replace(b"[2]", b"[3]"), good.replace(b"[2]", b"[-2]"), good.replace(b"[2]", b"2.0"), good.replace(b'"shape"', b'"shap"'),
+                        good + b"\0", safetensors([("x", "F32", [1], floats(1))])[:-4] + floats(1, 2),
+                        good.replace(b'"x"', b'"\\ud800"').replace(struct.pack("<Q", len(header)), struct.pack("<Q", len(header) + 5)),
                         struct.pack("<Q", 2 * len(header)) + header[:-1] + b"," + header[1:] + b" " + bytes(8), struct.pack("<Q", 4000) + b"[" * 4000):
             (self.folder / "bad.safetensors").write_bytes(content)
             self.refuse("'bad.safetensors'.*the file is damaged or not a safetensors file", "list", "bad.safetensors")
         (self.folder / "bad.safetensors").write_bytes(good.replace(b"F32", b"C64"))
         self.refuse('dtype "C64", which is not one of F64, ', "list", "bad.safetensors")
+        (self.folder / "bad.safetensors").write_bytes(good.replace(b'"F32"', b"[   ]"))
+        self.refuse(r"dtype \[\], which is not one of F64, ", "list", "bad.safetensors")
 
     def test_a_file_of_pytorch(self):
         tied = WrittenTensor("0", 0, (2, 2), (2, 1))
@@ -198,6 +207,12 @@ class WeightsTest(unittest.TestCase):
         self.assertEqual(read_back(self.folder / "b.safetensors")[0],
                          {"n": ("I64", [], struct.pack("<q", 7)), "w": ("F32", [2, 2], floats(1, 2, 3, 4)), "tied": ("F32", [2, 2], floats(1, 2, 3, 4)),
                           "transposed": ("F32", [2, 2], floats(1, 3, 2, 4)), "row": ("F32", [2], floats(3, 4))})
+
+    def test_names_that_a_file_cannot_have(self):
+        self.write("a.safetensors", [("w", "F32", [1], floats(1))])
+        self.refuse('a tensor may not be called "__metadata__"', "convert", "a.safetensors", "b.safetensors", "--rename", "w=__metadata__")
+        (self.folder / "link.safetensors").symlink_to("a.safetensors")
+        self.refuse("'link.safetensors' is a link; name the file itself", "convert", "a.safetensors", "link.safetensors", "--replace")
 
     def test_a_table_below_a_key(self):
         torch_file(self.folder / "a.pt", {"epoch": 3, "model": {"w": WrittenTensor("0", 0, (1,), (1,))}}, {"0": floats(1)})
@@ -225,6 +240,17 @@ class WeightsTest(unittest.TestCase):
                                       ({"w": WrittenTensor("0", -1, (1,), (1,))}, {"0": floats(1)}, "is damaged"), (3, {}, "holds no table of tensors")):
             torch_file(self.folder / "a.pt", thing, storages)
             self.refuse(says, "diff", "a.pt", "a.pt") if storages else self.refuse(says, "list", "a.pt")
+        torch_file(self.folder / "a.pt", {"w": WrittenTensor("0", 0, (1 << 40, 0), (0, 1))}, {"0": b""})
+        self.ask("convert", "a.pt", "empty.safetensors")
+        torch_file(self.folder / "a.pt", good, {"0": floats(1, 2)})
+        content = bytearray((self.folder / "a.pt").read_bytes())
+        content[content.index(floats(1, 2))] ^= 1
+        (self.folder / "a.pt").write_bytes(content)
+        self.refuse("'a.pt' is damaged: Bad CRC-32", "diff", "a.pt", "a.pt")
+        torch_file(self.folder / "a.pt", {"w": WrittenTensor("0", 0, (1,), (1,), "ComplexFloatStorage")}, {"0": bytes(8)})
+        self.refuse("has a tensor of a kind that is not read", "list", "a.pt")
+        torch_file(self.folder / "a.pt", {3: WrittenTensor("0", 0, (1,), (1,))}, {"0": floats(1)})
+        self.refuse("has a table whose names are not texts", "list", "a.pt")
         torch_file(self.folder / "a.pt", good, {"0": floats(1, 2)}, zipfile.ZIP_DEFLATED)
         self.refuse("its values are compressed", "list", "a.pt")
         (self.folder / "a.pt").write_bytes(pickle.dumps({}))

@@ -27,7 +27,9 @@ def shown(character):
     # Control characters are escaped, and the surrogates by which os.fsdecode() represents invalid bytes.
     if unicodedata.category(character) not in ("Cc", "Cs"):
         return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode(errors="surrogateescape"))
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{character.encode(errors='surrogateescape')[0]:02x}"
+    return f"\\u{ord(character):04x}" if character >= "\ud800" else "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
 def short(path):

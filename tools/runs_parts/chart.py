@@ -30,7 +30,7 @@ def ticks(low, high):
 
 def bounds(values):
     low, high = min(values), max(values)
-    if low == high:
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-288):
         margin = abs(low) / 2 or 1
         return low - margin, high + margin
     return low, high

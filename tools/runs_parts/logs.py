@@ -31,7 +31,12 @@ class RunLog:
 
 
 def is_count(value):
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 1 << 53
+
+
+def is_text(name):
+    """False for a text with half of a surrogate pair, which no encoding has."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def read_log(path, name):
@@ -52,7 +57,8 @@ def parsed(line, path, number):
     except (ValueError, RecursionError) as error:
         raise LogFault(f"'{path}' line {number} is not JSON; name a file that --log has written") from error
     needs = {"step": ("step", "epoch"), "epoch": ("epoch",)}
-    if not isinstance(entry, dict) or not all(is_count(entry.get(key)) for key in needs.get(entry.get("event"), ())):
+    event = entry.get("event") if isinstance(entry, dict) else None
+    if not isinstance(event, str) or not all(is_count(entry.get(key)) for key in needs.get(event, ())) or not all(map(is_text, entry)):
         raise LogFault(f"'{path}' line {number} is not of a log; name a file that --log has written")
     return entry
 
@@ -64,8 +70,16 @@ def read_logs(paths):
         found = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in (".jsonl", ".log")) if path.is_dir() else [path]
         if not found:
             raise LogFault(f"'{path}' has no file that ends in .jsonl or .log; name the files that --log has written")
-        files += [file for file in found if file not in files]
+        files += [file for file in found if file not in files and (not path.is_dir() or is_log(file))]
+    if not files:
+        raise LogFault(f"'{paths[0]}' has no file that --log has written; name the files")
     return [read_log(file, name) for file, name in zip(files, short_names(files))]
+
+
+def is_log(file):
+    """True if a file in a folder begins as a log does. Other programs write files with the same ending."""
+    with open(file, "rb") as opened:
+        return opened.read(10) == b'{"event":"' if file.suffix == ".log" else True
 
 
 def short_names(files):
@@ -80,8 +94,14 @@ def short_names(files):
 
 def number_of(value):
     """Returns a value of a log as a number; NaN for one that is missing or null, by which a log represents NaN and infinity."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    try:
+        number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
+    return number if abs(number) < LARGEST else math.nan
 
+
+LARGEST = 1e300  # larger numbers are not drawn
 
 # The keys of the log that are no figures of the model.
 NOT_METRICS = {"event", "step", "epoch", "loss", "train_loss", "val_loss", "images_per_second", "learning_rate", "seconds", "waited_share", "straggler",

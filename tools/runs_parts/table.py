@@ -3,6 +3,7 @@
 import math
 
 from logs import metrics_of, number_of, rises
+from printing import printable
 
 
 def columns(runs):
@@ -38,11 +39,13 @@ def median(values):
     return known[len(known) // 2] if known else math.nan
 
 
-def as_text(runs):
+def lines_of(runs):
+    """Returns the lines of the table for a terminal."""
     head, rows = columns(runs)
+    head, rows = [printable(cell) for cell in head], [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = []
     for row in [head, *rows]:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
         lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return lines

@@ -36,6 +36,12 @@ def file_of(path):
     raise FileFault(f"'{path}' has none of {', '.join(IN_FOLDER)}, and no checkpoint; name a file of weights")
 
 
+def is_file_beside(path, name):
+    """A link is a file, too: the cache of a hub consists of links."""
+    is_name = isinstance(name, str) and "\0" not in name and pathlib.PurePath(name).name == name and not name.endswith(".index.json")
+    return is_name and not (path.parent / name).is_dir()
+
+
 def number_of(file):
     """Returns the number of updates in the name of a checkpoint's folder, as text."""
     return file.parent.name.removeprefix("checkpoint-")
@@ -50,7 +56,7 @@ def read_shards(path, key):
         raise FileFault(f"'{path}' has no \"weight_map\" of tensors and files; the index is damaged") from error
     tensors = []
     for shard in shards:
-        if not isinstance(shard, str) or pathlib.PurePath(shard).name != shard or shard.endswith(".index.json"):
+        if not is_file_beside(path, shard):
             raise FileFault(f"'{path}' names the file {json.dumps(shard)}; an index may only name files of its own folder")
         found, _ = read_weights(path.parent / shard, key)
         tensors += [tensor for tensor in found if weight_map.get(tensor.name) == shard]

@@ -17,8 +17,14 @@ STORAGES = {"DoubleStorage": "F64", "FloatStorage": "F32", "HalfStorage": "F16",
 
 
 class Storage:
-    def __init__(self, dtype, read):
-        self.dtype, self.read = dtype, read
+    def __init__(self, path, dtype, archive, info):
+        self.path, self.dtype, self.archive, self.info, self.bytes = path, dtype, archive, info, info.file_size
+
+    def read(self):
+        try:
+            return self.archive.read(self.info)
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise FileFault(f"'{self.path}' is damaged: {error}") from error
 
 
 class TorchTensor:
@@ -27,17 +33,20 @@ class TorchTensor:
     def __init__(self, storage, offset, shape, strides):
         self.storage, self.offset, self.shape, self.strides = storage, offset, tuple(shape), tuple(strides)
 
-    def named(self, name):
-        return FileTensor(name, self.storage.dtype, self.shape, self.read)
+    def named(self, path, name):
+        size, count = BYTES_OF[self.storage.dtype], math.prod(self.shape)
+        if count * size > self.storage.bytes:
+            raise FileFault(f"'{path}': tensor '{name}' has more elements than its storage, because it repeats them; save it as tensor.contiguous()")
+        return FileTensor(name, self.storage.dtype, self.shape, lambda: self.read(path, name))
 
-    def read(self):
-        data, size = self.storage.read(), BYTES_OF[self.storage.dtype]
-        count = math.prod(self.shape)
-        if count * size > len(data):
-            raise FileFault("a tensor has more elements than its storage, because it repeats them; save it as tensor.contiguous()")
+    def read(self, path, name):
+        size, count = BYTES_OF[self.storage.dtype], math.prod(self.shape)
+        if count == 0:
+            return b""
+        data = self.storage.read()
         last = self.offset + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides))
-        if count and not 0 <= last * size < len(data):
-            raise FileFault("a tensor reaches beyond the end of its storage; the file is damaged")
+        if not 0 <= last * size < len(data):
+            raise FileFault(f"'{path}': tensor '{name}' reaches beyond the end of its storage; the file is damaged")
         if self.strides == contiguous_strides(self.shape):
             return data[self.offset * size:(self.offset + count) * size]
         places = [self.offset]
@@ -76,6 +85,10 @@ class TensorUnpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if module in ("torch", "torch.storage") and name in STORAGES:
             return STORAGES[name]
+        is_tensor = (module == "torch._utils" and name.startswith("_rebuild_")) or (module.startswith("torch") and name.endswith("Storage"))
+        if is_tensor and (module, name) not in self.ALLOWED:
+            raise FileFault(f"'{self.path}' has a tensor of a kind that is not read ({name}): sparse, quantised, or of another type than "
+                            f"{', '.join(BYTES_OF)}; convert it where the file was made")
         if (module, name) not in self.ALLOWED:
             raise FileFault(f"'{self.path}' contains an object of {module}.{name}, which would have to run code of that module; save only "
                             "the tensors: torch.save(model.state_dict(), FILE)")
@@ -89,7 +102,7 @@ class TensorUnpickler(pickle.Unpickler):
             info = self.archive.getinfo(f"{self.root}data/{key}")  # raises KeyError if the archive lacks it
             if info.compress_type != zipfile.ZIP_STORED:
                 raise pickle.UnpicklingError("its values are compressed, which PyTorch does not do")
-            self.storages[key] = Storage(pid[1], lambda: self.archive.read(info))
+            self.storages[key] = Storage(self.path, pid[1], self.archive, info)
         return self.storages[key]
 
 
@@ -122,11 +135,13 @@ def tensors_in(path, table, key):
     if not isinstance(table, dict):
         raise FileFault(f"'{path}' holds no table of tensors; save a state_dict: torch.save(model.state_dict(), FILE)")
     others = [name for name, value in table.items() if not isinstance(value, TorchTensor) and not (name == "_metadata")]
-    if others or not all(isinstance(name, str) for name in table):
+    if not others and not all(isinstance(name, str) for name in table):
+        raise FileFault(f"'{path}' has a table whose names are not texts; save a state_dict: torch.save(model.state_dict(), FILE)")
+    if others:
         tables = [name for name, value in table.items() if isinstance(value, dict)]
         what = f"name the table of the weights with --key, such as --key {tables[0]}" if tables else "save a state_dict: torch.save(model.state_dict(), FILE)"
         raise FileFault(f"'{path}' holds other things than tensors ({listed(others)}); {what}")
-    return [tensor.named(name) for name, tensor in table.items()]
+    return [tensor.named(path, name) for name, tensor in table.items() if isinstance(tensor, TorchTensor)]
 
 
 def listed(names):

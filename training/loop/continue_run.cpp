@@ -59,6 +59,9 @@ std::optional<RunState> resume(Run& run) {
       load_checkpoint(options.output, run.store, now.optimizer, now.settings, run.ranks().rank());
   if (!saved) return std::nullopt;
   check_resumes_run(*saved, now, options);
+  // Without a goal of its own the run keeps the best checkpoint of the run that it continues.
+  const bool keeps_best = !options.goal || saved->goal == run.goal_name;
+  if (keeps_best) run.goal_name = saved->goal;
   run.history.saved = saved->strategy;
   run.history.saved_ranks = saved->strategy_ranks;
   run.progress.place = {.step = saved->step,
@@ -70,7 +73,7 @@ std::optional<RunState> resume(Run& run) {
                         .plateau = saved->plateau_metric == now.plateau_metric
                                        ? saved->plateau.value_or(PlateauState{})
                                        : PlateauState{},
-                        .best = saved->goal == now.goal ? saved->best : BestEpoch{},
+                        .best = keeps_best ? saved->best : BestEpoch{},
                         .saved = true};
   return saved;
 }

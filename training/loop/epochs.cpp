@@ -168,7 +168,7 @@ void end_run(Run& run) {
   const RunPlace& place = run.progress.place;
   run.result.steps = place.step;
   run.result.steps_now = place.step - place.first_step;
-  run.result.best = place.best;
+  if (run.options.goal) run.result.best = place.best;
   run.result.is_exhausted = !has_made_planned_steps(run) && has_used_up_its_patience(run);
   if (!place.saved && run.result.steps_now > 0) save(run);
   if (!run.progress.stopped) return;

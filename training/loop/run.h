@@ -89,6 +89,8 @@ struct Run {
   std::unique_ptr<StepRunner> runner;
   Progress progress;
   StrategyHistory history;
+  std::string goal_name =
+      {};  // by which progress.place.best was found: see name_of(); empty if nothing was compared
   StopRequest stop;
   Observers observers;
   TrainingResult result;

@@ -168,6 +168,26 @@ TEST_CASE("a run that is resumed with another goal compares from then on") {
   CHECK(result.best.value <= 1);
 }
 
+TEST_CASE("a run that is resumed without a goal keeps the best checkpoint, and can be compared again") {
+  const TemporaryFolder folder;
+  TrainerOptions options = comparing(std::nullopt);
+  options.output = folder / "run";
+  const auto train_until = [&](std::int64_t steps, bool resumes) {
+    options.steps = steps;
+    SmallRun run;
+    Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, options);
+    CHECK(trainer.resume() == resumes);
+    return trainer.run(run.seen).best;
+  };
+  const BestEpoch best = train_until(24, false);
+  options.goal.reset();
+  CHECK(!train_until(32, true).is_known());
+  CHECK(fs::read_symlink(folder / "run/best") == checkpoint_folder("", best.step));
+  CHECK(fs::is_directory(folder / "run/best"));
+  options.goal = EpochGoal{};
+  CHECK(train_until(40, true).value <= best.value);
+}
+
 TEST_CASE("a plateau that is resumed with another metric observes from then on") {
   const TemporaryFolder folder;
   TrainerOptions options = momentum();
