@@ -60,8 +60,8 @@ std::optional<RunState> resume(Run& run) {
   if (!saved) return std::nullopt;
   check_resumes_run(*saved, now, options);
   // Without a goal of its own the run keeps the best checkpoint of the run that it continues.
-  const bool keeps_best = !options.goal || saved->goal == run.goal_name;
-  if (keeps_best) run.goal_name = saved->goal;
+  const bool keeps_best = !options.goal || saved->goal == run.progress.goal_name;
+  if (keeps_best) run.progress.goal_name = saved->goal;
   run.history.saved = saved->strategy;
   run.history.saved_ranks = saved->strategy_ranks;
   run.progress.place = {.step = saved->step,

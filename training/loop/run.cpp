@@ -86,8 +86,8 @@ Run::Run(const TrainerParts& given, TrainerOptions of_run)
     : store(given.store.share()),
       parts(with_store(given, store)),
       options(std::move(of_run)),
-      folder(options.output, options.keep),
-      goal_name(options.goal ? name_of(options.goal->metric, options.goal->mode) : std::string()) {
+      folder(options.output, options.keep) {
+  if (options.goal) progress.goal_name = name_of(options.goal->metric, options.goal->mode);
   if (parts.collective != nullptr) return;
   if (parts.strategy != nullptr)
     throw UserError(
@@ -214,7 +214,7 @@ RunState state_of(const Run& run) {
           .compression = options.compression,
           .plateau = plateau != nullptr ? std::optional(place.plateau) : std::nullopt,
           .plateau_metric = plateau != nullptr ? name_of(plateau->metric, plateau->mode) : std::string(),
-          .goal = run.goal_name,
+          .goal = run.progress.goal_name,
           .best = place.best,
           .notes = options.notes};
 }

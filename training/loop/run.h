@@ -37,6 +37,7 @@ struct Progress {
   std::optional<std::int64_t> deal_begin = {};
   std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
   bool stopped = false;             // the run ends on all ranks, because one was asked to stop
+  std::string goal_name = {};  // by which place.best was found: see name_of(); empty if nothing was compared
 
   void go_to(std::int64_t step_in_epoch);
   void end_epoch();
@@ -89,8 +90,6 @@ struct Run {
   std::unique_ptr<StepRunner> runner;
   Progress progress;
   StrategyHistory history;
-  std::string goal_name =
-      {};  // by which progress.place.best was found: see name_of(); empty if nothing was compared
   StopRequest stop;
   Observers observers;
   TrainingResult result;

@@ -161,14 +161,14 @@ double Optimizer::step(std::span<const Feed> feeds) {
 
 namespace {
 
-double number_of(Plateau::Mode mode) { return mode == Plateau::max ? 1 : 0; }
+double direction_of(Plateau::Mode mode) { return mode == Plateau::max ? 1 : 0; }
 
 }  // namespace
 
 // The state belongs to one direction of the metric. A schedule with another one begins to observe anew.
 PlateauState Optimizer::plateau() const {
   const Plateau* const plateau = options_.learning_rate.plateau();
-  if (plateau == nullptr || part_->schedule.empty() || part_->schedule.back() != number_of(plateau->mode))
+  if (plateau == nullptr || part_->schedule.empty() || part_->schedule.back() != direction_of(plateau->mode))
     return {};
   return plateau_state(std::span(part_->schedule).first(std::tuple_size_v<PlateauNumbers>));
 }
@@ -185,7 +185,7 @@ void Optimizer::observe(double metric) {
   metric /= ranks().size();
   const PlateauNumbers numbers = numbers_of(options_.learning_rate.observe(metric, steps(), plateau()));
   part_->schedule.assign(numbers.begin(), numbers.end());
-  part_->schedule.push_back(number_of(options_.learning_rate.plateau()->mode));
+  part_->schedule.push_back(direction_of(options_.learning_rate.plateau()->mode));
 }
 
 void Optimizer::throw_diverged(std::int64_t step, double loss, std::string_view rest) const {
