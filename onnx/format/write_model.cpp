@@ -1,6 +1,6 @@
 #include "onnx/format/write_model.h"
 
-#include "onnx/format/wire_writer.h"
+#include "training/files/wire_writer.h"
 
 namespace plexaura::onnx {
 

@@ -10,6 +10,9 @@
 #include <span>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
+
+#include "training/files/wire_writer.h"
 
 namespace plexaura {
 
@@ -21,30 +24,13 @@ namespace {
 constexpr std::uint32_t event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5,
                         event_session_log = 7;
 constexpr std::uint32_t summary_value = 1, value_tag = 1, value_simple_value = 2, session_status = 1;
-constexpr std::uint64_t session_start = 1;
-
-// The wire types of protocol buffers.
-enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+constexpr std::int64_t session_start = 1;
 
 template <class Unsigned>
 std::string little_endian(Unsigned number) {
   std::string bytes;
   for (std::size_t i = 0; i < sizeof(number); ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
   return bytes;
-}
-
-std::string varint(std::uint64_t number) {
-  std::string bytes;
-  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>((number & 0x7f) | 0x80);
-  return bytes + static_cast<char>(number);
-}
-
-std::string field(std::uint32_t number, WireType type, std::string_view value) {
-  return varint(std::uint64_t{number} << 3 | static_cast<std::uint64_t>(type)).append(value);
-}
-
-std::string bytes_field(std::uint32_t number, std::string_view bytes) {
-  return field(number, WireType::bytes, varint(bytes.size()).append(bytes));
 }
 
 double seconds_since_1970() {
@@ -104,7 +90,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 TensorBoardLog::TensorBoardLog(const fs::path& folder) : file_(create_in(folder, path_)) {
-  write_event(0, bytes_field(event_file_version, "brain.Event:2"));
+  write_event(0, [](WireWriter& event) { event.bytes(event_file_version, "brain.Event:2"); });
 }
 
 void TensorBoardLog::step(const StepRecord& record) {
@@ -126,26 +112,28 @@ void TensorBoardLog::epoch(const EpochRecord& record) {
 }
 
 void TensorBoardLog::write_figures(std::int64_t step, const std::vector<Figure>& figures) {
-  if (!has_begun_) {
-    const std::string status = field(session_status, WireType::varint, varint(session_start));
-    write_event(step, bytes_field(event_session_log, status));
-    has_begun_ = true;
-  }
-  std::string summary;
-  for (const Figure& figure : figures) {
-    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(figure.value));
-    summary +=
-        bytes_field(summary_value, bytes_field(value_tag, figure.tag) +
-                                       field(value_simple_value, WireType::fixed32, little_endian(bits)));
-  }
-  write_event(step, bytes_field(event_summary, summary));
+  if (!std::exchange(has_begun_, true))
+    write_event(step, [](WireWriter& event) {
+      event.message(event_session_log, [&] { event.integer(session_status, session_start); });
+    });
+  write_event(step, [&](WireWriter& event) {
+    event.message(event_summary, [&] {
+      for (const Figure& figure : figures)
+        event.message(summary_value, [&] {
+          event.bytes(value_tag, figure.tag);
+          event.real(value_simple_value, static_cast<float>(figure.value));
+        });
+    });
+  });
 }
 
-void TensorBoardLog::write_event(std::int64_t step, std::string_view content) {
-  const auto time = std::bit_cast<std::uint64_t>(seconds_since_1970());
-  const std::string bytes = record(
-      field(event_wall_time, WireType::fixed64, little_endian(time)) +
-      field(event_step, WireType::varint, varint(static_cast<std::uint64_t>(step))) + std::string(content));
+template <class Fill>
+void TensorBoardLog::write_event(std::int64_t step, const Fill& fill) {
+  WireWriter event;
+  event.real64(event_wall_time, seconds_since_1970());
+  event.integer(event_step, step);
+  fill(event);
+  const std::string bytes = record(event.take());
   write_all(file_, std::as_bytes(std::span(bytes)), path_);
 }
 

@@ -36,8 +36,9 @@ class TensorBoardLog {
   };
 
   void write_figures(std::int64_t step, const std::vector<Figure>& figures);
-  // Writes a record: an Event with the time, this step, and `content`, encoded fields.
-  void write_event(std::int64_t step, std::string_view content);
+  // Writes a record: an Event with the time, this step, and the fields that `fill` writes to a WireWriter.
+  template <class Fill>
+  void write_event(std::int64_t step, const Fill& fill);
 
   std::filesystem::path path_;
   FileDescriptor file_;

@@ -1,9 +1,9 @@
-#include "onnx/format/wire_writer.h"
+#include "training/files/wire_writer.h"
 
 #include <bit>
 #include <cstring>
 
-namespace plexaura::onnx {
+namespace plexaura {
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they are in memory");
 
@@ -23,11 +23,21 @@ void WireWriter::integer(std::uint32_t number, std::int64_t value) {
   bytes_ += varint(static_cast<std::uint64_t>(value));
 }
 
-void WireWriter::real(std::uint32_t number, float value) {
-  key(number, 5);
+template <class Real>
+void WireWriter::append(Real value) {
   char raw[sizeof value];
   std::memcpy(raw, &value, sizeof value);
   bytes_.append(raw, sizeof raw);
+}
+
+void WireWriter::real(std::uint32_t number, float value) {
+  key(number, 5);
+  append(value);
+}
+
+void WireWriter::real64(std::uint32_t number, double value) {
+  key(number, 1);
+  append(value);
 }
 
 void WireWriter::bytes(std::uint32_t number, std::string_view value) {
@@ -36,4 +46,4 @@ void WireWriter::bytes(std::uint32_t number, std::string_view value) {
   bytes_ += value;
 }
 
-}  // namespace plexaura::onnx
+}  // namespace plexaura

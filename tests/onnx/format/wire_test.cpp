@@ -1,14 +1,14 @@
-#include "onnx/format/wire_writer.h"
+#include "onnx/format/wire.h"
 
 #include <doctest/doctest.h>
 #include <limits>
 
-#include "onnx/format/wire.h"
+#include "training/files/wire_writer.h"
 
-namespace plexaura::wire_writer_test {
+namespace plexaura::wire_test {
 
 TEST_CASE("the reader reads what the writer writes") {
-  onnx::WireWriter to;
+  WireWriter to;
   to.integer(1, -1);
   to.integer(2, std::numeric_limits<std::int64_t>::max());
   to.real(3, 0.5F);
@@ -30,4 +30,4 @@ TEST_CASE("the reader reads what the writer writes") {
   CHECK(to.take().empty());
 }
 
-}  // namespace plexaura::wire_writer_test
+}  // namespace plexaura::wire_test

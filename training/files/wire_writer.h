@@ -5,13 +5,14 @@
 #include <string_view>
 #include <utility>
 
-namespace plexaura::onnx {
+namespace plexaura {
 
-// Writes the fields of a message in the wire format of protocol buffers, which WireReader reads.
+// Writes the fields of a message in the wire format of protocol buffers.
 class WireWriter {
  public:
   void integer(std::uint32_t number, std::int64_t value);
   void real(std::uint32_t number, float value);
+  void real64(std::uint32_t number, double value);
   void bytes(std::uint32_t number, std::string_view value);
 
   // Writes a field that is a message. `fill` writes the fields of that message to this writer.
@@ -29,8 +30,10 @@ class WireWriter {
  private:
   static std::string varint(std::uint64_t value);
   void key(std::uint32_t number, std::uint32_t kind);
+  template <class Real>
+  void append(Real value);
 
   std::string bytes_;
 };
 
-}  // namespace plexaura::onnx
+}  // namespace plexaura
