@@ -11,7 +11,8 @@ build=$(realpath "${1:?a build folder}") seconds=${2:-300} fuzzer=onnx
 require_fuzzer
 
 cd "$root"
-compile_sources tests/fuzz/onnx_fuzzer.cpp onnx/*.cpp onnx/format/*.cpp onnx/ops/*.cpp training/files/{file,shortage,wire_writer}.cpp
+compile_sources tests/fuzz/onnx_fuzzer.cpp onnx/{model,runner}.cpp onnx/format/*.cpp onnx/ops/*.cpp \
+  training/files/{file,shortage,wire_writer}.cpp
 seeds=()
 suite=/usr/share/libonnx-testdata/data/node
 [ ! -d $suite ] || seeds=("$suite")
