@@ -143,13 +143,10 @@ double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
                                         .failure = failure});
   const StepMetrics metrics = metrics_on_ranks(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
-  // With a loss scale, a step that is not sound was counted as skipped by the update.
-  if (is_sound || store_.types().scales_loss()) {
-    part_->updates = number;
-    store_.trained_parts().set_updates(store_.updates() + 1);
-  }
   if (!is_sound)
     together(ranks(), fmt::format("step {}", number), [&] { throw_diverged(number, metrics.loss); });
+  part_->updates = number;
+  store_.trained_parts().set_updates(store_.updates() + 1);
   metrics_ = metrics;
   return metrics.loss;
 }
