@@ -93,6 +93,14 @@ std::optional<EpochGoal> make_goal(const Section& yaml, const TrainingInput& inp
   return EpochGoal{*input.goal_metric, mode_of(yaml, *input.goal_metric, input.goal_mode), input.patience};
 }
 
+void check_at_most_peak(const Section& yaml, const char* key, double rate, double peak) {
+  if (rate > peak)
+    throw yaml.error(
+        key,
+        fmt::format("is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
+                    rate, peak));
+}
+
 // Makes a schedule in steps from the epochs in the file.
 Schedule make_schedule(const Section& yaml, const TrainingInput& input, double peak, std::int64_t epochs) {
   const std::int64_t batch = *input.samples_of_batch();
@@ -104,21 +112,11 @@ Schedule make_schedule(const Section& yaml, const TrainingInput& input, double p
   if (input.schedule == ScheduleName::step)
     options.decay = StepDecay{std::max<std::int64_t>(steps(input.every_epochs), 1), input.step.gamma};
   if (input.schedule == ScheduleName::cosine) {
-    if (input.cosine.floor > peak)
-      throw yaml.error(
-          "floor",
-          fmt::format(
-              "is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
-              input.cosine.floor, peak));
+    check_at_most_peak(yaml, "floor", input.cosine.floor, peak);
     options.decay = CosineDecay{steps_per_epoch * epochs, input.cosine.floor};
   }
   if (input.schedule == ScheduleName::plateau) {
-    if (input.plateau.min_lr > peak)
-      throw yaml.error(
-          "min_lr",
-          fmt::format(
-              "is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
-              input.plateau.min_lr, peak));
+    check_at_most_peak(yaml, "min_lr", input.plateau.min_lr, peak);
     Plateau plateau = input.plateau;
     plateau.mode = mode_of(yaml, plateau.metric, input.plateau_mode);
     options.decay = plateau;
