@@ -1,6 +1,7 @@
 """Helps the tools in Python: a mistake of the user ends them with one sentence and exit status 2."""
 
 import argparse
+import contextlib
 import errno
 import os
 import pathlib
@@ -84,3 +85,18 @@ def require_modules(*names):
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         raise Mistake(f"this Python ({sys.executable}) has no {' and no '.join(missing)}; --help says how to make one that has")
+
+
+@contextlib.contextmanager
+def whole_file(path):
+    """Opens a file for bytes that appears under its name completely or not at all."""
+    path = pathlib.Path(path)
+    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+    try:
+        with open(unfinished, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -32,6 +32,11 @@ def shown(character):
     return f"\\u{ord(character):04x}" if character >= "\ud800" else "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
+def is_unicode(text):
+    """False for a text with half of a surrogate pair, which no encoding has."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def short(path):
     text = str(path)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -5,6 +5,8 @@ import json
 import math
 import pathlib
 
+from printing import is_unicode
+
 
 class LogFault(Exception):
     """A file that is no log, described in one sentence."""
@@ -34,11 +36,6 @@ def is_count(value):
     return type(value) is int and 0 <= value < 1 << 53
 
 
-def is_text(name):
-    """False for a text with half of a surrogate pair, which no encoding has."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
 def read_log(path, name):
     run = RunLog(name, path)
     with open(path, "rb") as file:
@@ -58,7 +55,7 @@ def parsed(line, path, number):
         raise LogFault(f"'{path}' line {number} is not JSON; name a file that --log has written") from error
     needs = {"step": ("step", "epoch"), "epoch": ("epoch",)}
     event = entry.get("event") if isinstance(entry, dict) else None
-    if not isinstance(event, str) or not all(is_count(entry.get(key)) for key in needs.get(event, ())) or not all(map(is_text, entry)):
+    if not isinstance(event, str) or not all(is_count(entry.get(key)) for key in needs.get(event, ())) or not all(map(is_unicode, entry)):
         raise LogFault(f"'{path}' line {number} is not of a log; name a file that --log has written")
     return entry
 

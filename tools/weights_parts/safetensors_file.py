@@ -3,10 +3,10 @@
 import json
 import mmap
 import os
-import pathlib
-import tempfile
 
+from printing import is_unicode
 from tensors import BYTES_OF, FileFault, FileTensor
+from tool import whole_file
 
 LONGEST_HEADER = 100 << 20  # bytes, as in the library of the format
 MOST_AXES = 64
@@ -44,7 +44,7 @@ def check_ranges(path, ranges, size):
 def parse_header(path, text):
     def once(pairs):
         table = dict(pairs)
-        if not all(is_text(name) and is_text(value) for name, value in pairs):
+        if not all(is_unicode(text) for pair in pairs for text in pair if isinstance(text, str)):
             raise damaged(path, "a text in its header is not Unicode")
         if len(table) != len(pairs):
             raise damaged(path, "a name appears twice in its header")
@@ -75,11 +75,6 @@ def tensor_of(path, name, entry, data, data_at):
     return tensor
 
 
-def is_text(value):
-    """False for a text with half of a surrogate pair, which no encoding has."""
-    return not isinstance(value, str) or not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
 def is_counts(values):
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 1 << 63 for value in values)
 
@@ -94,24 +89,13 @@ def write_safetensors(path, tensors, metadata):
     # Larger elements first, so that each tensor begins at a multiple of its element size.
     tensors = sorted(tensors, key=lambda tensor: -BYTES_OF[tensor.dtype])
     for tensor in tensors:
-        if tensor.name == METADATA or not is_text(tensor.name):
+        if tensor.name == METADATA or not is_unicode(tensor.name):
             raise FileFault(f"a tensor may not be called {json.dumps(tensor.name)}; rename it, or leave it out")
         header[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [at, at + tensor.bytes]}
         at += tensor.bytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    path = pathlib.Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.unfinished-", delete=False) as file:
-        try:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for tensor in tensors:
-                file.write(tensor.read())
-            file.flush()
-            os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-            os.rename(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with whole_file(path) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors:
+            file.write(tensor.read())
