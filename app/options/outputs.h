@@ -8,8 +8,8 @@
 namespace plexaura {
 
 // Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
-// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folder of --tensorboard. Throws UserError if one
-// cannot be written, contains something other than an older log or trace, which would be lost, or is a pipe,
+// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folder of --tensorboard.
+// Throws UserError if one cannot be written, contains something other than an older log or trace, which would be lost, or is a pipe,
 // on whose reader the run would wait, and if both files are the same. Also throws, without --resume and
 // --replace, if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a
 // run that was to be resumed, and would be removed.

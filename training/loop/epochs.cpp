@@ -122,7 +122,7 @@ void finish_epoch(Run& run) {
     record.val_metrics = std::move(validation.metrics);
     run.result.skipped_validation = std::move(validation.skipped);
     check_loss_of_all(run, record.val_loss, fmt::format("the validation loss after step {}", place.step));
-    // Nothing between this and the end of `epoch_ended` may throw, so that no epoch is observed twice.
+    // Nothing may throw from here until `epoch_ended` is false, so that no epoch is observed twice.
     place.plateau = observe_validation(run, record);
     compare_epoch(run, record);
   } else {
