@@ -20,7 +20,7 @@ from tests_of_build import gpu_tests
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 63 << 20  # for the archive and the tree together
 PROGRAMS = ["models/mlp", "models/convnet", "models/resnet", "dev/bench", "tools/draw_shapes", "dev/dump_gradients",
-            "tests/cuda_tests", "tests/core_tests", "tests/contract_tests"]
+            "tests/cuda_tests", "tests/core_tests", "tests/ops_tests", "tests/contract_tests"]
 SHARED = ["core/*.so", "core/plexaura_described/*.so", "tests/*.so", "tests/plugins/**/*.so*"]
 # Libraries that every Linux has, and those of NVIDIA.
 STAYS = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|nvJitLink))\.so")

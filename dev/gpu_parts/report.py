@@ -104,7 +104,7 @@ def bars(stages):
     digits = {"mnist_cnn": "MNIST CNN", "mnist_mlp": "MNIST MLP"}
     return [
         holds("all cases of ops, the tests of the engine and the probes of the contracts pass",
-              row_named(stages, "tests", "cuda_tests", "core_tests", "contract_tests")),
+              row_named(stages, "tests", "cuda_tests", "core_tests", "ops_tests", "contract_tests")),
         holds("the loss of ResNet50 follows the CPU's", [row for row in row_named(stages, "tests", IMAGES[0]) if "follows" in row["name"]]),
         holds("two runs end in equal bits", [row for row in row_named(stages, "tests", IMAGES[0]) if "again" in row["name"]]),
         holds("compute-sanitizer finds nothing", row_named(stages, "tests", "compute-sanitizer")),

@@ -7,7 +7,7 @@ import subprocess
 from machine import UserError
 
 # Other tests of cuda_tests need no GPU.
-ON_THE_GPU = r"cuda_tests\.libraries|core_tests\.cuda(_unfused)?|contract_tests_cuda(_[a-z0-9]+)*"
+ON_THE_GPU = r"cuda_tests\.libraries|core_tests\.cuda(_unfused)?|ops_tests\.cuda|contract_tests_cuda(_[a-z0-9]+)*"
 
 
 def gpu_tests(build, pattern=None):

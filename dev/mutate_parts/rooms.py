@@ -18,10 +18,11 @@ class Room:
         return any(fnmatch.fnmatch(test, pattern) for pattern in self.tests)
 
 
-ENGINE = ["core_tests", "core_tests.portable"]
-DEVICES = ["core_tests.far", "core_tests.far_lazy", "contract_tests_far", "contract_tests_far_lazy"]
+ENGINE = ["core_tests", "core_tests.portable", "ops_tests", "ops_tests.portable"]
+DEVICES = ["core_tests.far", "core_tests.far_lazy", "ops_tests.far", "ops_tests.far_lazy", "contract_tests_far",
+           "contract_tests_far_lazy"]
 KERNELS = ["backends_tests", *ENGINE]
-KERNEL_TARGETS = ["backends_tests", "core_tests"]
+KERNEL_TARGETS = ["backends_tests", "core_tests", "ops_tests"]
 
 # A source belongs to the first room that contains it. Headers of kernels contain their loops; other headers
 # mostly declare.
@@ -37,7 +38,7 @@ ROOMS = [
     # Leaves out calls of NVIDIA's libraries, the runtime, and code that only a compiler for GPUs sees.
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",
                   "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/channel_sums.h"],
-         ["backends_tests", "core_tests.simulated_cuda*", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
+         ["backends_tests", "core_tests.simulated_cuda*", "ops_tests.simulated_cuda", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
     Room("testing", ["testing/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),

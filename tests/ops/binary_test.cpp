@@ -10,6 +10,7 @@
 #include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 

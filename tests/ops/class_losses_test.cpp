@@ -8,6 +8,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/base/error.h"
 #include "core/graph/graph.h"
+#include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "testing/run.h"
 #include "tests/support/backend.h"

@@ -30,6 +30,9 @@ for i in {1..600}; do
   sleep 0.1
 done
 [ -z "${PLEXAURA_FAULT_LOG:-}" ] || printf "%s\n" "a rank dies  passed" "a rank stops  FAILED" "a disk is full  passed" >> "$PLEXAURA_FAULT_LOG"
+echo " 1/3 Test  #7: ops_tests .................   Passed   17.25 sec"
+echo " 2/3 Test  #9: ops_tests.far .............***Failed    3.50 sec"
+echo " 3/3 Test  #8: core_tests ................   Passed   20.00 sec"
 echo "100% tests passed, 0 tests failed out of 3"'
 
 fail() { echo "$1"; cat said log; exit 1; }
@@ -52,6 +55,7 @@ expect "$(head -3 log | paste -sd ' ')" "install build checks onnx cuda checks b
 expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
 expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
+expect "$(grep -c "^    20.8 s  all tests of ops$" said)" 5  # one of each preset
 
 # A failed build ahead is reported, and its preset is not tested. The others continue.
 FAILS=asan check 1 --ci
