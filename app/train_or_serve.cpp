@@ -9,6 +9,7 @@
 #include "app/choices/kernel_choice.h"
 #include "app/choices/shared_cores.h"
 #include "app/described_step.h"
+#include "app/observed_metrics.h"
 #include "app/options/distributed_config.h"
 #include "app/options/outputs.h"
 #include "app/report/report.h"
@@ -134,6 +135,17 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
+// Checks the names of the metrics by which the run is steered. Builds a graph and compiles nothing.
+void check_observed_metrics(const Setup& setup, Work& work) {
+  SingleProcess alone;
+  Evaluator evaluator(builder_of(*setup.model), setup.data.train->fields(), work.store, *work.backend, alone);
+  evaluator.know_metrics();
+  std::vector<std::string> names;
+  for (const MetricValue& metric : evaluator.values_of(std::vector<double>(evaluator.sum_count()), 1))
+    names.push_back(metric.name);
+  check_observed_metrics(*setup.config, setup.options.trainer, std::move(names));
+}
+
 // Waits for the other ranks. Returns the exit status. The summary of a rank that serves is printed last, so
 // that an error of printing cannot lose a checkpoint.
 int end_with_others(const Survivors& survivors, const TrainingResult& result) {
@@ -168,6 +180,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
   Work work = prepare(line, roles, setup, std::move(opened));
+  together(ranks, "the names of metrics", [&] { check_observed_metrics(setup, work); });
   const auto& report = work.report;
   const auto& backend = work.backend;
   const ParameterStore& store = work.store;

@@ -44,7 +44,7 @@ SafeTensors compute(const Options& options) {
   const auto model = make_model(config, sample_shape, options.classes);
   config.section("model").check_all_used();
   ParameterStore store = make_store(*model, dtype);
-  load_weights(options.weights, store);
+  load_all_weights(options.weights, store);
 
   Graph graph(Mode::train);
   const Node logits = (*model)(graph.input("samples", samples.type()));

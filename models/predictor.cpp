@@ -20,7 +20,7 @@ constexpr const char* samples_name = "samples";
 
 ParameterStore loaded_store(Model& model, const std::filesystem::path& weights) {
   ParameterStore store = make_store(model, DType::float32);
-  load_weights(weights, store);
+  load_all_weights(weights, store);
   return store;
 }
 

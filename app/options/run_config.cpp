@@ -78,10 +78,7 @@ double peak_rate(const Section& optimizer, const TrainingInput& input, DType pre
 Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
                       const std::optional<std::string>& given) {
   if (given) return *given == "max" ? Plateau::max : Plateau::min;
-  for (const std::string_view rising : {"accuracy", "r2", "f1", "exact_match"})
-    if (metric.starts_with(rising)) return Plateau::max;
-  for (const std::string_view falling : {"loss", "mae", "rmse", "perplexity"})
-    if (metric == falling) return Plateau::min;
+  if (const auto mode = mode_by_name(metric)) return *mode;
   throw yaml.error(
       "mode", fmt::format("is missing, and does not follow from the name '{}' of the metric; give max if it "
                           "is to rise, and otherwise min",

@@ -133,22 +133,34 @@ std::string path_in(const Section& section, const std::string& name) {
   return section.path().empty() ? name : section.path() + '.' + name;
 }
 
-// Returns a text such as "training.optimizer.name is adam; remove it, or choose sgd or lars".
+// True if a key can have one of these values, or if any value will do, because there are none.
+bool permits_any(const Key& key, const std::vector<std::string>& values) {
+  const auto* const words = std::get_if<Words>(&key.into);
+  const std::vector<std::string>& permitted = words != nullptr ? words->words : key.words;
+  return values.empty() || permitted.empty() ||
+         std::ranges::find_first_of(permitted, values) != permitted.end();
+}
+
+// Returns a text such as "training.optimizer.name is adam; remove it, or choose sgd or lars". `wanted`: the values
+// of the key that another key needs; empty: any.
 std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const Key& key,
-                               const InForce& in_force) {
+                               const InForce& in_force, const std::vector<std::string>& wanted = {}) {
   const Need& need = key.needs;
   const std::string path = path_in(section, need.key);
+  // If the needed key cannot have such a value at present, the reason is what that key needs itself.
+  const auto fits = [&](const Key& other) {
+    return other.name == need.key && permits_any(other, need.values);
+  };
+  const auto is_possible = [&](const Key& other) { return fits(other) && is_met(other.needs, in_force); };
+  const auto other = std::ranges::find_if(keys, fits);
+  if (other != keys.end() && std::ranges::none_of(keys, is_possible))
+    return why_without_effect(section, keys, *other, in_force, need.values);
   const auto found = in_force.find(need.key);
-  if (found == in_force.end()) {
-    const auto other = std::ranges::find(keys, need.key, &Key::name);
-    if (other != keys.end() && !is_met(other->needs, in_force))
-      return why_without_effect(section, keys, *other, in_force);
-    return fmt::format("{0} is not given; remove it, or give {0}", path);
-  }
+  if (found == in_force.end()) return fmt::format("{0} is not given; remove it, or give {0}", path);
   std::vector<std::string> values;
-  for (const Key& other : keys)
-    if (other.name == key.name && other.needs.key == need.key)
-      values.insert(values.end(), other.needs.values.begin(), other.needs.values.end());
+  for (const Key& row : keys)
+    if (row.name == key.name && row.needs.key == need.key && permits_any(row, wanted))
+      values.insert(values.end(), row.needs.values.begin(), row.needs.values.end());
   return fmt::format("{} is {}{}{}; remove it, or choose {}", path, found->second,
                      need.why.empty() ? "" : ", ", need.why, joined_with_or(values));
 }

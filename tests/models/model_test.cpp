@@ -72,8 +72,8 @@ TEST_CASE("wrong class weights and label smoothing are refused") {
               .ends_with(" has no effect here, because model.loss is squared_error; remove it, or choose "
                          "softmax_cross_entropy"));
     CHECK(refusal("task: regression, " + key)
-              .ends_with(" has no effect here, because model.loss is mse; remove it, or choose "
-                         "softmax_cross_entropy"));
+              .ends_with(" has no effect here, because model.task is regression; remove it, or choose "
+                         "classification"));
   }
 }
 

@@ -89,6 +89,8 @@ class Exporting(ProgramTest):
         said = self.onnx("export", *self.iris("output.dir=run", "model.activation=relu"), "iris.onnx", status=2)
         self.assertRegex(said, 'was made with model.activation "tanh" and now it is "relu"; give the same')
         self.assertFalse((self.folder / "iris.onnx").exists())
+        said = self.onnx("export", *self.iris("model.hidden=[3]"), "iris.onnx", "--weights", self.checkpoint("run") / "weights.safetensors", status=2)
+        self.assertNotIn("skip", said)
 
     def test_stored_results_are_compared(self):
         iris = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]

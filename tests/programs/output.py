@@ -15,7 +15,7 @@ import support
 from support import BUILD, SOURCE, ProgramTest
 
 STEP_KEYS = ["event", "step", "epoch", "loss", "accuracy", "images_per_second", "learning_rate"]
-EPOCH_KEYS = ["event", "epoch", "train_loss", "val_loss", "val_accuracy", "seconds"]
+EPOCH_KEYS = ["event", "epoch", "train_loss", "val_loss", "val_accuracy", "rising", "seconds"]
 EXCHANGE_KEYS = ["exchange_bytes", "exchange_bytes_sent", "exchange_seconds", "exchange_seconds_waited", "exchange_overlap", "exchange_gb_per_second",
                  "waited_share"]
 
@@ -58,7 +58,9 @@ class TensorBoard(ProgramTest):
 
     def test_places_that_do_not_fit(self):
         self.write("file", "")
-        self.assertIn("file", self.run_one("mlp", *self.iris(), "--tensorboard", "file/below", status=2).err)
+        for place in ("file", "file/below"):
+            error = self.run_one("mlp", *self.iris(), "--tensorboard", place, status=2).err
+            self.assertIn(f"cannot create '{place}': Not a directory; name a folder, not a file, at a place that can be written", error)
         error = self.run_one("mlp", *self.iris("output.dir=run"), "--tensorboard", "run/checkpoint-1", status=2).err
         self.assertIn("is at a place that output.dir keeps for checkpoints", error)
         self.assertIn("leave out --tensorboard", self.run_one("mlp", *self.iris(), "--evaluate", "--tensorboard", "curves", status=2).err)
@@ -148,7 +150,7 @@ class Log(ProgramTest):
             support.write_idx(self.folder / "digits", part, 40, size=10, classes=10)
         result = self.run_one("convnet", *self.cnn("data.classes=10", "training.epochs=1"), "--log", "log")
         epoch = self.log("log")[-1]
-        self.assertEqual(list(epoch), [*EPOCH_KEYS[:-1], "val_accuracy_top5", "seconds"])
+        self.assertEqual(list(epoch), [*EPOCH_KEYS[:-2], "val_accuracy_top5", "rising", "seconds"])
         self.assertEqual(list(self.log("log")[0]), [*STEP_KEYS[:5], "accuracy_top5", *STEP_KEYS[5:]])
         self.assertTrue(epoch["val_accuracy"] <= epoch["val_accuracy_top5"] <= 1)
         self.assertRegex(result.out, r"validation accuracy [\d.]+ %  validation accuracy_top5 [\d.]+ %")

@@ -26,7 +26,7 @@ def step(number, epoch, loss):
 
 
 def epoch(number, loss, accuracy):
-    return {"event": "epoch", "epoch": number, "train_loss": loss, "val_loss": loss and loss / 2, "val_accuracy": accuracy, "seconds": 2.5}
+    return {"event": "epoch", "epoch": number, "train_loss": loss, "val_loss": loss and loss / 2, "val_accuracy": accuracy, "rising": ["accuracy"], "seconds": 2.5}
 
 
 class RunsTest(unittest.TestCase):
@@ -57,6 +57,12 @@ class RunsTest(unittest.TestCase):
         self.write("log.jsonl", step(1, 0, 4), step(2, 0, 3), epoch(0, 3, 0.5), step(3, 1, 9), step(4, 1, 9), epoch(1, 9, 0.9), step(3, 1, 1), epoch(1, 2, 0.75))
         row = self.ask("list", "log.jsonl").splitlines()[1].split()
         self.assertEqual(row, ["log", "2", "3", "2", "1", "0.75", "(epoch", "2)", "200", "5"])
+
+    def test_the_log_says_which_metrics_rise(self):
+        self.write("log.jsonl", step(1, 0, 4), *({**epoch(i, 3, value), "rising": []} for i, value in enumerate((0.5, 0.25, 0.75))))
+        self.assertIn("0.25 (epoch 2)", self.ask("list", "log.jsonl"))
+        self.write("log.jsonl", step(1, 0, 4), {**epoch(0, 3, 0.5), "rising": None})  # of an earlier version
+        self.assertEqual(self.ask("list", "log.jsonl").splitlines()[1].split(), ["log", "1", "1", "3", "1.5", "–", "100", "2.5"])
 
     def test_an_unfinished_line_is_left_out(self):
         self.write("log.jsonl", step(1, 0, 4), step(2, 0, 2), end="")

@@ -26,8 +26,7 @@ std::filesystem::path weights_of(const OnnxExport& command, const DescribedModel
 
 // Settings of other sections are not compared, because the file contains only the model.
 void load_checked(const std::filesystem::path& file, const DescribedModel& described, ParameterStore& store) {
-  require_weights_file(file);
-  Metadata metadata = load_weights(file, store);
+  Metadata metadata = load_all_weights(file, store);
   std::erase_if(metadata, [](const auto& note) {
     return note.first.starts_with("setting.") && !note.first.starts_with("setting.model.");
   });

@@ -102,7 +102,7 @@ LARGEST = 1e300  # larger numbers are not drawn
 
 # The keys of the log that are no figures of the model.
 NOT_METRICS = {"event", "step", "epoch", "loss", "train_loss", "val_loss", "images_per_second", "learning_rate", "seconds", "waited_share", "straggler",
-               "straggler_seconds"}
+               "straggler_seconds", "rising"}
 
 
 def metrics_of(runs, events, begin=""):
@@ -116,7 +116,3 @@ def metrics_of(runs, events, begin=""):
                     names.append(name)
     return names
 
-
-def rises(metric):
-    """True for a metric of which larger values are better."""
-    return metric.startswith(("accuracy", "r2", "f1", "exact_match"))

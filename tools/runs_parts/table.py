@@ -2,7 +2,7 @@
 
 import math
 
-from logs import metrics_of, number_of, rises
+from logs import metrics_of, number_of
 from printing import printable
 
 
@@ -21,12 +21,15 @@ def last(entries, key):
 
 
 def best(run, metric):
-    """Returns a text such as "0.9833 (epoch 12)"."""
+    """Returns a text such as "0.9833 (epoch 12)". A log that does not name the metrics that are to rise has no best epoch."""
+    rising = run.epochs[-1].get("rising") if run.epochs else None
+    if not isinstance(rising, list):
+        return "–"
     values = [(number_of(entry.get(f"val_{metric}")), entry["epoch"]) for entry in run.epochs]
     values = [(value, epoch) for value, epoch in values if not math.isnan(value)]
     if not values:
         return "–"
-    value, epoch = max(values, key=lambda found: found[0]) if rises(metric) else min(values, key=lambda found: found[0])
+    value, epoch = max(values, key=lambda found: found[0]) if metric in rising else min(values, key=lambda found: found[0])
     return f"{figure(value)} (epoch {epoch + 1})"
 
 

@@ -82,11 +82,12 @@ std::string_view wrapper_prefix(const SafeTensors& file, const ParameterStore& s
 class Loading {
  public:
   Loading(const fs::path& path, const SafeTensors& file, ParameterStore& store,
-          const std::vector<std::string>& skip)
+          const std::vector<std::string>& skip, bool can_skip)
       : path_(path.string()),
         file_(file),
         store_(store),
         skip_(skip),
+        can_skip_(can_skip),
         prefix_(wrapper_prefix(file, store).size()) {
     for (const ParameterSpec& spec : store.specs()) missing_.insert(spec.name);
   }
@@ -122,18 +123,15 @@ class Loading {
     if (is_counter(name) || is_named_like_any(name, skip_)) return;
     if (!store_.contains(name)) {
       const std::vector<std::string> known(missing_.begin(), missing_.end());
-      throw UserError(
-          fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model, or skip it "
-                      "with the pattern '{}'",
-                      path_, name, did_you_mean(name, known), name));
+      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model{}",
+                                  path_, name, did_you_mean(name, known), or_skip("it", name)));
     }
     const ParameterSpec& spec = store_.spec(name);
     if (is_named_like_any(spec, skip_)) return;
     if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
       throw UserError(fmt::format(
-          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
-          "skip it with the pattern '{}'",
-          path_, name, to_string(tensor.type()), to_string(spec.type), layer_pattern(name)));
+          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes{}",
+          path_, name, to_string(tensor.type()), to_string(spec.type), or_skip("it", layer_pattern(name))));
     if (!all_finite(tensor))
       throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge", path_,
                                   first_bad(tensor), name));
@@ -156,16 +154,21 @@ class Loading {
     if (missing_.empty()) return;
     const std::string& first = *missing_.begin();
     const std::string more = missing_.size() == 1 ? "" : fmt::format(" and {} more", missing_.size() - 1);
-    throw UserError(fmt::format(
-        "{} lacks '{}'{} of the model's parameters; load weights of the same model, or skip what keeps its "
-        "initial value with the pattern '{}'",
-        path_, first, more, layer_pattern(first)));
+    throw UserError(fmt::format("{} lacks '{}'{} of the model's parameters; load weights of the same model{}",
+                                path_, first, more,
+                                or_skip("what keeps its initial value", layer_pattern(first))));
+  }
+
+  // Returns the end of an error: how to skip parameters, if the caller lets the user skip some.
+  std::string or_skip(std::string_view what, std::string_view pattern) const {
+    return can_skip_ ? fmt::format(", or skip {} with the pattern '{}'", what, pattern) : "";
   }
 
   std::string path_;
   const SafeTensors& file_;
   ParameterStore& store_;
   const std::vector<std::string>& skip_;
+  bool can_skip_;
   std::size_t prefix_;  // number of leading characters of each name that are ignored
   std::set<std::string> missing_;
 };
@@ -214,13 +217,19 @@ void require_weights_file(const fs::path& path) {
 Metadata load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
   require_weights_file(path);
   SafeTensors file = read_safetensors(path);
-  put_weights(path, file, store, skip);
+  Loading(path, file, store, skip, true).run();
   return std::move(file.metadata);
 }
 
-void put_weights(const fs::path& path, const SafeTensors& file, ParameterStore& store,
-                 const std::vector<std::string>& skip) {
-  Loading(path, file, store, skip).run();
+Metadata load_all_weights(const fs::path& path, ParameterStore& store) {
+  require_weights_file(path);
+  SafeTensors file = read_safetensors(path);
+  put_weights(path, file, store);
+  return std::move(file.metadata);
+}
+
+void put_weights(const fs::path& path, const SafeTensors& file, ParameterStore& store) {
+  Loading(path, file, store, {}, false).run();
 }
 
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip) {

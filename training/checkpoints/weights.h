@@ -43,9 +43,10 @@ void require_weights_file(const std::filesystem::path& path);
 // file, not counting num_batches_tracked. Returns the metadata of the file.
 Metadata load_weights(const std::filesystem::path& path, ParameterStore& store,
                       const std::vector<std::string>& skip = {});
+// The same for a caller whose user cannot skip parameters, so that no error advises it.
+Metadata load_all_weights(const std::filesystem::path& path, ParameterStore& store);
 // The same for a file that was read already.
-void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store,
-                 const std::vector<std::string>& skip = {});
+void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store);
 
 // Returns the first parameter or buffer of the store that matches one of the patterns.
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip);

@@ -161,15 +161,26 @@ void throw_write_error(const fs::path& path, int error) {
   throw DeviceError(text);
 }
 
-void throw_create_error(const fs::path& path, int error) {
+namespace {
+
+[[noreturn]] void throw_create_error(const fs::path& path, int error, std::string_view advice) {
   const std::optional<Shortage> shortage = shortage_at(path, error);
-  const std::string text =
-      shortage ? fmt::format("cannot create '{}': {}; {} or name another place", path.string(),
-                             shortage->reason, shortage->remedy)
-               : failure("create", path, error, "name a file in a folder that exists and can be written");
+  const std::string text = shortage ? fmt::format("cannot create '{}': {}; {} or name another place",
+                                                  path.string(), shortage->reason, shortage->remedy)
+                                    : failure("create", path, error, advice);
   if (error == ENOENT) throw RemovedError(text);
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);
+}
+
+}  // namespace
+
+void throw_create_error(const fs::path& path, int error) {
+  throw_create_error(path, error, "name a file in a folder that exists and can be written");
+}
+
+void throw_create_folder_error(const fs::path& path, int error) {
+  throw_create_error(path, error, "name a folder, not a file, at a place that can be written");
 }
 
 }  // namespace plexaura

@@ -80,7 +80,8 @@ bool user_can_mend(int error);
 // left on device; ...". UserError if the user can correct it (RemovedError for ENOENT), otherwise
 // DeviceError.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
-// The same for a file that could not be created.
+// The same for a file or a folder that could not be created.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);
+[[noreturn]] void throw_create_folder_error(const std::filesystem::path& path, int error);
 
 }  // namespace plexaura

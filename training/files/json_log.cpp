@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "training/optimizers/plateau.h"
+
 namespace plexaura {
 namespace {
 
@@ -125,7 +127,12 @@ void JsonLog::epoch(const EpochRecord& record) {
                                 {"epoch", record.epoch},
                                 {"train_loss", record.train_loss},
                                 {"val_loss", record.val_loss}};
-  for (const MetricValue& metric : record.val_metrics) fields.push_back({"val_" + metric.name, metric.value});
+  std::vector<std::string> rising;
+  for (const MetricValue& metric : record.val_metrics) {
+    fields.push_back({"val_" + metric.name, metric.value});
+    if (mode_by_name(metric.name) == Plateau::max) rising.push_back(metric.name);
+  }
+  if (!record.val_metrics.empty()) fields.push_back({"rising", std::move(rising)});
   fields.push_back({"seconds", record.seconds});
   if (record.exchange) add_exchange(*record.exchange, fields);
   if (record.waits) add_waits(*record.waits, fields);

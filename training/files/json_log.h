@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "training/files/file.h"
 #include "training/files/records.h"
@@ -15,7 +16,7 @@ namespace plexaura {
 // One field of a line. Infinite numbers and NaN are written as null, because JSON cannot represent them.
 struct JsonField {
   std::string name;
-  std::variant<bool, std::int64_t, double, std::string> value;
+  std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>> value;
 };
 
 // A log of JSON lines: one object in each line, with its fields in the given order. An existing file is
@@ -35,6 +36,7 @@ class JsonLog {
   void write(std::span<const JsonField> fields);
   void write(std::initializer_list<JsonField> fields) { write(std::span(fields.begin(), fields.size())); }
   void step(const StepRecord& record);
+  // If the model has metrics, the line also has the list "rising": the names of those that are to rise.
   void epoch(const EpochRecord& record);
 
  private:

@@ -19,8 +19,8 @@ struct MetricValue {
   bool operator==(const MetricValue&) const = default;
 };
 
-// Returns the value of the metric with this name. Throws UserError that suggests a similar name if the model
-// does not report it.
+// Returns the value of the metric with this name. Throws UserError that lists the metrics and suggests a similar
+// name if the model does not report it.
 double value_of(std::string_view name, std::span<const MetricValue> metrics);
 
 // The results of a training step over all ranks.

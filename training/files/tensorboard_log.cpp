@@ -1,13 +1,16 @@
 #include "training/files/tensorboard_log.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -42,18 +45,37 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
 }
 
-// TensorBoard reads the files of a folder in the order of their names, which must contain "tfevents".
-std::string file_name(int number) {
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(seconds_since_1970()),
-                     host_name(), ::getpid(), number);
+constexpr std::string_view name_begin = "events.out.tfevents.";
+constexpr std::size_t digits_of_seconds = 10;
+
+// Returns the seconds in the name of an event file; 0 for another file.
+std::int64_t seconds_in(const std::string& name) {
+  if (!name.starts_with(name_begin)) return 0;
+  const char* const begin = name.data() + name_begin.size();
+  const char* const end = begin + std::min(digits_of_seconds, name.size() - name_begin.size());
+  std::int64_t seconds = 0;
+  const auto [rest, error] = std::from_chars(begin, end, seconds);
+  return error == std::errc() && rest == begin + digits_of_seconds ? seconds : 0;
+}
+
+// TensorBoard reads the files of a folder in the order of their names, which must contain "tfevents". The file of a run
+// that goes on in another process comes after those that are there, even if the clock of its host is behind.
+std::int64_t seconds_of_name(const fs::path& folder) {
+  constexpr std::int64_t most = 9'999'999'999;
+  auto seconds = static_cast<std::int64_t>(seconds_since_1970());
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    seconds = std::max(seconds, seconds_in(entry->path().filename().string()) + 1);
+  return std::min(seconds, most);
 }
 
 FileDescriptor create_in(const fs::path& folder, fs::path& path) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw_create_error(folder, error.value());
+  if (error) throw_create_folder_error(folder, error.value());
+  const std::int64_t seconds = seconds_of_name(folder);
   for (int number = 0;; ++number) {
-    path = folder / file_name(number);
+    path = folder / fmt::format("{}{:010}.{}.{}.{}", name_begin, seconds, host_name(), ::getpid(), number);
     FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
     if (file.is_there()) return file;
     if (errno != EEXIST) throw_create_error(path, errno);

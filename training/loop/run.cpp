@@ -189,7 +189,9 @@ void require_programs(const Run& run) {
 }
 
 double validation_value(std::string_view name, double loss, std::span<const MetricValue> metrics) {
-  return name == "loss" ? loss : value_of(name, metrics);
+  std::vector<MetricValue> all{{"loss", loss}};
+  all.insert(all.end(), metrics.begin(), metrics.end());
+  return value_of(name, all);
 }
 
 RunState state_of(const Run& run) {

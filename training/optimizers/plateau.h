@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace plexaura {
 
@@ -26,6 +28,10 @@ struct Plateau {
   std::string metric =
       "loss";  // for a Trainer: "loss" is the validation loss, otherwise a metric of the model
 };
+
+// Returns whether a metric with this name is to fall, as a loss, or to rise, as an accuracy; nothing for other names. Names
+// that begin with a known name of a metric that rises rise, too: "accuracy_top5".
+std::optional<Plateau::Mode> mode_by_name(std::string_view metric);
 
 // What has been observed. It is part of a checkpoint, and equal on all ranks. Trivially copyable.
 struct PlateauState {

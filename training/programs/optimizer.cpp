@@ -29,30 +29,36 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
                      const OptimizerOptions& options)
     : options_(options), backend_(backend), store_(store.share()), strategy_(options.strategy) {
   const InUse use = use_of(store, "Optimizer");
-  check_trains(store);
+  // A mistake on one rank ends the constructor on all ranks, because the others would wait for that rank.
+  place(backend, together(ranks(), "the options of an Optimizer", [&] { return read_model(outputs); }));
+}
+
+// Takes the model of the loss and the parameters to train. Returns the other Optimizers of the store.
+std::vector<TrainedParts::Part> Optimizer::read_model(const LossOutputs& outputs) {
+  check_trains(store_);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
-  parameters_ = trained_parameters(store, options.parameters);
-  options_.optimizer.groups = groups_by_name(options.optimizer.groups, specs_trained_here());
-  const auto others = store.trained_parts().beside(parameters_, trained_parameters(store, {}));
+  parameters_ = trained_parameters(store_, options_.parameters);
+  options_.optimizer.groups = groups_by_name(options_.optimizer.groups, specs_trained_here());
+  const auto others = store_.trained_parts().beside(parameters_, trained_parameters(store_, {}));
   check_ranks(others);
-  if (!others.empty() && store.types().scales_loss())
+  if (!others.empty() && store_.types().scales_loss())
     throw UserError(fmt::format(
         "the store has an Optimizer, {}, and a loss scale, which only one Optimizer can adapt; train "
         "in bfloat16, or with a store for each",
         others.front()->name));
   for (const TrainedParts::Part& other : others)
-    if (other->seed != options.seed)
+    if (other->seed != options_.seed)
       throw UserError(fmt::format(
           "another Optimizer of this store, {}, has the seed {} and OptimizerOptions::seed is {}; give all "
           "Optimizers of a store one seed, which its checkpoint holds",
-          other->name, other->seed, options.seed));
-  check_model(outputs.loss.graph(), outputs, store);
-  model_ = store.types().is_mixed() ? narrowed(outputs.loss.graph(), outputs, store) : copied(outputs);
+          other->name, other->seed, options_.seed));
+  check_model(outputs.loss.graph(), outputs, store_);
+  model_ = store_.types().is_mixed() ? narrowed(outputs.loss.graph(), outputs, store_) : copied(outputs);
   labels_ = label_inputs(outputs.loss.graph());
-  outputs_ = training_outputs(*model_.graph, model_.outputs, store, samples_of_loss, &parameters_);
+  outputs_ = training_outputs(*model_.graph, model_.outputs, store_, samples_of_loss, &parameters_);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
-  place(backend, others);
+  return others;
 }
 
 // The specs of the store, of which only the parameters of this optimizer are trainable.
@@ -221,13 +227,16 @@ bool Optimizer::resume(const std::filesystem::path& directory) {
   const InUse use = use_of(store_, "Optimizer::resume");
   if (separate_) separate_->drop();
   const auto state = together(ranks(), "resuming", [&] {
-    return load_checkpoint(directory, store_, store_.trained_parts().names(), {}, ranks().rank());
+    const auto loaded =
+        load_checkpoint(directory, store_, store_.trained_parts().names(), {}, ranks().rank());
+    if (loaded && loaded->seed != options_.seed)
+      throw UserError(fmt::format(
+          "the checkpoint in {} was made with seed {} and OptimizerOptions::seed is {}; resume with "
+          "the same seed",
+          directory.string(), loaded->seed, options_.seed));
+    return loaded;
   });
-  if (state && state->seed != options_.seed)
-    throw UserError(fmt::format(
-        "the checkpoint in {} was made with seed {} and OptimizerOptions::seed is {}; resume with "
-        "the same seed",
-        directory.string(), state->seed, options_.seed));
+  check_same_checkpoint(state ? fmt::format("step {}", state->step) : "no checkpoint", directory);
   return state.has_value();
 }
 

@@ -111,10 +111,11 @@ class Optimizer {
   // Loads the newest checkpoint in the folder, for all Optimizers of the store; returns false if there is none. With the
   // same feeds, the following steps give the same bits as in a run that was never stopped. Throws what load_checkpoint()
   // throws, and UserError if the checkpoint was made with another seed, by other kinds of optimizers, or with other
-  // patterns of parameters.
+  // patterns of parameters, and if the ranks find checkpoints of different steps, because they have folders of their own.
   bool resume(const std::filesystem::path& directory);
 
  private:
+  std::vector<TrainedParts::Part> read_model(const LossOutputs& outputs);
   std::vector<ParameterSpec> specs_trained_here() const;
   std::string name() const;
   PlateauState plateau() const;
@@ -126,6 +127,7 @@ class Optimizer {
   Collective& ranks() const;
   void check_ranks(std::span<const TrainedParts::Part> others) const;
   void check_same_options() const;
+  void check_same_checkpoint(const std::string& mine, const std::filesystem::path& directory) const;
   void place_on_ranks(Backend& backend);
   double step_on_ranks(std::span<const Feed> feeds);
   StepMetrics metrics_on_ranks(const StepTicket& ticket);

@@ -60,6 +60,19 @@ void Optimizer::check_same_options() const {
   }
 }
 
+// `mine`: a text about the checkpoint that this rank has found.
+void Optimizer::check_same_checkpoint(const std::string& mine, const std::filesystem::path& directory) const {
+  constexpr std::string_view what = "the checkpoint to resume from";
+  const auto all = ranks().gather_all(mine, what);
+  together(ranks(), what, [&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw UserError(fmt::format(
+            "rank {} has found {} in {}, and rank 0 {}; resume from one folder that all ranks can read", rank,
+            all[rank], directory.string(), all[0]));
+  });
+}
+
 void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
   if (has_ranks() && options_.ranks == nullptr)
     throw UserError("OptimizerOptions has a strategy and no ranks; set ranks, to those of the strategy");

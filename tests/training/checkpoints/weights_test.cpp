@@ -54,6 +54,24 @@ TEST_CASE("weights of another model are refused with the first name that does no
         ": Inf at element 1 of 'bn.mean'; load weights of a run that did not diverge");
 }
 
+TEST_CASE("where nothing can be skipped, no error advises to skip") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "weights";
+  TinyStore model(0);
+  const Tensor weight = TinyStore::counting({DType::float32, Shape{3, 17}}, 1);
+  const Tensor mean = TinyStore::counting({DType::float32, Shape{2}}, 1);
+  const auto refusal = [&](const SafeTensors& contents) {
+    write_safetensors(path, contents);
+    return user_error([&] { load_all_weights(path, model.store); });
+  };
+  CHECK(refusal({{{"other", weight}}, {}})
+            .ends_with("has no parameter 'other'; load weights of the same model"));
+  CHECK(
+      refusal({{{"fc.weight", weight}}, {}}).ends_with("model's parameters; load weights of the same model"));
+  CHECK(
+      refusal({{{"fc.weight", mean}}, {}}).ends_with("load weights of the same model and number of classes"));
+}
+
 TEST_CASE("a value that the model's precision cannot hold is refused") {
   const TemporaryFolder folder;
   Tensor weight = TinyStore::counting({DType::float64, Shape{3, 17}}, 1);

@@ -25,7 +25,7 @@ TEST_CASE("a log holds one object a line, fields in the order given") {
       "{\"event\":\"step\",\"step\":3,\"epoch\":1,\"loss\":0.5,\"accuracy\":0.25,\"images_per_second\":120.5,"
       "\"learning_rate\":0.01}\n"
       "{\"event\":\"epoch\",\"epoch\":1,\"train_loss\":1.5,\"val_loss\":2.0,\"val_accuracy\":0.75,"
-      "\"seconds\":12.25}\n"
+      "\"rising\":[\"accuracy\"],\"seconds\":12.25}\n"
       "{\"event\":\"note\",\"flag\":true,\"text\":\"a \\\"quoted\\\"\\nline\"}\n");
 }
 

@@ -161,9 +161,20 @@ TEST_CASE("an epoch without validation has the training loss only, and two logs 
 TEST_CASE("a folder that cannot be made is an error that names it") {
   const TemporaryFolder folder;
   folder.write("file", "");
-  const std::string error = user_error([&] { TensorBoardLog(folder / "file/below"); });
-  CAPTURE(error);
-  CHECK(error.find("file/below") != std::string::npos);
+  for (const char* place : {"file", "file/below"})
+    CHECK(user_error([&] { TensorBoardLog(folder / place); }) ==
+          "cannot create '" + (folder / place).string() +
+              "': Not a directory; name a folder, not a file, at a place that can be written");
+}
+
+TEST_CASE(
+    "a later event file comes after the earlier ones by name, whatever the clocks of their hosts said") {
+  const TemporaryFolder folder;
+  folder.write("events.out.tfevents.9000000000.other.1.0", "");
+  folder.write("events.out.tfevents.9999.other.1.0", "");  // not the name of an event file of ours
+  const auto name = [&] { return TensorBoardLog(folder.path()).path().filename().string(); };
+  CHECK(name().starts_with("events.out.tfevents.9000000001."));
+  CHECK(name().starts_with("events.out.tfevents.9000000002."));
 }
 
 TEST_CASE("a full disk is an error that names the file") {

@@ -387,8 +387,9 @@ TEST_CASE("a model has any inputs and targets, and several losses that are repor
   CHECK(last.val_loss ==
         doctest::Approx(value_of("distance", last.val_metrics) + 0.1 * value_of("sign", last.val_metrics))
             .epsilon(1e-5));
-  CHECK(user_error([&] { value_of("acuracy", last.val_metrics); }) ==
-        "the model reports no metric 'acuracy'; did you mean 'accuracy'?");
+  CHECK(
+      user_error([&] { value_of("acuracy", last.val_metrics); }) ==
+      "the model reports no metric 'acuracy'; it reports distance, sign, accuracy; did you mean 'accuracy'?");
   const StepRecord& first = seen.steps.front();
   CHECK(first.loss ==
         doctest::Approx(value_of("distance", first.metrics) + 0.1 * value_of("sign", first.metrics))

@@ -98,6 +98,14 @@ TEST_CASE("options of a plateau outside their range are named") {
   CHECK(text({.min_lr = 0.2}) == start + "min_lr = 0.2; it must be a number from 0 to the peak");
 }
 
+TEST_CASE("the name of a metric says whether it is to rise") {
+  for (const char* rising : {"accuracy", "accuracy_top5", "r2", "f1_macro", "exact_match"})
+    CHECK(mode_by_name(rising) == Plateau::max);
+  for (const char* falling : {"loss", "mae", "rmse", "perplexity"})
+    CHECK(mode_by_name(falling) == Plateau::min);
+  CHECK(!mode_by_name("coverage"));
+}
+
 TEST_CASE("only a plateau observes") { CHECK_THROWS_AS(Schedule(0.1).observe(1, 1, {}), InternalError); }
 
 }  // namespace plexaura::testing::plateau_test

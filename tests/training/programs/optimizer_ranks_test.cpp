@@ -198,9 +198,8 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
           Rank rank(ranks, &strategy, {}, number);
         }).find("rank 1 begins with other weights than rank 0; make the stores of all ranks with one seed") !=
         std::string::npos);
-    CHECK(user_error([&] {
-            Rank rank(ranks, &local, {});
-          }).starts_with("an Optimizer needs a strategy that sums"));
+    CHECK(user_error([&] { Rank rank(ranks, &local, {}); }).find("an Optimizer needs a strategy that sums") !=
+          std::string::npos);
     Rank rank(ranks, &strategy, {});
     CHECK(user_error([&] { rank.optimizer->gradients({}); }).find("use step()") != std::string::npos);
     ParameterStore store = Rank::make_store(1);
@@ -208,7 +207,7 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
     const Node loss = sum(graph.parameter("w", {DType::float64, {3, 2}}));
     CHECK(user_error([&] {
             Optimizer optimizer({.loss = loss}, store, *rank.backend, {.ranks = &ranks});
-          }).starts_with("OptimizerOptions has 2 ranks and no strategy"));
+          }).find("OptimizerOptions has 2 ranks and no strategy") != std::string::npos);
     CHECK(user_error([&] {
             Optimizer optimizer({.loss = loss}, store, *rank.backend, {.strategy = &strategy});
           }).starts_with("OptimizerOptions has a strategy and no ranks"));
@@ -219,12 +218,38 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
     CHECK(user_error([&] {
             Optimizer optimizer({.loss = narrow_loss}, narrow, *rank.backend,
                                 {.ranks = &ranks, .strategy = &strategy});
-          }).starts_with("an Optimizer of several ranks cannot adapt the loss scale"));
+          }).find("an Optimizer of several ranks cannot adapt the loss scale") != std::string::npos);
     SingleProcess alone;
     Optimizer optimizer({.loss = loss}, store, *rank.backend,
                         {.ranks = &alone});  // as make_strategy() returns null
     CHECK(std::isfinite(optimizer.step({})));
   });
+}
+
+TEST_CASE("a mistake of one rank before the first call of all ranks is told to the others") {
+  const TemporaryFolder folder;
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    const bool is_wrong = ranks.rank() == 1;
+    const auto keep = [&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      texts.push_back(text);
+    };
+    keep(user_error([&] { Rank rank(ranks, &strategy, {.parameters = {is_wrong ? "v" : "w"}}); }));
+    Rank rank(ranks, &strategy, {});
+    rank.optimizer->step({{"x", part_of(batch_of(1), ranks.rank(), 2)}});
+    rank.optimizer->save(folder / "all");
+    keep(user_error([&] { rank.optimizer->resume(folder / (is_wrong ? "none" : "all")); }));
+  });
+  const auto count = [&](const std::string& words) {
+    return std::ranges::count_if(
+        texts, [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  };
+  CHECK(count("'v'") == 2);
+  CHECK(count("rank 1 has found no checkpoint in ") == 2);
+  CHECK(count("and rank 0 step 1; resume from one folder that all ranks can read") == 2);
 }
 
 TEST_CASE("ranks with other options are refused before they train apart") {

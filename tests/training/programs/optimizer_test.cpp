@@ -426,7 +426,7 @@ TEST_CASE("what a step cannot do is told") {
   CHECK(user_error([&] { optimizer.step({{"x", xs}}); }).find("'y' was not fed") != std::string::npos);
   CHECK(optimizer.steps() == 0);
   CHECK(user_error([&] { optimizer.metric("lagest"); }) ==
-        "the model reports no metric 'lagest'; did you mean 'largest'?");
+        "the model reports no metric 'lagest'; it reports largest, above; did you mean 'largest'?");
   ParameterStore idle({{"unused", scalar, ParameterRole::trainable, Initialiser::ones()}});
   Graph graph;
   const Node loss = mean(graph.input("x", points));

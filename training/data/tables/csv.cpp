@@ -152,7 +152,9 @@ bool has_decimal_comma(std::string text) {
   return is_number(text);
 }
 
-double parse_feature(const std::string& text, const std::string& place, const std::string& column) {
+// `role`: "features" or "targets".
+double parse_cell(const std::string& text, const std::string& place, const std::string& column,
+                  std::string_view role) {
   double value = 0;
   const std::errc error = parse_number(text, value);
   if (error == std::errc::result_out_of_range)
@@ -161,8 +163,9 @@ double parse_feature(const std::string& text, const std::string& place, const st
   if (error != std::errc{})
     throw UserError(fmt::format("{}: '{}' in {} is not a finite number; {}", place, shortened(text), column,
                                 has_decimal_comma(text)
-                                    ? "write numbers with a point, not with a comma"
-                                    : "features are numbers, so correct the cell or leave the column out"));
+                                    ? std::string("write numbers with a point, not with a comma")
+                                    : fmt::format("{} are numbers, so correct the cell or leave the {} out",
+                                                  role, role == "targets" ? "row" : "column")));
   return value;
 }
 
@@ -179,16 +182,25 @@ void check_width(const CsvText& text, const CsvRow& row, const Columns& columns)
                                                 : "give every row the same number"));
 }
 
+// The columns of a table from which numbers are read: the features, followed by the targets.
+struct NumberColumns {
+  std::vector<std::size_t> columns;
+  std::size_t features = 0;  // how many of them are features
+};
+
 // The contents of the rows, with labels as text.
 struct Table {
   std::vector<double> values;
   std::vector<NamedLabel> labels;
 
-  void append(const CsvText& text, const CsvRow& row, const Columns& columns,
-              const std::vector<std::size_t>& features, std::size_t label) {
+  void append(const CsvText& text, const CsvRow& row, const Columns& columns, const NumberColumns& numbers,
+              std::size_t label) {
     check_width(text, row, columns);
-    for (const std::size_t column : features)
-      values.push_back(parse_feature(row[column].text, text.place(row[column]), columns.name(column)));
+    for (std::size_t i = 0; i < numbers.columns.size(); ++i) {
+      const std::size_t column = numbers.columns[i];
+      values.push_back(parse_cell(row[column].text, text.place(row[column]), columns.name(column),
+                                  i < numbers.features ? "features" : "targets"));
+    }
     labels.push_back(label == no_column ? NamedLabel{} : NamedLabel{row[label].text, text.place(row[label])});
     if (label != no_column && labels.back().text.empty())
       throw UserError(fmt::format("{}: the label in {} is missing; fill in the class or remove the row",
@@ -284,9 +296,9 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
   for (const std::size_t column : targets) target_names_.push_back(columns.name(column));
   if (label != no_column) label_name_ = columns.name(label);
-  std::vector<std::size_t> numbers = features;
-  numbers.insert(numbers.end(), targets.begin(), targets.end());
-  check_names(text, row, options, numbers, label);
+  NumberColumns numbers{features, features.size()};
+  numbers.columns.insert(numbers.columns.end(), targets.begin(), targets.end());
+  check_names(text, row, options, numbers.columns, label);
 
   Table table;
   if (!options.header) table.append(text, row, columns, numbers, label);

@@ -68,7 +68,12 @@ TEST_CASE("a table with targets has them after the features, and no labels") {
   CHECK(dataset_of(text, {.targets = {"u"}, .features = {"b"}}).sample_shape() == Shape{2});
   CHECK(contains(error_in(text, {.targets = {"u"}, .features = {"b", "u"}}),
                  "u is both a feature and a target; give it as one of them"));
-  CHECK(contains(error_in("a,t\n1,x\n", {.targets = {"t"}}), ":2:3: 'x' in t is not a finite number"));
+  CHECK(contains(
+      error_in("a,t\n1,x\n", {.targets = {"t"}}),
+      ":2:3: 'x' in t is not a finite number; targets are numbers, so correct the cell or leave the row "
+      "out"));
+  CHECK(contains(error_in("a,t\nx,1\n", {.targets = {"t"}}),
+                 "features are numbers, so correct the cell or leave the column out"));
   CHECK(contains(error_in("a,t\n1,100000000\n2,100000001\n", {.targets = {"t"}}),
                  "the numbers of t lie between"));
 }
