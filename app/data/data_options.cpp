@@ -47,10 +47,12 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
                        "name the column of the classes in data.label");
     return;
   }
+  if (options.has_arrays()) return;  // data.labels names the array of the targets
   if (options.format() != "csv")
-    throw data.error("format", fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
-                                           "table (csv), or set model.task to classification",
-                                           options.format(), name_of(task)));
+    throw data.error("format",
+                     fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
+                                 "table (csv) or arrays (npy, npz), or set model.task to classification",
+                                 options.format(), name_of(task)));
   data.refuse({"label", "missing_is_class"},
               fmt::format("model.task is {} and data.targets names the columns to predict", name_of(task)));
   if (!options.targets || options.targets->empty())
@@ -77,7 +79,7 @@ void fill_csv_options(const Section& data, DataOptions& options) {
     options.csv.label = label_number(data, *options.label);
 }
 
-std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
+std::vector<Key> csv_keys(DataOptions& options) {
   return {
       {.name = "header",
        .into = &options.csv.header,
@@ -110,6 +112,12 @@ std::vector<Key> csv_keys(DataOptions& options, DataUse use) {
        .into = &options.csv.missing_is_class,
        .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
                   "otherwise it is an error, since programs write it for a missing label"},
+  };
+}
+
+// Returns the keys of rows of numbers, and of samples without a validation set of their own.
+std::vector<Key> row_keys(DataOptions& options, DataUse use) {
+  return {
       {.name = "standardise",
        .into = &options.standardise,
        .meaning = "scales each feature column to (value − mean) / standard deviation, both taken over the "
@@ -146,6 +154,44 @@ std::vector<Key> idx_keys(DataOptions& options) {
            .meaning = "number of classes; labels must be smaller"}};
 }
 
+std::vector<Key> cifar_keys(DataOptions& options) {
+  return {
+      {.name = "cifar_labels",
+       .into = one_of(options.cifar_labels, {{"fine", CifarLabels::fine}, {"coarse", CifarLabels::coarse}}),
+       .meaning = "the labels of CIFAR-100: 100 classes, or 20 groups of five classes each"}};
+}
+
+std::vector<Key> array_keys(DataOptions& options) {
+  const Need validation{.key = "validation_samples"};
+  return {
+      {.name = "samples",
+       .into = &options.arrays.samples,
+       .meaning =
+           "the array of the samples: the file NAME.npy in the folder, or the member NAME of the npz file. "
+           "Its first axis counts the samples"},
+      {.name = "labels",
+       .into = &options.arrays.labels,
+       .meaning =
+           "the array of the labels, whole numbers or text; with `model.task: regression` or `multi_label`, "
+           "the array of the targets, which always are numbers"},
+      {.name = "validation_samples",
+       .into = &options.arrays.validation_samples,
+       .meaning =
+           "the array of the validation samples; without it `validation_share` or `folds` choose some of the "
+           "samples"},
+      {.name = "validation_labels",
+       .into = &options.arrays.validation_labels,
+       .needs = validation,
+       .meaning = "the array of their labels or targets"},
+      {.name = "channels",
+       .into = &options.channels,
+       .words = {"first", "last"},
+       .meaning =
+           "required for samples with four axes: whether the channels of images are the `first` axis after "
+           "that of the samples, or the `last`"},
+  };
+}
+
 std::vector<Key> image_keys(DataOptions& options) {
   const Need augment{.key = "augment", .values = {"true"}};
   return {
@@ -168,10 +214,10 @@ std::vector<Key> image_keys(DataOptions& options) {
   };
 }
 
-// Appends keys. A key that needs no other key is given one: `format` must have this value.
-void append(std::vector<Key>& keys, std::vector<Key> more, const std::string& format = {}) {
+// Appends keys. A key that needs no other key is given one: `format` must have one of these values.
+void append(std::vector<Key>& keys, std::vector<Key> more, const std::vector<std::string>& formats = {}) {
   for (Key& key : more) {
-    if (!format.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = {format}};
+    if (!formats.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = formats};
     keys.push_back(std::move(key));
   }
 }
@@ -182,14 +228,16 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   std::vector<Key> keys{
       {.name = "format",
        .into = &options.pixels.format,
-       .words = {"csv", "idx", "image_folder"},
+       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder"},
        .required = true,
        .meaning = "the format of the data"},
       {.name = "path",
        .into = &options.path,
        .required = use != DataUse::predict,
-       .meaning = "with `scatter-gather` only on rank 0: the CSV file; the folder with MNIST's four files, "
-                  "plain or gzipped; or the folder with `train/CLASS/` and `val/CLASS/`"},
+       .meaning =
+           "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
+           "npz file; the folder with MNIST's four files, plain or gzipped; the folder with the binary "
+           "version of CIFAR-10 or CIFAR-100; or the folder with `train/CLASS/` and `val/CLASS/`"},
       {.name = "use_fraction",
        .into = &options.use_fraction,
        .range = {.maximum = 1, .above = 0},
@@ -203,9 +251,12 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .range = {.minimum = 0},
        .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
   };
-  append(keys, csv_keys(options, use), "csv");
-  append(keys, idx_keys(options), "idx");
-  append(keys, image_keys(options), "image_folder");
+  append(keys, csv_keys(options), {"csv"});
+  append(keys, row_keys(options, use), {"csv", "npy", "npz"});
+  append(keys, array_keys(options), {"npy", "npz"});
+  append(keys, idx_keys(options), {"idx"});
+  append(keys, cifar_keys(options), {"cifar"});
+  append(keys, image_keys(options), {"image_folder"});
   append(keys, pixel_keys(options.pixels));
   return keys;
 }
@@ -215,6 +266,12 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   read_keys(data, data_keys(options, use));
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
+  if (options.arrays.validation_samples) {
+    data.refuse({"validation_share", "folds"}, "data.validation_samples names the samples for validation");
+    if (!options.arrays.validation_labels)
+      throw data.error("validation_labels",
+                       "is missing; name the array of the labels of data.validation_samples");
+  }
   check_task(data, options, task);
   if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") fill_csv_options(data, options);

@@ -10,10 +10,19 @@
 #include "models/zoo/model.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/data/idx.h"
+#include "training/data/images/cifar.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/tables/csv.h"
 
 namespace plexaura {
+
+// The names of arrays, which are files NAME.npy in a folder, or members of an npz file.
+struct ArrayNames {
+  std::string samples = "x_train";
+  std::string labels = "y_train";
+  std::optional<std::string> validation_samples = {};
+  std::optional<std::string> validation_labels = {};
+};
 
 // The options of the section `data`. Those for reading samples in training are in TrainerOptions.
 struct DataOptions {
@@ -36,8 +45,13 @@ struct DataOptions {
   // For images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
+  CifarLabels cifar_labels = CifarLabels::fine;
+  // For arrays.
+  ArrayNames arrays = {};
+  std::optional<std::string> channels = {};  // first or last
 
   const std::string& format() const { return pixels.format; }
+  bool has_arrays() const { return format() == "npy" || format() == "npz"; }
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 

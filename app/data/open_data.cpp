@@ -13,13 +13,14 @@
 
 #include "app/data/class_weights.h"
 #include "app/data/data_options.h"
+#include "app/data/data_pair.h"
 #include "app/data/describe_data.h"
 #include "app/data/image_layout.h"
 #include "app/data/label_column.h"
+#include "app/data/open_arrays.h"
+#include "app/data/open_pixels.h"
 #include "app/data/prediction_data.h"
-#include "core/base/fnv.h"
 #include "models/config/yaml_tree.h"
-#include "training/data/idx.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/subset.h"
 #include "training/data/tables/csv.h"
@@ -31,23 +32,6 @@ namespace plexaura {
 namespace fs = std::filesystem;
 
 namespace {
-
-using DatasetPtr = std::shared_ptr<const Dataset>;
-
-// The training and validation samples. Those of a regression are rows of features and targets.
-struct Pair {
-  DatasetPtr train;
-  DatasetPtr validation = {};                      // null if data.validation_limit is 0
-  std::uint64_t origin = fnv_start;                // see RunData
-  std::optional<std::uint64_t> older_origin = {};  // see RunData
-  IgnoredFiles ignored = {};
-  std::string preparation = {};   // see RunData
-  ReadSamples read_samples = {};  // empty for a format that --predict refuses
-  PixelScale pixels = {};
-  bool is_cut = false;       // see RunData
-  bool is_measured = false;  // see RunData
-  TrainedData trained = {};  // of a classification, the classes are those of `train`
-};
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
   return fnv(std::as_bytes(std::span(labels)));
@@ -73,14 +57,15 @@ std::string where_looked(const Section& data, const fs::path& path) {
   return text;
 }
 
-// Checks that a table is a file, and other data a folder.
+// Checks that a table and an npz file are files, and other data a folder.
 void require_kind(const Section& data, const std::string& format, const fs::path& path) {
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);
-  if (format == "csv" && is_folder)
-    throw data.error("path", fmt::format("'{}' is a folder and data.format csv reads a table; name the file",
-                                         path.string()));
-  if (format != "csv" && !is_folder)
+  const bool is_one_file = format == "csv" || format == "npz";
+  if (is_one_file && is_folder)
+    throw data.error("path", fmt::format("'{}' is a folder and data.format {} reads {}; name the file",
+                                         path.string(), format, format == "csv" ? "a table" : "one file"));
+  if (!is_one_file && !is_folder)
     throw data.error("path", fmt::format("'{}' is not a folder, but data.format {} reads a folder; name "
                                          "the folder that contains the files",
                                          path.string(), format));
@@ -94,7 +79,8 @@ void require_classes(const Section& data, const std::string& format, const fs::p
       "path", fmt::format("'{}' has samples of only one class, '{}', but a model needs two or more; {}",
                           path.string(), names.front(),
                           format == "csv" ? "add the others, or name the column of the labels in data.label"
-                                          : remedy_for_one_class(path / "train" / names.front())));
+                          : format == "image_folder" ? remedy_for_one_class(path / "train" / names.front())
+                                                     : "add samples of the others"));
 }
 
 void require_path(const Section& data, const fs::path& path) {
@@ -133,7 +119,7 @@ void require_each_class(const Section& data, const char* key, const std::string&
 
 // Splits a table into training and validation samples: by folds, one of which is for validation, or by a
 // share. `trains`: the data is for training. A trained model may be used on all rows.
-Pair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
+DataPair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
   const auto seed = static_cast<std::uint64_t>(options.split_seed);
   const std::vector<std::int64_t> labels = labels_of(*whole);
   if (options.folds) {
@@ -175,6 +161,17 @@ void require_columns(const Section& data, const fs::path& path, const CsvDataset
                                path.string(), table.feature_names().size(), trained.columns.size()));
 }
 
+// Throws unless arrays have as many columns and targets as those of the training.
+void require_same_rows(const Section& data, const UnsplitSamples& samples, const TrainedData& trained) {
+  if (samples.columns.size() == trained.columns.size() && samples.targets.size() == trained.targets.size())
+    return;
+  throw data.error("path",
+                   fmt::format("has samples with {} columns and {} targets, and the weights are of a model "
+                               "of {} columns and {} targets; name arrays like those of its training",
+                               samples.columns.size(), samples.targets.size(), trained.columns.size(),
+                               trained.targets.size()));
+}
+
 // Returns mean 0 and deviation 1, for columns that are not scaled.
 Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
@@ -204,9 +201,10 @@ void measure(const Dataset& train, const DataOptions& options, TrainedData& trai
   if (options.standardise_targets) trained.target_scale = part_of(measured, columns, targets);
 }
 
-std::string preparation_text(const DataOptions& options) {
+std::string preparation_text(const DataOptions& options, bool has_columns, bool has_targets) {
+  if (!has_columns) return "the numbers as they are";
   const bool of_columns = options.standardise;
-  const bool of_targets = options.targets && options.standardise_targets;
+  const bool of_targets = has_targets && options.standardise_targets;
   if (!of_columns && !of_targets) return "the columns as they are";
   const char* const which = !of_columns       ? "every target"
                             : of_targets      ? "every column and target"
@@ -215,8 +213,32 @@ std::string preparation_text(const DataOptions& options) {
   return fmt::format("{} less its mean, by its deviation, both of the training rows", which);
 }
 
-Pair open_csv(const Section& data, const DataOptions& options, Task task,
-              const std::optional<TrainedData>& trained) {
+// Splits the samples, unless they have a validation set, and scales rows.
+DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
+                         const std::optional<TrainedData>& trained) {
+  DataPair pair = raw.validation
+                      ? DataPair{raw.samples, raw.validation, fnv("arrays", hash_of(labels_of(*raw.samples)))}
+                      : split(data, options, raw.samples, !trained);
+  pair.is_cut = !raw.validation && pair.train->size() > 0;
+  const bool has_columns = !raw.columns.empty();
+  const bool has_targets = !raw.targets.empty();
+  pair.preparation = preparation_text(options, has_columns, has_targets);
+  pair.trained = trained ? *trained
+                         : TrainedData{has_targets ? std::vector<std::string>{} : raw.samples->class_names(),
+                                       raw.columns, no_scale(raw.columns.size()), raw.targets,
+                                       no_scale(raw.targets.size())};
+  if (has_columns && (options.standardise || (has_targets && options.standardise_targets))) {
+    pair.is_measured = !trained;
+    if (pair.is_measured) measure(*pair.train, options, pair.trained);
+    const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale);
+  }
+  return pair;
+}
+
+DataPair open_csv(const Section& data, const DataOptions& options, Task task,
+                  const std::optional<TrainedData>& trained) {
   if (trained) require_table(data, options, *trained);
   CsvOptions csv = options.csv;
   if (trained) ask_for(*trained, csv);
@@ -226,59 +248,23 @@ Pair open_csv(const Section& data, const DataOptions& options, Task task,
   else if (csv.targets.empty())
     check_label_column(data, *table);
   if (task == Task::multi_label) check_target_labels(data, *table);
-  Pair pair = split(data, options, table, !trained);
+  DataPair pair = split_and_scale(
+      data, options, {.samples = table, .columns = table->feature_names(), .targets = table->target_names()},
+      trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
-  pair.is_cut = pair.train->size() > 0;
-  pair.preparation = preparation_text(options);
-  const bool has_targets = !csv.targets.empty();
-  pair.trained = trained ? *trained
-                         : TrainedData{has_targets ? std::vector<std::string>{} : table->class_names(),
-                                       table->feature_names(), no_scale(table->feature_names().size()),
-                                       table->target_names(), no_scale(table->target_names().size())};
-  if (options.standardise || (has_targets && options.standardise_targets)) {
-    pair.is_measured = !trained;
-    if (pair.is_measured) measure(*pair.train, options, pair.trained);
-    const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale);
-  }
   pair.read_samples = row_reader(csv, pair.trained, options.standardise);
   return pair;
 }
 
-// Returns a file with one of MNIST's names, plain or gzipped.
-fs::path idx_file(const fs::path& directory, const std::string& name) {
-  const fs::path plain = directory / name;
-  const fs::path zipped = directory / (name + ".gz");
-  if (is_there(plain) && is_there(zipped))
-    throw UserError(
-        fmt::format("{}: both this file and {}.gz are there, which may differ; remove one of them",
-                    plain.string(), name));
-  return is_there(zipped) ? zipped : plain;
-}
-
-std::string normalisation_text(const PixelScale& pixels) {
-  const auto text = [](const std::vector<double>& numbers) {
-    return numbers.size() == 1 ? fmt::format("{}", numbers[0]) : fmt::format("{}", numbers);
-  };
-  return fmt::format("(value / 255 - {}) / {}", text(pixels.mean), text(pixels.stddev));
-}
-
-Pair open_idx(const Section& data, const DataOptions& options) {
-  const auto images = [&](const std::string& part) {
-    return idx_file(options.path, part + "-images-idx3-ubyte");
-  };
-  const auto open = [&](const std::string& part) {
-    return std::make_shared<IdxDataset>(images(part), idx_file(options.path, part + "-labels-idx1-ubyte"),
-                                        options.idx);
-  };
-  Pair pair{.train = open("train")};
-  pair.origin = hash_of(labels_of(*pair.train));
+DataPair open_array_files(const Section& data, const DataOptions& options, Task task,
+                          const std::optional<TrainedData>& trained) {
+  const UnsplitSamples raw = open_arrays(data, options, task, trained);
+  if (trained) require_same_rows(data, raw, *trained);
+  DataPair pair = split_and_scale(data, options, raw, trained);
+  pair.origin = fnv(to_string(raw.samples->sample_shape()), pair.origin);
+  if (raw.samples->sample_dtype() != DType::uint8) return pair;
   pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = normalisation_text(pair.pixels);
-  if (!options.validates()) return pair;
-  pair.validation = open("t10k");
-  check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
   return pair;
 }
 
@@ -300,12 +286,12 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
   return hash;
 }
 
-Pair open_image_folder(const Section& data, const DataOptions& options) {
+DataPair open_image_folder(const Section& data, const DataOptions& options) {
   const fs::path& path = options.path;
   const ImageFolderOptions centred = without_augmentation(options.images);
   require_parts(data, path, options.validates());
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", options.images);
-  Pair pair{
+  DataPair pair{
       .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
   pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = preparation_text(options.images, centred, pair.pixels);
@@ -363,9 +349,11 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
-  Pair pair = format == "csv"   ? open_csv(data, options, task, trained)
-              : format == "idx" ? open_idx(data, options)
-                                : open_image_folder(data, options);
+  DataPair pair = format == "csv"        ? open_csv(data, options, task, trained)
+                  : options.has_arrays() ? open_array_files(data, options, task, trained)
+                  : format == "idx"      ? open_idx(data, options)
+                  : format == "cifar"    ? open_cifar(data, options)
+                                         : open_image_folder(data, options);
   const bool has_targets = !pair.trained.targets.empty();
   if (!has_targets) {
     pair.trained.classes = pair.train->class_names();

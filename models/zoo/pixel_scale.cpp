@@ -19,14 +19,14 @@ void require_three(const Section& data, const char* key, const std::vector<doubl
 }  // namespace
 
 std::vector<Key> pixel_keys(PixelOptions& options) {
-  const Need grey{.key = "format", .values = {"idx"}};
-  const Need coloured{.key = "format", .values = {"image_folder"}};
+  const Need grey{.key = "format", .values = {"idx", "npy", "npz"}};
+  const Need coloured{.key = "format", .values = {"image_folder", "cifar"}};
   return {
       {.name = "mean",
        .into = &options.mean,
        .range = mean_range,
        .needs = grey,
-       .meaning = "mean that is subtracted from every value"},
+       .meaning = "mean that is subtracted from every value, after the division of bytes by 255"},
       {.name = "stddev",
        .into = &options.stddev,
        .range = stddev_range,
@@ -47,8 +47,9 @@ std::vector<Key> pixel_keys(PixelOptions& options) {
 }
 
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data) {
-  if (options.format == "idx") return {{options.mean}, {options.stddev}};
-  if (options.format != "image_folder") return {};
+  if (options.format == "csv") return {};
+  if (options.format != "image_folder" && options.format != "cifar")
+    return {{options.mean}, {options.stddev}};
   require_three(data, "mean", options.means);
   require_three(data, "stddev", options.stddevs);
   return {options.means, options.stddevs};

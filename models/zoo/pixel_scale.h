@@ -10,9 +10,10 @@ namespace plexaura {
 // The options of the section `data` about pixels.
 struct PixelOptions {
   std::string format = {};
-  double mean = 0;  // for format idx
+  double mean = 0;  // for formats idx, npy and npz
   double stddev = 1;
-  std::vector<double> means = {0.485, 0.456, 0.406};  // for format image_folder: red, green and blue
+  std::vector<double> means = {0.485, 0.456,
+                               0.406};  // for formats image_folder and cifar: red, green and blue
   std::vector<double> stddevs = {0.229, 0.224, 0.225};
 };
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/data/run_data.h"
+#include "core/base/fnv.h"
+#include "training/data/dataset.h"
+#include "training/data/images/image_folder.h"
+
+namespace plexaura {
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// The training and validation samples. Those of a regression are rows of features and targets.
+struct DataPair {
+  DatasetPtr train;
+  DatasetPtr validation = {};                      // null if data.validation_limit is 0
+  std::uint64_t origin = fnv_start;                // see RunData
+  std::optional<std::uint64_t> older_origin = {};  // see RunData
+  IgnoredFiles ignored = {};
+  std::string preparation = {};   // see RunData
+  ReadSamples read_samples = {};  // empty for a format that --predict refuses
+  PixelScale pixels = {};
+  bool is_cut = false;       // see RunData
+  bool is_measured = false;  // see RunData
+  TrainedData trained = {};  // of a classification, the classes are those of `train`
+};
+
+// Samples of a table or of arrays, before they are split and scaled.
+struct UnsplitSamples {
+  DatasetPtr samples;
+  DatasetPtr validation = {};  // null: some of `samples` are held out
+  // Names of the features of rows, which may be scaled; empty: each sample has another shape than a row.
+  std::vector<std::string> columns = {};
+  std::vector<std::string> targets = {};  // names; empty: the samples have classes
+};
+
+}  // namespace plexaura
