@@ -6,38 +6,19 @@ namespace plexaura {
 
 namespace {
 
-constexpr double narrowest = 3.0 / 4.0;  // width / height
-constexpr double widest = 4.0 / 3.0;
-
 // Rounds to the nearest whole number, and halves to the even one.
 std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
 // Returns the largest box with a permitted aspect ratio, in the centre.
-Box largest_box(ImageSize size) {
+Box largest_box(ImageSize size, const BoxRule& rule) {
   const auto width = static_cast<double>(size.width);
   const auto height = static_cast<double>(size.height);
   Box box{.width = size.width, .height = size.height};
-  if (width / height < narrowest) box.height = rounded(width / narrowest);
-  if (width / height > widest) box.width = rounded(height * widest);
+  if (width / height < rule.narrowest) box.height = rounded(width / rule.narrowest);
+  if (width / height > rule.widest) box.width = rounded(height * rule.widest);
   box.left = (size.width - box.width) / 2;
   box.top = (size.height - box.height) / 2;
   return box;
-}
-
-Box random_box(ImageSize size, double smallest_area, Random& random) {
-  constexpr int tries = 10;
-  for (int i = 0; i < tries; ++i) {
-    const double area = static_cast<double>(size.width * size.height) * random.uniform(smallest_area, 1);
-    const double ratio = std::exp(random.uniform(std::log(narrowest), std::log(widest)));
-    Box box{.width = rounded(std::sqrt(area * ratio)), .height = rounded(std::sqrt(area / ratio))};
-    if (box.width < 1 || box.width > size.width || box.height < 1 || box.height > size.height) continue;
-    box.left =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.width - box.width + 1)));
-    box.top =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.height - box.height + 1)));
-    return box;
-  }
-  return largest_box(size);
 }
 
 }  // namespace
@@ -52,9 +33,26 @@ Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side) {
           .window = {offset(scaled.width), offset(scaled.height), side, side}};
 }
 
+Box random_box(ImageSize size, const BoxRule& rule, Random& random) {
+  constexpr int tries = 10;
+  for (int i = 0; i < tries; ++i) {
+    const double area =
+        static_cast<double>(size.width * size.height) * random.uniform(rule.least_area, rule.most_area);
+    const double ratio = std::exp(random.uniform(std::log(rule.narrowest), std::log(rule.widest)));
+    Box box{.width = rounded(std::sqrt(area * ratio)), .height = rounded(std::sqrt(area / ratio))};
+    if (box.width < 1 || box.width > size.width || box.height < 1 || box.height > size.height) continue;
+    box.left =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.width - box.width + 1)));
+    box.top =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.height - box.height + 1)));
+    return box;
+  }
+  return largest_box(size, rule);
+}
+
 Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_flip, Random& random) {
   const bool horizontal_flip = may_flip && random.below(2) == 1;
-  return {.source = random_box(size, smallest_area, random),
+  return {.source = random_box(size, {.least_area = smallest_area}, random),
           .scaled = {side, side},
           .window = {0, 0, side, side},
           .horizontal_flip = horizontal_flip};

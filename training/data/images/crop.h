@@ -40,4 +40,15 @@ Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
 // With `may_flip`, RandomHorizontalFlip() follows: flips with probability 1/2.
 Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_flip, Random& random);
 
+// The permitted parts of random_box(): areas as shares of the image's, and ratios of width to height.
+struct BoxRule {
+  double least_area = 0.08;
+  double most_area = 1;
+  double narrowest = 3.0 / 4.0;
+  double widest = 4.0 / 3.0;
+};
+
+// Returns the part of the image that random_crop() scales, under another rule.
+Box random_box(ImageSize size, const BoxRule& rule, Random& random);
+
 }  // namespace plexaura

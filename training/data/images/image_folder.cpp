@@ -16,6 +16,7 @@
 #include "training/data/images/crop.h"
 #include "training/data/images/image.h"
 #include "training/data/images/resample.h"
+#include "training/data/random.h"
 #include "training/files/file.h"
 
 namespace plexaura {
@@ -140,11 +141,38 @@ void check_options(const fs::path& root, const ImageFolderOptions& options) {
   if (!(options.min_crop_scale > 0 && options.min_crop_scale <= 1))
     throw UserError(fmt::format("{}: the smallest crop is {} of an image; give more than 0 and at most 1",
                                 root.string(), options.min_crop_scale));
+  if (shorter_side_of(options) < options.image_size)
+    throw UserError(fmt::format(
+        "{}: images are scaled to {} pixels before {} are taken from the centre; give a resize_size "
+        "of {} or more",
+        root.string(), shorter_side_of(options), options.image_size, options.image_size));
+  if (const auto side = side_after(options.operations); side && *side != options.image_size)
+    throw UserError(fmt::format(
+        "{}: augmentation produces images of {} pixels on each side, and image_size is {}; give both "
+        "the same size",
+        root.string(), *side, options.image_size));
+}
+
+// Writes [height, width, 3] as [3, height, width].
+void write_planes(const Image& image, std::span<std::uint8_t> planes) {
+  const std::size_t plane = planes.size() / 3;
+  for (std::size_t pixel = 0; pixel < plane; ++pixel)
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      planes[channel * plane + pixel] = image.pixels[pixel * 3 + channel];
+}
+
+void augment(Image image, const ImageFolderOptions& options, Random& random, std::span<std::uint8_t> sample) {
+  if (!side_after(options.operations))
+    image = resample(image,
+                     centre_crop({image.width, image.height}, shorter_side_of(options), options.image_size));
+  for (const auto& operation : options.operations) operation->apply(image, random);
+  write_planes(image, sample);
 }
 
 }  // namespace
 
 std::int64_t shorter_side_of(const ImageFolderOptions& options) {
+  if (options.resize_size) return *options.resize_size;
   return std::llround(static_cast<double>(options.image_size) * 256 / 224);
 }
 
@@ -201,15 +229,19 @@ fs::path ImageFolderDataset::path(std::int64_t index) const { return root_ / nam
 void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
                               std::span<std::uint8_t> sample, std::int64_t& label) const {
   const fs::path file = path(index);
-  const Image image = decode_image(InputFile(file).read_all(), file.string());
+  Image image = decode_image(InputFile(file).read_all(), file.string());
+  label = files_[static_cast<std::size_t>(index)].label;
   const ImageSize size{image.width, image.height};
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
+  if (options_.augment && !options_.operations.empty()) {
+    augment(std::move(image), options_, random, sample);
+    return;
+  }
   const std::int64_t side = options_.image_size;
   const Crop crop = options_.augment
                         ? random_crop(size, side, options_.min_crop_scale, options_.horizontal_flip, random)
                         : centre_crop(size, shorter_side_of(options_), side);
   resample(image, crop, sample);
-  label = files_[static_cast<std::size_t>(index)].label;
 }
 
 Tensor read_image(const fs::path& file, const ImageFolderOptions& options) {

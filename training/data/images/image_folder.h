@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/tensor/tensor.h"
 #include "training/data/dataset.h"
+#include "training/data/images/image_operation.h"
 
 namespace plexaura {
 
@@ -18,10 +20,16 @@ struct ImageFolderOptions {
   bool augment = false;
   double min_crop_scale = 0.08;  // as a share of the image's area
   bool horizontal_flip = true;   // whether augmentation flips
+  // If not empty, augmentation applies these instead of the random crop and the flip. If none of them changes the size,
+  // they begin with the crop that is made without augmentation. The images that they produce have image_size pixels on
+  // each side.
+  ImageOperations operations = {};
+  // The size to which the shorter side of an image is scaled without augmentation, not below image_size. Default:
+  // image_size * 256 / 224, rounded.
+  std::optional<std::int64_t> resize_size = {};
 };
 
-// Returns image_size * 256 / 224, rounded: the size to which the shorter side of an image is scaled without
-// augmentation.
+// Returns the size to which the shorter side of an image is scaled without augmentation.
 std::int64_t shorter_side_of(const ImageFolderOptions& options);
 
 // Counts files among the images that are not read.

@@ -69,9 +69,9 @@ void resample_row(const std::uint8_t* row, const std::vector<Taps>& taps, std::u
   }
 }
 
-}  // namespace
-
-void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> planes) {
+// Calls store(x, y, values) for each pixel of the sample. to_byte() rounds the three values.
+template <class Store>
+void resample_to(const Image& image, const Crop& crop, const Store& store) {
   const auto& [source, scaled, window, horizontal_flip] = crop;
   std::vector<Taps> across = make_taps(source.width, scaled.width, window.left, window.width);
   const std::vector<Taps> down = make_taps(source.height, scaled.height, window.top, window.height);
@@ -92,11 +92,28 @@ void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> plan
     const std::uint8_t* value = rows.data() + (tap.first - first_row) * row_values;
     for (const std::int32_t weight : tap.weights)
       for (std::int32_t& sum : line) sum += weight * *value++;
-    for (std::int64_t x = 0; x < window.width; ++x)
-      for (std::int64_t channel = 0; channel < 3; ++channel)
-        planes[static_cast<std::size_t>((channel * window.height + y) * window.width + x)] =
-            to_byte(line[static_cast<std::size_t>(x * 3 + channel)]);
+    for (std::int64_t x = 0; x < window.width; ++x) store(x, y, line.data() + x * 3);
   }
+}
+
+}  // namespace
+
+void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> planes) {
+  const std::int64_t width = crop.window.width;
+  const std::int64_t plane = width * crop.window.height;
+  resample_to(image, crop, [&](std::int64_t x, std::int64_t y, const std::int32_t* values) {
+    for (std::int64_t channel = 0; channel < 3; ++channel)
+      planes[static_cast<std::size_t>(channel * plane + y * width + x)] = to_byte(values[channel]);
+  });
+}
+
+Image resample(const Image& image, const Crop& crop) {
+  Image result{crop.window.width, crop.window.height, {}};
+  result.pixels.resize(static_cast<std::size_t>(result.width * result.height * 3));
+  resample_to(image, crop, [&](std::int64_t x, std::int64_t y, const std::int32_t* values) {
+    std::transform(values, values + 3, result.pixels.data() + (y * result.width + x) * 3, to_byte);
+  });
+  return result;
 }
 
 }  // namespace plexaura

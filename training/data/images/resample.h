@@ -13,5 +13,7 @@ namespace plexaura {
 // as two new pixels, but at least two old ones, so it interpolates to enlarge and averages to shrink. Writes
 // values with the shape [3, window.height, window.width]. Thread-safe.
 void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> planes);
+// Returns the same sample as an image.
+Image resample(const Image& image, const Crop& crop);
 
 }  // namespace plexaura

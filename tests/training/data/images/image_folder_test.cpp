@@ -10,6 +10,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/training/data/data_support.h"
+#include "training/data/augmentation/operations.h"
 #include "training/data/images/crop.h"
 #include "training/data/images/resample.h"
 #include "training/data/loader.h"
@@ -338,6 +339,52 @@ TEST_CASE("real photographs are all read, and training and validation set agree"
   }
   CHECK(samples == 400);
   CHECK(loader.skipped().empty());
+}
+
+TEST_CASE("listed operations replace crop and flip, and depend on seed, epoch and index only") {
+  const TemporaryFolder folder;
+  write_pets(folder);
+  const auto pad =
+      std::make_shared<augmentation::RandomCrop>(augmentation::RandomCrop::Options{.size = 16, .padding = 8});
+  const ImageFolderDataset dataset(folder.path(), {.image_size = 16, .augment = true, .operations = {pad}});
+  const auto sample = sample_of(dataset, 1, {3, 4});
+  CHECK(sample == sample_of(dataset, 1, {3, 4}));
+  CHECK(sample != sample_of(dataset, 1, {3, 5}));
+  CHECK(sample != sample_of(dataset, 1, {4, 4}));
+  // Padding is black. Validation does not use the operations.
+  CHECK(std::ranges::count(sample, 0) > 0);
+  const ImageFolderDataset centred(folder.path(), {.image_size = 16, .operations = {pad}});
+  CHECK(std::ranges::count(sample_of(centred, 2), 0) == 0);
+  CHECK(user_error([&] { ImageFolderDataset(folder.path(), {.image_size = 8, .operations = {pad}}); })
+            .ends_with("augmentation produces images of 16 pixels on each side, and image_size is 8; give "
+                       "both the same size"));
+}
+
+TEST_CASE("operations that keep the size begin with the centre of the image") {
+  const TemporaryFolder folder;
+  write_pets(folder);
+  const auto none = std::make_shared<augmentation::HorizontalFlip>(0);
+  const auto flip = std::make_shared<augmentation::HorizontalFlip>(1);
+  const ImageFolderDataset centred(folder.path(), {.image_size = 16});
+  const ImageFolderDataset kept(folder.path(), {.image_size = 16, .augment = true, .operations = {none}});
+  const ImageFolderDataset flipped(folder.path(), {.image_size = 16, .augment = true, .operations = {flip}});
+  CHECK(sample_of(kept, 0) == sample_of(centred, 0));
+  auto rows = sample_of(flipped, 0);
+  for (auto row = rows.begin(); row != rows.end(); row += 16) std::reverse(row, row + 16);
+  CHECK(rows == sample_of(centred, 0));
+}
+
+TEST_CASE("resize_size is the shorter side before the centre is taken") {
+  const TemporaryFolder folder;
+  write_pets(folder);
+  const ImageFolderDataset whole(folder.path(), {.image_size = 16, .resize_size = 16});
+  const Image image = decode_image(InputFile(folder.path() / "cat/b.jpg").read_all(), "b");
+  std::vector<std::uint8_t> expected(3 * 16 * 16);
+  resample(image, centre_crop({image.width, image.height}, 16, 16), expected);
+  CHECK(sample_of(whole, 1) == expected);
+  CHECK(user_error([&] {
+          ImageFolderDataset(folder.path(), {.image_size = 16, .resize_size = 15});
+        }).ends_with("give a resize_size of 16 or more"));
 }
 
 }  // namespace plexaura::testing::image_folder_test
