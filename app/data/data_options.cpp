@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <system_error>
 
+#include "app/data/augmentation_keys.h"
+
 namespace plexaura {
 
 namespace {
@@ -199,9 +201,20 @@ std::vector<Key> image_keys(DataOptions& options) {
        .into = &options.images.image_size,
        .range = {.minimum = 1, .maximum = 4096},
        .meaning = "width and height of a sample in pixels"},
+      {.name = "resize_size",
+       .into = &options.images.resize_size,
+       .range = {.minimum = 1, .maximum = 65536},
+       .meaning =
+           "pixels to which the shorter side of an image is scaled before the centre is taken; at least "
+           "`image_size`; by default `image_size` * 256 / 224, rounded"},
       {.name = "augment",
        .into = &options.images.augment,
-       .meaning = "trains on random crops with random horizontal flips"},
+       .meaning = "trains on random crops with random horizontal flips, or on what `augmentation` lists"},
+      {.name = "augmentation",
+       .into = &options.augmentation,
+       .needs = augment,
+       .meaning = "the operations of [augmentation](#augmentation) in their order, instead of random crops "
+                  "and flips"},
       {.name = "min_crop_scale",
        .into = &options.images.min_crop_scale,
        .range = {.maximum = 1, .above = 0},
@@ -212,6 +225,18 @@ std::vector<Key> image_keys(DataOptions& options) {
        .needs = augment,
        .meaning = "flips each sample horizontally with probability 1/2"},
   };
+}
+
+void complete_images(const Section& data, DataOptions& options) {
+  ImageFolderOptions& images = options.images;
+  if (shorter_side_of(images) < images.image_size)
+    throw data.error("resize_size",
+                     fmt::format("is {}, and {} pixels are taken from the centre, as data.image_size says; "
+                                 "give at least that many",
+                                 *images.resize_size, images.image_size));
+  if (!data.has("augmentation") || !images.augment) return;
+  data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augmentation lists what is done to an image");
+  images.operations = read_augmentation(data, options.augmentation, images.image_size);
 }
 
 // Appends keys. A key that needs no other key is given one: `format` must have one of these values.
@@ -273,6 +298,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
                        "is missing; name the array of the labels of data.validation_samples");
   }
   check_task(data, options, task);
+  if (options.format() == "image_folder") complete_images(data, options);
   if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") fill_csv_options(data, options);
   return options;

@@ -45,6 +45,7 @@ struct DataOptions {
   // For images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
+  std::vector<Section> augmentation = {};  // read by read_augmentation()
   CifarLabels cifar_labels = CifarLabels::fine;
   // For arrays.
   ArrayNames arrays = {};

@@ -276,7 +276,14 @@ std::string preparation_text(const ImageFolderOptions& train, const ImageFolderO
   const std::string random = fmt::format(
       "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
       side, train.horizontal_flip ? ", half of them flipped" : "");
-  return fmt::format("{}{}; {}", train.augment ? random : "", centre, normalisation_text(pixels));
+  std::vector<std::string_view> names;
+  for (const auto& operation : train.operations) names.push_back(operation->name());
+  const std::string listed = fmt::format("{}; validation: ", fmt::join(names, ", "));
+  return fmt::format("{}{}; {}",
+                     !train.augment  ? ""
+                     : names.empty() ? random
+                                     : listed,
+                     centre, normalisation_text(pixels));
 }
 
 // The hash changes if an image moves to another class or is renamed.

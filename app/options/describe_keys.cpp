@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
+#include "app/data/augmentation_keys.h"
 #include "app/data/data_options.h"
 #include "app/options/run_keys.h"
 #include "core/base/did_you_mean.h"
@@ -29,6 +30,7 @@ std::vector<KeyText> all_key_texts() {
   };
   append("data", data_keys(data));
   append("data", reading_keys(run.trainer));
+  std::ranges::move(augmentation_key_texts(), std::back_inserter(texts));
   append("training", training_keys(training, run));
   append("training.optimizer.groups[]", group_keys(group));
   append("distributed", distributed_keys(run));

@@ -410,6 +410,8 @@ TEST_CASE("how samples are prepared is told, with every figure") {
         "0.225]");
   CHECK(preparation(images + ", image_size: 64, augment: false, mean: [0, 0.25, 1], stddev: [1, 2, 4]") ==
         "shorter side scaled to 73, 64x64 from the centre; (value / 255 - [0, 0.25, 1]) / [1, 2, 4]");
+  CHECK(preparation(images + ", image_size: 64, augmentation: [{random_crop: {}}, {grayscale: 0.1}]")
+            .starts_with("random_crop, grayscale; validation: shorter side scaled to 73, 64x64"));
   CHECK(preparation(fmt::format("idx, path: {}, mean: 0.5", (folder / "digits").string())) ==
         "(value / 255 - 0.5) / 1");
   CHECK(preparation(fmt::format("csv, path: {}/models/iris.csv, standardise: false", PLEXAURA_SOURCE)) ==
