@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/begin_events.h"
+#include "app/check_model_gradients.h"
 #include "app/choices/shared_cores.h"
 #include "app/options/distributed_config.h"
 #include "app/report/console.h"
@@ -27,6 +28,8 @@ void check_alone(const CommandLine& line, const Communicator& ranks) {
   if (!line.device.empty() && ranks.size() > 1)
     throw UserError(fmt::format(
         "--device plans for one rank, and there are {}; start the program without mpirun", ranks.size()));
+  if (line.check_gradients && ranks.size() > 1)
+    throw UserError("--check-gradients is for one rank; start the program without mpirun");
 }
 
 // The options that are needed before there are ranks.
@@ -46,7 +49,7 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     const RunOptions run = read_distributed_alone(config);
     beginning.communicator = run.communicator;
     beginning.communicator.outlive_ranks = run.on_loss != OnLoss::end;
-    if (!line.dry_run && !uses_model(line) && line.join.empty())
+    if (!line.dry_run && !line.check_gradients && !uses_model(line) && line.join.empty())
       beginning.output = read_output_folder(config);
   } catch (const Error&) {
     return {};
@@ -77,6 +80,7 @@ int run_rank(const std::string& kind, int argc, const char* const* argv, Communi
            [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
   if (!line.serve.empty())
     return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
+  if (line.check_gradients) return check_model_gradients(line, std::move(setup));
   if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
   return train_or_serve(line, ranks, std::move(setup), spares);
 }

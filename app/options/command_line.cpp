@@ -80,6 +80,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
   const std::pair<bool, const char*> without_effect[] = {
       {line.evaluate, "--evaluate"},
       {!line.predict.empty(), "--predict"},
+      {line.check_gradients, "--check-gradients"},
       {line.dry_run, "--dry-run"},
       {serves && line.steps.has_value(), "--steps"},
       {serves && !line.log.empty(), "--log"},
@@ -100,23 +101,26 @@ void check_modes(const std::string& program, const CommandLine& line) {
   check_visiting(program, line);
   if (!line.skip.empty() && line.weights.empty())
     throw UserError(fmt::format("{}: --skip needs --weights", program));
-  if (!line.evaluate && !line.dry_run && line.predict.empty()) return;
-  if (line.evaluate && !line.predict.empty())
-    throw UserError(
-        fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
-  const bool uses = line.evaluate || !line.predict.empty();
-  const std::pair<bool, const char*> of_training[] = {
-      {line.resume, "--resume"},           {line.replace, "--replace"},
-      {line.dry_run && uses, "--dry-run"}, {line.steps.has_value(), "--steps"},
-      {!line.log.empty(), "--log"},        {!line.tensorboard.empty(), "--tensorboard"},
-      {!line.profile.empty(), "--profile"}};
+  const std::pair<bool, const char*> modes[] = {{line.evaluate, "--evaluate"},
+                                                {!line.predict.empty(), "--predict"},
+                                                {line.check_gradients, "--check-gradients"},
+                                                {line.dry_run, "--dry-run"}};
+  const char* mode = nullptr;
+  for (const auto& [given, option] : modes) {
+    if (given && mode != nullptr)
+      throw UserError(
+          fmt::format("{}: {} and {} exclude each other; give one of them", program, mode, option));
+    if (given) mode = option;
+  }
+  if (mode == nullptr) return;
+  const std::pair<bool, const char*> of_training[] = {{line.resume, "--resume"},
+                                                      {line.replace, "--replace"},
+                                                      {line.steps.has_value(), "--steps"},
+                                                      {!line.log.empty(), "--log"},
+                                                      {!line.tensorboard.empty(), "--tensorboard"},
+                                                      {!line.profile.empty(), "--profile"}};
   for (const auto& [given, option] : of_training)
-    if (given)
-      throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
-                                  line.evaluate ? "--evaluate"
-                                  : uses        ? "--predict"
-                                                : "--dry-run",
-                                  option));
+    if (given) throw UserError(fmt::format("{}: {} does not train; leave out {}", program, mode, option));
 }
 
 }  // namespace
@@ -169,6 +173,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("FILE ...")
       ->check(not_empty)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--check-gradients", line.check_gradients,
+               "compares the gradient of each parameter with differences on the first batch, and exits");
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE")

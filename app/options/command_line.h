@@ -23,6 +23,7 @@ struct CommandLine {
   std::string weights;               // safetensors file to start from; empty: none
   std::vector<std::string> skip;     // patterns of parameters that are not read from it
   bool evaluate = false;             // validates and exits
+  bool check_gradients = false;      // compares the gradients with differences and exits
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
   std::string profile;               // trace file; empty: none
   // Serves clients that are jobs of their own, which find this server by this file; empty: no.

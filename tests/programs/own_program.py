@@ -54,6 +54,10 @@ class OwnProgram(ProgramTest):
                               ("model.activation=relu", "unknown key 'activation' in model")):
             self.assertIn(says, self.run_one(PROGRAM, *self.gated(setting), status=2).err)
 
+    def test_its_gradients_are_checked(self):
+        out = self.run_one(PROGRAM, *self.gated("training.batch_size=8"), "--check-gradients").out
+        self.assertIn("all 8 gradients agree with differences, and so do their own gradients", out)
+
     def test_models_of_other_programs(self):
         self.assertIn("is 'mlp', but this program trains only gated; run mlp", self.run_one(PROGRAM, *self.iris(), status=2).err)
         self.assertIn("gated", self.run_one("mlp", *self.gated(), status=2).err)

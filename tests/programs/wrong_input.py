@@ -70,6 +70,8 @@ class WrongInput(MistakeTest):
         override("unknown key 'trainig' at the top; did you mean 'training'\\?", "trainig.epochs=8")
         override("training.epochs is '2.5'; it must be a whole number >= 1 and <= 1000000000$", "training.epochs=2.5")
         override("training.epochs=", "training.epochs=")
+        self.check_ranks("training.goal.metric is 'acuracy', which the validation of this model does not report; give loss or accuracy; did you mean 'accuracy'\\?$",
+                         "mlp", *self.iris("training.goal.metric=acuracy", "training.goal.mode=max"))
         override("training.optimizer.learning_rate is a section of keys; it must be one learning rate for all parameters, a number > 0$",
                  "training.optimizer.learning_rate={fc1: 0.1}")
         override("data.label is a list; it must be the name of one column, or its number if there is no header$", "data.label=[6,7,8]")

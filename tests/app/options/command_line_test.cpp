@@ -58,6 +58,13 @@ TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither wher
   CHECK(user_error([] {
           parse({"run.yaml", "--evaluate", "--replace"});
         }) == "mlp: --evaluate does not train; leave out --replace");
+  CHECK(parse({"run.yaml", "--check-gradients", "--weights", "w"}).check_gradients);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--check-gradients", "--log", "x"});
+        }) == "mlp: --check-gradients does not train; leave out --log");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--check-gradients", "--evaluate"});
+        }) == "mlp: --evaluate and --check-gradients exclude each other; give one of them");
 }
 
 TEST_CASE("a server and its clients have options of their own, and others have no effect there") {

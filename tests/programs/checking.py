@@ -1,0 +1,70 @@
+"""Tests --check-gradients."""
+
+import json
+import math
+import re
+import struct
+
+import support
+from support import ProgramTest
+
+
+class CheckGradients(ProgramTest):
+    def check(self, program, *arguments, status=0):
+        return self.run_one(program, *arguments, "--check-gradients", status=status)
+
+    def rows(self, out):
+        return {words[0]: words[1:] for words in map(str.split, out.splitlines()[1:-1])}
+
+    def test_a_perceptron(self):
+        out = self.check("mlp", *self.iris("training.batch_size=8", "output.dir=run")).out
+        rows = self.rows(out)
+        self.assertEqual([(name, row[0]) for name, row in rows.items()],
+                         [("fc1.weight", "[30,4]"), ("fc1.bias", "[30]"), ("fc2.weight", "[20,30]"), ("fc2.bias", "[20]"), ("fc3.weight", "[3,20]"),
+                          ("fc3.bias", "[3]")])
+        for first, second in (row[1:] for row in rows.values()):
+            self.assertLess(float(first), 1e-6)
+            self.assertLess(float(second), 1e-5)
+        self.assertEqual(out.splitlines()[-1], "all 6 gradients agree with differences, and so do their own gradients")
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_a_net_with_dropout_batch_norm_and_kinks(self):
+        out = self.check("convnet", *self.cnn("training.batch_size=4", "training.precision=bfloat16")).out
+        for first, *_ in (row[1:] for row in self.rows(out).values()):
+            self.assertLess(float(first), 1e-6)
+        self.assertRegex(out.splitlines()[-1], r"all \d+ gradients agree with differences")
+
+    def test_frozen_parameters_are_left_out(self):
+        self.assertEqual(list(self.rows(self.check("mlp", *self.iris("training.freeze=['fc1.*', 'fc2.*']")).out)), ["fc3.weight", "fc3.bias"])
+
+    def test_options_without_effect(self):
+        for options, text in ((["--steps", 3], "--check-gradients does not train; leave out --steps"),
+                              (["--resume"], "--check-gradients does not train; leave out --resume"),
+                              (["--log", "x"], "--check-gradients does not train; leave out --log"),
+                              (["--evaluate"], "--evaluate and --check-gradients exclude each other"),
+                              (["--dry-run"], "--check-gradients and --dry-run exclude each other"),
+                              (["--serve", "x"], "--serve only serves those that train; leave out --check-gradients")):
+            self.assertIn(text, self.check("mlp", *self.iris(), *options, status=2).err)
+        if support.HAS_MPI:
+            error = self.run_ranks(2, "mlp", *self.iris(), "--check-gradients", status=2).text
+            self.assertIn("--check-gradients is for one rank; start the program without mpirun", error)
+
+    def test_parameters_that_the_first_step_does_not_train_are_named(self):
+        sizes = {"fc1.weight": (4, 4), "fc1.bias": (4,), "fc2.weight": (3, 4), "fc2.bias": (3,)}
+        self.write_zeros("zeros", sizes)
+        arguments = [*self.iris("model.hidden=[4]", "training.batch_size=8"), "--weights", "zeros"]
+        dead = ["fc1.bias", "fc1.weight", "fc2.weight"]
+        lines = re.findall("the gradient of '(.*)' is zero everywhere, and the op that makes it so is matmul %", self.check("mlp", *arguments).out)
+        self.assertEqual(sorted(lines), dead)
+
+    def write_zeros(self, name, sizes):
+        header, end = {}, 0
+        for tensor, size in sizes.items():
+            header[tensor] = {"dtype": "F32", "shape": size, "data_offsets": [end, end + 4 * math.prod(size)]}
+            end += 4 * math.prod(size)
+        text = json.dumps(header).encode()
+        (self.folder / name).write_bytes(struct.pack("<Q", len(text)) + text + bytes(end))
+
+
+if __name__ == "__main__":
+    support.main()
