@@ -1,7 +1,10 @@
 #include "app/report/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <span>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -119,6 +122,16 @@ void RunReport::speak(const RecordFiles& files) {
   open("--tensorboard", files.tensorboard, [&] { tensorboard_.emplace(files.tensorboard); });
 }
 
+std::string dead_gradients_sentence(const std::vector<std::string>& dead) {
+  constexpr std::size_t most = 5;
+  const std::span<const std::string> first(dead.data(), std::min(dead.size(), most));
+  return fmt::format(
+      "the first step does not train all parameters: the gradient of {}{}; --check-gradients names the ops "
+      "that make "
+      "them so",
+      fmt::join(first, ", of "), dead.size() > most ? fmt::format(", and {} more", dead.size() - most) : "");
+}
+
 void RunReport::log(std::span<const JsonField> fields) {
   if (log_) log_->write(fields);
 }
@@ -131,6 +144,7 @@ RunReport::~RunReport() {
 void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   last_step_ = record;
   if (!speaks_) return;
+  if (!record.dead_gradients.empty()) say(dead_gradients_sentence(record.dead_gradients));
   if (log_) log_->step(record);
   if (tensorboard_) tensorboard_->step(record);
   const double time = seconds_now();

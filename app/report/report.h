@@ -69,6 +69,9 @@ std::string exchange_text(const ExchangeRecord& record);
 // Returns a text such as "the others waited 1.20 s for rank 3".
 std::string straggler_text(const RankWaits::Straggler& straggler);
 
+// Returns a warning about parameters that the first step does not train. `dead`: see StepRecord.
+std::string dead_gradients_sentence(const std::vector<std::string>& dead);
+
 // Returns a text such as "1.25 GB".
 std::string bytes_text(double bytes);
 

@@ -1,4 +1,4 @@
-"""Tests --check-gradients."""
+"""Tests --check-gradients, and that a run names the parameters that get no gradient."""
 
 import json
 import math
@@ -56,6 +56,11 @@ class CheckGradients(ProgramTest):
         dead = ["fc1.bias", "fc1.weight", "fc2.weight"]
         lines = re.findall("the gradient of '(.*)' is zero everywhere, and the op that makes it so is matmul %", self.check("mlp", *arguments).out)
         self.assertEqual(sorted(lines), dead)
+        out = self.run_one("mlp", *arguments, "--steps", 2).out
+        (line,) = [line for line in out.splitlines() if "does not train" in line]
+        self.assertEqual(sorted(re.findall("of '(.*?)' is zero everywhere", line)), dead)
+        self.assertTrue(line.endswith("; --check-gradients names the ops that make them so"))
+        self.assertNotIn("does not train", self.run_one("mlp", *self.iris(), "--steps", 2).out)
 
     def write_zeros(self, name, sizes):
         header, end = {}, 0

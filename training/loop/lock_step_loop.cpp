@@ -54,7 +54,9 @@ void make_step(Run& run, StepSource& steps) {
   note_under_way(run);
   run.runner->keep(step);
   const bool is_verified = run.verifies && step.number % run.options.verify_every == 0;
-  if (!run.runs_ahead || step.ends_epoch || is_verified || is_save_due(run)) note_under_way(run);
+  const bool reads_now =
+      step.ends_epoch || is_verified || is_save_due(run) || shows_gradients(run, step.number);
+  if (!run.runs_ahead || reads_now) note_under_way(run);
   if (is_verified) verify(run);
 }
 

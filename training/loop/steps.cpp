@@ -7,8 +7,14 @@
 #include <utility>
 
 #include "core/base/profile.h"
+#include "training/loop/dead_gradients.h"
 
 namespace plexaura {
+
+bool shows_gradients(const Run& run, std::int64_t step) {
+  const StrategyParts& parts = run.strategy().parts;
+  return step == 1 && parts.scope == GradientScope::global && parts.weights == nullptr && !parts.updates_late;
+}
 
 Step next_step(const Run& run, StepSource& steps) {
   const ProfileSpan span(run.options.profile, "waiting for data", "data");
@@ -69,7 +75,9 @@ void note(Run& run, const LaunchedStep& step) {
       .metrics = means_of(names, std::span(metrics.sums).first(names.size()), std::max(metrics.samples, 1.0)),
       .images_per_second = rate,
       .learning_rate = step.learning_rate,
-      .step_in_epoch = step.step_in_epoch + 1};
+      .step_in_epoch = step.step_in_epoch + 1,
+      .dead_gradients =
+          shows_gradients(run, step.number) ? dead_gradients(run.store) : std::vector<std::string>()};
   run.observers.step(record, step.steps_in_epoch);
   run.progress.stopped = run.progress.stopped || metrics.stop;
 }

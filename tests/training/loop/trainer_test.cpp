@@ -436,6 +436,20 @@ TEST_CASE("times and rates are those of this run") {
   CHECK(run.result.stall_share <= 1);
 }
 
+TEST_CASE("the first step names the parameters that it does not train, and later steps name none") {
+  const auto train = [](ParameterStore store) {
+    Recorder seen;
+    Trainer({small_model, store, test_backend(), points(30)}, momentum()).run(seen);
+    return seen.steps;
+  };
+  for (const StepRecord& record : train(small_store())) CHECK(record.dead_gradients.empty());
+  ParameterStore zeros = small_store();
+  zeros.write("second", Tensor(zeros.spec("second").type));
+  const std::vector<StepRecord> steps = train(std::move(zeros));
+  CHECK(steps[0].dead_gradients == std::vector<std::string>{"'first' is zero everywhere"});
+  for (std::size_t i = 1; i < steps.size(); ++i) CHECK(steps[i].dead_gradients.empty());
+}
+
 TEST_CASE("a second trainer on a store begins with its weights, and with no state of the first one") {
   ParameterStore used = small_store();
   const TrainerParts parts{small_model, used, test_backend(), points(30)};
