@@ -32,6 +32,8 @@ std::unique_ptr<const KernelSource> make_reduce_source();
 std::unique_ptr<const KernelSource> make_class_source();
 // softmax, log_softmax and their gradients over the last axis.
 std::unique_ptr<const KernelSource> make_softmax_source();
+// Regions of layer_norm, group_norm, instance_norm, standardise, rms_norm and their gradients.
+std::unique_ptr<const KernelSource> make_row_norm_source();
 // normalise_image.
 std::unique_ptr<const KernelSource> make_image_source();
 // dropout and its gradient.
