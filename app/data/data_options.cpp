@@ -49,12 +49,13 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
                        "name the column of the classes in data.label");
     return;
   }
-  if (options.has_arrays()) return;  // data.labels names the array of the targets
+  // Keys of arrays name the targets, and shards contain them.
+  if (options.has_arrays() || options.format() == "shards") return;
   if (options.format() != "csv")
-    throw data.error("format",
-                     fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
-                                 "table (csv) or arrays (npy, npz), or set model.task to classification",
-                                 options.format(), name_of(task)));
+    throw data.error(
+        "format", fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
+                              "table (csv), arrays (npy, npz) or shards, or set model.task to classification",
+                              options.format(), name_of(task)));
   data.refuse({"label", "missing_is_class"},
               fmt::format("model.task is {} and data.targets names the columns to predict", name_of(task)));
   if (!options.targets || options.targets->empty())
@@ -253,7 +254,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   std::vector<Key> keys{
       {.name = "format",
        .into = &options.pixels.format,
-       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder"},
+       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder", "shards"},
        .required = true,
        .meaning = "the format of the data"},
       {.name = "path",
@@ -262,7 +263,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .meaning =
            "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
            "npz file; the folder with MNIST's four files, plain or gzipped; the folder with the binary "
-           "version of CIFAR-10 or CIFAR-100; or the folder with `train/CLASS/` and `val/CLASS/`"},
+           "version of CIFAR-10 or CIFAR-100; the folder with packed shards; or the folder with "
+           "`train/CLASS/` and `val/CLASS/`"},
       {.name = "use_fraction",
        .into = &options.use_fraction,
        .range = {.maximum = 1, .above = 0},
@@ -277,11 +279,11 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
   };
   append(keys, csv_keys(options), {"csv"});
-  append(keys, row_keys(options, use), {"csv", "npy", "npz"});
+  append(keys, row_keys(options, use), {"csv", "npy", "npz", "shards"});
   append(keys, array_keys(options), {"npy", "npz"});
   append(keys, idx_keys(options), {"idx"});
   append(keys, cifar_keys(options), {"cifar"});
-  append(keys, image_keys(options), {"image_folder"});
+  append(keys, image_keys(options), {"image_folder", "shards"});
   append(keys, pixel_keys(options.pixels));
   return keys;
 }
@@ -298,7 +300,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
                        "is missing; name the array of the labels of data.validation_samples");
   }
   check_task(data, options, task);
-  if (options.format() == "image_folder") complete_images(data, options);
+  if (options.format() == "image_folder" || options.format() == "shards") complete_images(data, options);
   if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") fill_csv_options(data, options);
   return options;

@@ -19,6 +19,7 @@
 #include "app/data/label_column.h"
 #include "app/data/open_arrays.h"
 #include "app/data/open_pixels.h"
+#include "app/data/open_shards.h"
 #include "app/data/prediction_data.h"
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
@@ -256,12 +257,12 @@ DataPair open_csv(const Section& data, const DataOptions& options, Task task,
   return pair;
 }
 
-DataPair open_array_files(const Section& data, const DataOptions& options, Task task,
-                          const std::optional<TrainedData>& trained) {
-  const UnsplitSamples raw = open_arrays(data, options, task, trained);
+// Splits and scales samples of arrays or shards. `source`: a hash of what they are.
+DataPair prepare_samples(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
+                         const std::optional<TrainedData>& trained, std::uint64_t source) {
   if (trained) require_same_rows(data, raw, *trained);
   DataPair pair = split_and_scale(data, options, raw, trained);
-  pair.origin = fnv(to_string(raw.samples->sample_shape()), pair.origin);
+  pair.origin = fnv(to_string(raw.samples->sample_shape()), fnv(std::to_string(source), pair.origin));
   if (raw.samples->sample_dtype() != DType::uint8) return pair;
   pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = normalisation_text(pair.pixels);
@@ -311,6 +312,16 @@ DataPair open_image_folder(const Section& data, const DataOptions& options) {
   return pair;
 }
 
+DataPair open_shard_files(const Section& data, const DataOptions& options, Task task,
+                          const std::optional<TrainedData>& trained) {
+  OpenedShards opened = open_shards(data, options, task, trained);
+  if (!opened.images.train) return prepare_samples(data, options, opened.samples, trained, opened.identity);
+  DataPair& pair = opened.images;
+  pair.origin = opened.identity;
+  pair.preparation = preparation_text(options.images, without_augmentation(options.images), pair.pixels);
+  return std::move(pair);
+}
+
 // `names`: of the classes or targets.
 std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
                            std::uint64_t hash) {
@@ -356,11 +367,13 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
-  DataPair pair = format == "csv"        ? open_csv(data, options, task, trained)
-                  : options.has_arrays() ? open_array_files(data, options, task, trained)
-                  : format == "idx"      ? open_idx(data, options)
-                  : format == "cifar"    ? open_cifar(data, options)
-                                         : open_image_folder(data, options);
+  DataPair pair = format == "csv" ? open_csv(data, options, task, trained)
+                  : options.has_arrays()
+                      ? prepare_samples(data, options, open_arrays(data, options, task, trained), trained, 0)
+                  : format == "shards" ? open_shard_files(data, options, task, trained)
+                  : format == "idx"    ? open_idx(data, options)
+                  : format == "cifar"  ? open_cifar(data, options)
+                                       : open_image_folder(data, options);
   const bool has_targets = !pair.trained.targets.empty();
   if (!has_targets) {
     pair.trained.classes = pair.train->class_names();

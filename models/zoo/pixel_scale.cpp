@@ -1,5 +1,6 @@
 #include "models/zoo/pixel_scale.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace plexaura {
@@ -16,11 +17,13 @@ void require_three(const Section& data, const char* key, const std::vector<doubl
     throw data.error(key, fmt::format("has {} numbers; give three, for red, green and blue", numbers.size()));
 }
 
+std::vector<std::string> coloured_formats() { return {"image_folder", "cifar", "shards"}; }
+
 }  // namespace
 
 std::vector<Key> pixel_keys(PixelOptions& options) {
   const Need grey{.key = "format", .values = {"idx", "npy", "npz"}};
-  const Need coloured{.key = "format", .values = {"image_folder", "cifar"}};
+  const Need coloured{.key = "format", .values = coloured_formats()};
   return {
       {.name = "mean",
        .into = &options.mean,
@@ -47,8 +50,8 @@ std::vector<Key> pixel_keys(PixelOptions& options) {
 }
 
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data) {
-  if (options.format == "csv") return {};
-  if (options.format != "image_folder" && options.format != "cifar")
+  const std::vector<std::string> coloured = coloured_formats();
+  if (std::ranges::find(coloured, options.format) == coloured.end())
     return {{options.mean}, {options.stddev}};
   require_three(data, "mean", options.means);
   require_three(data, "stddev", options.stddevs);

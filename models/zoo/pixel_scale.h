@@ -13,7 +13,7 @@ struct PixelOptions {
   double mean = 0;  // for formats idx, npy and npz
   double stddev = 1;
   std::vector<double> means = {0.485, 0.456,
-                               0.406};  // for formats image_folder and cifar: red, green and blue
+                               0.406};  // for formats image_folder, cifar and shards: red, green and blue
   std::vector<double> stddevs = {0.229, 0.224, 0.225};
 };
 

@@ -229,18 +229,22 @@ fs::path ImageFolderDataset::path(std::int64_t index) const { return root_ / nam
 void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
                               std::span<std::uint8_t> sample, std::int64_t& label) const {
   const fs::path file = path(index);
-  Image image = decode_image(InputFile(file).read_all(), file.string());
   label = files_[static_cast<std::size_t>(index)].label;
+  make_sample(decode_image(InputFile(file).read_all(), file.string()), options_, context, index, sample);
+}
+
+void make_sample(Image image, const ImageFolderOptions& options, const SampleContext& context,
+                 std::int64_t index, std::span<std::uint8_t> sample) {
   const ImageSize size{image.width, image.height};
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
-  if (options_.augment && !options_.operations.empty()) {
-    augment(std::move(image), options_, random, sample);
+  if (options.augment && !options.operations.empty()) {
+    augment(std::move(image), options, random, sample);
     return;
   }
-  const std::int64_t side = options_.image_size;
-  const Crop crop = options_.augment
-                        ? random_crop(size, side, options_.min_crop_scale, options_.horizontal_flip, random)
-                        : centre_crop(size, shorter_side_of(options_), side);
+  const std::int64_t side = options.image_size;
+  const Crop crop = options.augment
+                        ? random_crop(size, side, options.min_crop_scale, options.horizontal_flip, random)
+                        : centre_crop(size, shorter_side_of(options), side);
   resample(image, crop, sample);
 }
 

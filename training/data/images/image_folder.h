@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/tensor/tensor.h"
 #include "training/data/dataset.h"
+#include "training/data/images/image.h"
 #include "training/data/images/image_operation.h"
 
 namespace plexaura {
@@ -84,6 +86,10 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
   std::vector<File> files_;
   IgnoredFiles ignored_;
 };
+
+// Makes a sample of an ImageFolderDataset from the image with this index: uint8 [3, image_size, image_size].
+void make_sample(Image image, const ImageFolderOptions& options, const SampleContext& context,
+                 std::int64_t index, std::span<std::uint8_t> sample);
 
 // Reads one image as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,
 // image_size]. Throws as ImageFolderDataset::read() does.

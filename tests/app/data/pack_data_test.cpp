@@ -1,0 +1,128 @@
+#include "app/data/pack_data.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include "app/data/open_data.h"
+#include "tests/app/options/read_configuration.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/training/data/arrays/npy_text.h"
+#include "training/data/images/image.h"
+
+namespace plexaura::testing::pack_data_test {
+
+namespace {
+
+std::string configuration(const std::string& format, const std::filesystem::path& path,
+                          const std::string& keys, const std::string& model) {
+  return fmt::format("model: {}\ndata: {{format: {}, path: {}{}}}\n", model, format, path.string(), keys);
+}
+
+RunData open(const std::string& format, const std::filesystem::path& path, const std::string& keys = "",
+             const std::string& model = "{}") {
+  const Config config = Config::parse(configuration(format, path, keys, model), "test.yaml");
+  RunData data = open_data(config);
+  config.check_all_used();
+  return data;
+}
+
+std::string pack(const std::string& format, const std::filesystem::path& path, PackOptions options,
+                 const std::string& keys = "", const std::string& model = "{}") {
+  std::filesystem::create_directories(options.folder);
+  return pack_data(Config::parse(configuration(format, path, keys, model), "test.yaml"), options);
+}
+
+// Returns the bytes of all fields of all samples.
+std::vector<std::vector<std::byte>> samples_of(const SampleSource& source) {
+  std::vector<std::vector<std::byte>> all;
+  for (std::int64_t i = 0; i < source.size(); ++i) {
+    std::vector<std::vector<std::byte>> fields;
+    for (const Field& field : source.fields())
+      fields.emplace_back(static_cast<std::size_t>(field.type.bytes()));
+    const std::vector<std::span<std::byte>> places(fields.begin(), fields.end());
+    source.read_fields(i, {.seed = 3, .epoch = 1}, places);
+    all.insert(all.end(), fields.begin(), fields.end());
+  }
+  return all;
+}
+
+void check_same(const RunData& packed, const RunData& plain) {
+  CHECK(samples_of(*packed.train) == samples_of(*plain.train));
+  CHECK(samples_of(*packed.validation) == samples_of(*plain.validation));
+  CHECK(packed.trained == plain.trained);
+  CHECK(packed.preparation == plain.preparation);
+  CHECK(packed.pixels.mean == plain.pixels.mean);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a table, arrays and images are the same samples when they are packed") {
+  const TemporaryFolder folder;
+  write_text(folder / "t.csv", "x,y,kind\n1,5,a\n2,6,b\n3,7,a\n4,8,b\n5,9,a\n");
+  CHECK(contains(pack("csv", folder / "t.csv", {.folder = folder / "table"}),
+                 "train.index: 5 samples, 1 shards, 40 bytes\n"));
+  check_same(open("shards", folder / "table", ", validation_share: 0.4"),
+             open("csv", folder / "t.csv", ", validation_share: 0.4"));
+  write_images(folder / "images");
+  pack("image_folder", folder / "images", {.folder = folder / "packed"});
+  check_same(open("shards", folder / "packed", ", image_size: 8"),
+             open("image_folder", folder / "images", ", image_size: 8"));
+  folder.write("x_train.npy", npy_of<float>("<f4", "(2, 2)", {1, 2, 3, 4}));
+  folder.write("y_train.npy", npy_of<float>("<f4", "(2,)", {1, 0}));
+  const std::string targets = "{task: multi_label}";
+  pack("npy", folder.path(), {.folder = folder / "rows"}, "", targets);
+  check_same(open("shards", folder / "rows", ", validation_share: 0", targets),
+             open("npy", folder.path(), ", validation_share: 0", targets));
+}
+
+TEST_CASE("images are packed smaller, or as samples") {
+  const TemporaryFolder folder;
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/1.jpg", "val/b/1.jpg"}) {
+    Image image{60, 30, std::vector<std::uint8_t>(60 * 30 * 3, 100)};
+    folder.write(std::string("images/") + name, encode_jpeg(image));
+  }
+  pack("image_folder", folder / "images", {.folder = folder / "small", .resize = 10});
+  const std::string shard = read_text(folder / "small/train-00000.shard");
+  const Image image =
+      decode_image({reinterpret_cast<const std::uint8_t*>(shard.data()), shard.size()}, "shard");
+  CHECK(image.width == 20);
+  CHECK(image.height == 10);
+  pack("image_folder", folder / "images", {.folder = folder / "pixels", .pixels = 8});
+  const RunData plain = open("image_folder", folder / "images", ", image_size: 8, augment: false");
+  CHECK(samples_of(*open("shards", folder / "pixels").train) == samples_of(*plain.train));
+}
+
+TEST_CASE("keys without effect on shards and data that is not packed are refused") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_images(folder / "images");
+  write_text(folder / "t.csv", "x,kind\n1,a\n2,b\n");
+  pack("image_folder", folder / "images", {.folder = folder / "packed"});
+  pack("csv", folder / "t.csv", {.folder = folder / "table"});
+  const auto refusal = [&](const std::string& name, const std::string& keys,
+                           const std::string& model = "{}") {
+    return user_error([&] { open("shards", folder / name, keys, model); });
+  };
+  CHECK(contains(refusal("packed", ", standardise: true"),
+                 "data.standardise has no effect here, because the shards"));
+  CHECK(contains(refusal("table", ", image_size: 8"),
+                 "data.image_size has no effect here, because the shards"));
+  CHECK(contains(refusal("table", ", mean: [1, 2, 3]"), "data.mean has no effect here"));
+  CHECK(contains(refusal("table", "", "{task: regression}"),
+                 "has shards of samples with classes, and model.task is"));
+  CHECK(contains(user_error([&] { pack("csv", folder / "t.csv", {.folder = folder / "x", .pixels = 8}); }),
+                 "--resize and --pixels are for image_folder"));
+  CHECK(contains(user_error([&] { pack("idx", folder / "digits", {.folder = folder / "x"}); }),
+                 "is not packed"));
+  std::filesystem::remove(folder / "packed/val.index");
+  CHECK(contains(refusal("packed", ""), "has shards of images without val.index"));
+}
+
+}  // namespace plexaura::testing::pack_data_test

@@ -1,0 +1,106 @@
+"""Tests packed shards and arrays: tools/pack, and training on what it writes."""
+
+import struct
+import subprocess
+
+import support
+from support import BUILD, SOURCE, ProgramTest
+
+YAML = """
+model:
+  name: convnet
+  layers: [{type: conv, channels: 4, kernel: 3}, {type: relu}, {type: flatten}, {type: linear}]
+data: {format: image_folder, path: images, image_size: 16}
+training: {batch_size: 4, epochs: 2, seed: 5, optimizer: {name: adam, learning_rate: 0.01}}
+output: {dir: run}
+"""
+PACKED = ("data.format=shards", "data.path=packed")
+
+
+class Packing(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        support.draw_images(self.folder / "images")
+        self.write("net.yaml", YAML)
+
+    def pack(self, *arguments, status=0):
+        done = subprocess.run([BUILD / "tools/pack", "net.yaml", *arguments], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def train(self, output, *settings, ranks=1, words=()):
+        return self.run_ranks(ranks, "convnet", "net.yaml", *self.settings(f"output.dir={output}", *settings), "--log", f"{output}.log", *words)
+
+    def losses(self, output):
+        return [(line.get("loss"), line.get("val_loss")) for line in self.log(f"{output}.log")]
+
+    def test_shards_train_like_the_folder(self):
+        self.pack("packed", "--shard-mib", "1")
+        self.train("folder")
+        self.train("shards", *PACKED, "data.workers=3")
+        self.assertEqual(self.losses("shards"), self.losses("folder"))
+        self.assertEqual(self.weights("shards"), self.weights("folder"))
+        self.train("none", *PACKED, "data.workers=0")
+        self.assertEqual(self.losses("none"), self.losses("folder"))
+
+    def test_a_run_goes_on_within_an_epoch_with_other_workers_and_ranks(self):
+        self.pack("packed")
+        exact = ("training.precision=float64",)
+        self.train("whole", *PACKED, *exact)
+        self.train("parts", *PACKED, *exact, "data.workers=0", words=("--steps", 3))
+        self.train("parts", *PACKED, *exact, "data.workers=2", words=("--resume",))
+        self.assertEqual(self.weight_bytes("parts"), self.weight_bytes("whole"))
+        self.train("two", *PACKED, *exact, words=("--steps", 3))
+        self.train("two", *PACKED, *exact, ranks=2, words=("--resume",))
+        self.assertLess(support.difference(self.weights("whole"), self.weights("two")), 1e-10)
+        self.train("two_folder", *exact, ranks=2)
+        self.train("two_shards", *PACKED, *exact, ranks=2)
+        self.assertEqual(self.weights("two_shards"), self.weights("two_folder"))
+
+    def test_damaged_shards_end_the_run_with_a_sentence(self):
+        self.pack("packed")
+        shard = self.folder / "packed/train-00000.shard"
+        whole = shard.read_bytes()
+        run = ("convnet", "net.yaml", *self.settings(*PACKED))
+        for change, sentence in ((whole[:-5], "train-00000.shard: has "),
+                                 (whole[:100] + b"x" + whole[101:], "its bytes do not have its checksum"),
+                                 (None, "train-00000.shard")):
+            shard.unlink(missing_ok=True)
+            if change is not None:
+                shard.write_bytes(change)
+            self.assertIn(sentence, self.run_one(*run, status=2).text)
+        self.assertIn("train.index: is there already", self.pack("packed", status=2))
+        self.write("file", "")
+        self.assertIn("file", self.pack("file/packed", status=2))
+
+    def test_damaged_samples_are_skipped_if_the_file_says_so(self):
+        self.pack("packed")
+        shard = self.folder / "packed/train-00000.shard"
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+        self.assertIn("record 0 (offset 0)", self.train("skipped", *PACKED, "data.on_error=skip").text)
+
+    def test_a_table_trains_as_it_does_unpacked(self):
+        self.write("iris.yaml", (SOURCE / "models/iris.yaml").read_text())
+        done = subprocess.run([BUILD / "tools/pack", "iris.yaml", "iris", "--set", f"data.path={SOURCE / 'models/iris.csv'}"], cwd=self.folder,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.run_one("mlp", *self.iris("output.dir=plain"))
+        self.write("shards.yaml", "".join(line for line in (self.folder / "iris.yaml").read_text().splitlines(True) if "label:" not in line))
+        self.run_one("mlp", "shards.yaml", *self.settings("data.format=shards", "data.path=iris", "output.dir=packed_run"))
+        self.assertEqual(self.weights("packed_run"), self.weights("plain"))
+
+    def test_arrays_train(self):
+        rows = [(i % 7, i % 5) for i in range(60)]
+        for name, descr, shape, data in (("x_train", "<i2", "(60, 2)", struct.pack("<120h", *(number for row in rows for number in row))),
+                                         ("y_train", "|u1", "(60,)", bytes(a > b for a, b in rows))):
+            header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+            (self.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data)
+        self.write("arrays.yaml", "model: {name: mlp, hidden: [8]}\ndata: {format: npy, path: .}\n"
+                   "training: {batch_size: 4, epochs: 20, optimizer: {name: adam, learning_rate: 0.05}}\noutput: {dir: arrays}\n")
+        self.assertIn("validation accuracy", self.run_one("mlp", "arrays.yaml").text)
+        self.assertIn("--predict reads tables (csv)", self.run_one("mlp", "arrays.yaml", "--predict", "x_train.npy", status=2).text)
+
+
+if __name__ == "__main__":
+    support.main()

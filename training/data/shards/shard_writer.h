@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "training/data/shards/shard_index.h"
+#include "training/files/file.h"
+
+namespace plexaura {
+
+// Writes the shards and the index of a part of the data, such as "train". Each file appears completely or not
+// at all, the index last: without it the shards are not read. Throws as AtomicFile does.
+class ShardWriter {
+ public:
+  // Begins a new shard if a record would make the present one longer than `shard_bytes`. Throws UserError if the
+  // folder has an index of this part.
+  ShardWriter(std::filesystem::path folder, std::string part, ShardContents contents,
+              std::uint64_t shard_bytes);
+
+  // Appends a sample. Throws UserError for a record of 4 GiB or more.
+  void add(std::span<const std::byte> record, std::int64_t label);
+  // Writes the last shard and the index. Must be called once, after the last sample. Throws UserError if there
+  // is none.
+  void finish();
+
+  const ShardIndex& index() const { return index_; }
+
+ private:
+  void end_shard();
+
+  std::filesystem::path folder_;
+  std::string part_;
+  std::uint64_t shard_bytes_;
+  ShardIndex index_;
+  std::optional<AtomicFile> file_;  // of the present shard
+};
+
+}  // namespace plexaura
