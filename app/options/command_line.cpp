@@ -5,6 +5,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 
 #include "app/options/repeatable.h"
 #include "app/options/run_keys.h"
@@ -28,8 +29,15 @@ std::string one_line(const std::string& text) {
 
 // Returns the name of a YAML file that comes with Plexaura.
 const char* example_for(const std::string& program) {
-  if (program == "convnet") return "models/mnist_cnn.yaml";
-  return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
+  static const std::map<std::string, const char*> examples{
+      {"convnet", "models/mnist_cnn.yaml"},
+      {"convnext", "models/convnext_tiny.yaml"},
+      {"mobilenet_v2", "models/mobilenet_v2.yaml"},
+      {"resnet", "models/resnet18.yaml"},
+      {"vgg", "models/vgg16.yaml"},
+  };
+  const auto found = examples.find(program);
+  return found == examples.end() ? "models/iris.yaml" : found->second;
 }
 
 // True if the text is a whole number from 1 to `most`.

@@ -34,7 +34,7 @@ DIGITS_ON_GPU = {"float32": Mode(), "float32, compile": Mode(way="compile"), "fl
 def modes_of(model, device):
     if device == "cpu":
         return ON_CPU
-    return IMAGES_ON_GPU if model.startswith("resnet") else DIGITS_ON_GPU
+    return DIGITS_ON_GPU if model.startswith("mnist") else IMAGES_ON_GPU
 
 
 def set_flags(mode, device):

@@ -4,9 +4,12 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "models/zoo/convnext.h"
 #include "models/zoo/layer_net.h"
 #include "models/zoo/mlp.h"
+#include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/resnet.h"
+#include "models/zoo/vgg.h"
 
 namespace plexaura {
 
@@ -15,8 +18,11 @@ namespace {
 std::map<std::string, ModelKind>& model_kinds() {
   static std::map<std::string, ModelKind> kinds{
       {"convnet", model_kind(layer_net_keys, make_layer_net)},
+      {"convnext", model_kind(convnext_keys, make_convnext)},
       {"mlp", model_kind(mlp_keys, make_mlp)},
+      {"mobilenet_v2", model_kind(mobilenet_v2_keys, make_mobilenet_v2)},
       {"resnet", model_kind(resnet_keys, make_resnet)},
+      {"vgg", model_kind(vgg_keys, make_vgg)},
   };
   return kinds;
 }

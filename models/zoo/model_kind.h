@@ -44,8 +44,7 @@ void register_model(const std::string& name, ModelKind kind);
 // Returns the kind of a name that names_of_models() contains.
 const ModelKind& kind_of_model(const std::string& name);
 
-// Returns the registered names, sorted: those of the library, "convnet", "mlp" and "resnet", and those of the
-// program.
+// Returns the registered names, sorted: those of the library and those of the program.
 std::vector<std::string> names_of_models();
 
 }  // namespace plexaura

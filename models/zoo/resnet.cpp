@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "models/config/rules.h"
+#include "models/zoo/image_net.h"
 #include "models/zoo/residual_block.h"
 
 namespace plexaura {
@@ -12,11 +13,6 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t widest = 1 << 16;
-
-std::int64_t image_channels(const Shape& sample) {
-  if (sample.rank() == 3) return sample[0];
-  throw UserError(fmt::format("a ResNet takes images [C, H, W], and the samples are {}", to_string(sample)));
-}
 
 const std::map<std::int64_t, ResNetOptions>& known_depths() {
   static const std::map<std::int64_t, ResNetOptions> known{
@@ -61,7 +57,7 @@ ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
 ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
     : Model(std::move(info)),
       conv1_(
-          image_channels(sample_shape()), options.width, {7, 7},
+          image_channels(sample_shape(), "resnet"), options.width, {7, 7},
           {.stride = {2, 2}, .padding = {3, 3}, .bias = false, .weight = Initialiser::he_normal_fan_out()}),
       bn1_(options.width, {.synchronised = options.synchronised_batch_norm}),
       max_pool_({.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}) {
@@ -126,18 +122,13 @@ std::vector<Key> resnet_keys(ResNetKeys& keys) {
       {.name = "zero_init_residual",
        .into = &keys.options.zero_init_residual,
        .meaning = "sets the initial scale of the last batch norm of each block to 0"},
-      {.name = "synchronised_batch_norm",
-       .into = &keys.options.synchronised_batch_norm,
-       .meaning = "batch norm over the samples of all ranks in a step (or micro-batch); each then costs one "
-                  "more sum over the ranks in the forward pass and one in the backward pass"},
+      synchronised_batch_norm_key(keys.options.synchronised_batch_norm),
   };
 }
 
 std::unique_ptr<Model> make_resnet(ModelInfo info, ResNetKeys keys, const Section& yaml) {
   choose_stages(yaml, keys);
-  if (info.sample_shape.rank() != 3)
-    throw yaml.error("name", fmt::format("is resnet, which takes images [C, H, W], and the samples are {}",
-                                         to_string(info.sample_shape)));
+  require_images(yaml, info.sample_shape, "resnet");
   return std::make_unique<ResNet>(std::move(info), keys.options);
 }
 

@@ -16,7 +16,7 @@ namespace plexaura {
 
 namespace {
 
-struct Row {
+struct SummaryRow {
   std::string path;
   std::vector<std::string> ops = {};
   Shape output = {};
@@ -44,17 +44,17 @@ std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<Parame
 // Returns the rows of a model in the order of its ops. Consecutive ops of one scope form a row. If a scope
 // occurs again, its later rows show no parameters. Nodes that the output does not need, such as updates of
 // batch norm's running statistics, are left out.
-std::vector<Row> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
+std::vector<SummaryRow> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
   const std::vector<bool> needed = nodes_needed(output.graph(), std::array{output.value()});
   std::map<std::string, std::int64_t> parameters = parameters_by_scope(specs);
-  std::vector<Row> rows;
+  std::vector<SummaryRow> rows;
   for (NodeId id = 0; id < needed.size(); ++id) {
     const NodeRecord& record = output.graph().record(id);
     if (!needed[id] || as_leaf(*record.op) != nullptr) continue;
     const std::string& scope = record.origin.scope;
     if (rows.empty() || rows.back().path != scope)
       rows.push_back({.path = scope, .parameters = std::exchange(parameters[scope], 0)});
-    Row& row = rows.back();
+    SummaryRow& row = rows.back();
     row.output = without_batch(record.types[0].shape);
     if (const std::string op(record.op->name()); std::ranges::find(row.ops, op) == row.ops.end())
       row.ops.push_back(op);
@@ -99,7 +99,7 @@ std::string summary(Model& model) {
   Graph graph(Mode::train);  // a training graph contains dropout ops
   const Node output = model(one_sample(graph, model.sample_shape(), model.dtype()));
   std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
-  for (const Row& row : rows_of(output, specs))
+  for (const SummaryRow& row : rows_of(output, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
                      to_string(row.output), with_commas(row.parameters)});
   return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} {}\n",

@@ -8,6 +8,7 @@
 #include "core/ops/reduce.h"
 #include "models/zoo/residual_block.h"
 #include "models/zoo/summary.h"
+#include "tests/models/zoo/specs.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
@@ -19,16 +20,7 @@ ModelInfo photos(std::int64_t classes = 1000, std::int64_t side = 64) { return {
 
 std::int64_t parameters(std::int64_t depth) {
   ResNet net(photos(), ResNetOptions::of_depth(depth));
-  std::int64_t total = 0;
-  for (const ParameterSpec& spec : specs_of(net, DType::float32))
-    if (spec.role == ParameterRole::trainable) total += spec.type.shape.elements();
-  return total;
-}
-
-const ParameterSpec& named(const std::vector<ParameterSpec>& specs, std::string_view name) {
-  const auto found = std::ranges::find(specs, name, &ParameterSpec::name);
-  REQUIRE_MESSAGE(found != specs.end(), name);
-  return *found;
+  return trainable_elements(net);
 }
 
 std::int64_t count_ops(const Graph& graph, std::string_view name) {
@@ -53,46 +45,41 @@ TEST_CASE("ResNet50's names and shapes are torchvision's") {
   const auto specs = specs_of(net, DType::float32);
   // torchvision has 320 entries, of which 53 are counters num_batches_tracked.
   CHECK(specs.size() == 161 + 2 * 53);
-  struct Entry {
-    const char* name;
-    Shape shape;
-  };
-  const std::vector<Entry> expected{
-      {"conv1.weight", {64, 3, 7, 7}},
-      {"bn1.weight", {64}},
-      {"bn1.bias", {64}},
-      {"bn1.running_mean", {64}},
-      {"bn1.running_var", {64}},
-      {"layer1.0.conv1.weight", {64, 64, 1, 1}},
-      {"layer1.0.bn1.weight", {64}},
-      {"layer1.0.bn1.running_mean", {64}},
-      {"layer1.0.conv2.weight", {64, 64, 3, 3}},
-      {"layer1.0.bn2.running_var", {64}},
-      {"layer1.0.conv3.weight", {256, 64, 1, 1}},
-      {"layer1.0.bn3.weight", {256}},
-      {"layer1.0.bn3.bias", {256}},
-      {"layer1.0.downsample.0.weight", {256, 64, 1, 1}},
-      {"layer1.0.downsample.1.weight", {256}},
-      {"layer1.0.downsample.1.bias", {256}},
-      {"layer1.0.downsample.1.running_mean", {256}},
-      {"layer1.0.downsample.1.running_var", {256}},
-      {"layer1.1.conv1.weight", {64, 256, 1, 1}},
-      {"layer1.2.bn3.running_var", {256}},
-      {"layer2.0.conv1.weight", {128, 256, 1, 1}},
-      {"layer2.0.conv2.weight", {128, 128, 3, 3}},
-      {"layer2.0.downsample.0.weight", {512, 256, 1, 1}},
-      {"layer2.3.conv3.weight", {512, 128, 1, 1}},
-      {"layer3.0.conv2.weight", {256, 256, 3, 3}},
-      {"layer3.0.downsample.0.weight", {1024, 512, 1, 1}},
-      {"layer3.5.bn3.bias", {1024}},
-      {"layer4.0.conv1.weight", {512, 1024, 1, 1}},
-      {"layer4.0.downsample.0.weight", {2048, 1024, 1, 1}},
-      {"layer4.2.conv3.weight", {2048, 512, 1, 1}},
-      {"layer4.2.bn3.running_mean", {2048}},
-      {"fc.weight", {1000, 2048}},
-      {"fc.bias", {1000}},
-  };
-  for (const Entry& entry : expected) CHECK(named(specs, entry.name).type.shape == entry.shape);
+  check_shapes(specs, {
+                          {"conv1.weight", {64, 3, 7, 7}},
+                          {"bn1.weight", {64}},
+                          {"bn1.bias", {64}},
+                          {"bn1.running_mean", {64}},
+                          {"bn1.running_var", {64}},
+                          {"layer1.0.conv1.weight", {64, 64, 1, 1}},
+                          {"layer1.0.bn1.weight", {64}},
+                          {"layer1.0.bn1.running_mean", {64}},
+                          {"layer1.0.conv2.weight", {64, 64, 3, 3}},
+                          {"layer1.0.bn2.running_var", {64}},
+                          {"layer1.0.conv3.weight", {256, 64, 1, 1}},
+                          {"layer1.0.bn3.weight", {256}},
+                          {"layer1.0.bn3.bias", {256}},
+                          {"layer1.0.downsample.0.weight", {256, 64, 1, 1}},
+                          {"layer1.0.downsample.1.weight", {256}},
+                          {"layer1.0.downsample.1.bias", {256}},
+                          {"layer1.0.downsample.1.running_mean", {256}},
+                          {"layer1.0.downsample.1.running_var", {256}},
+                          {"layer1.1.conv1.weight", {64, 256, 1, 1}},
+                          {"layer1.2.bn3.running_var", {256}},
+                          {"layer2.0.conv1.weight", {128, 256, 1, 1}},
+                          {"layer2.0.conv2.weight", {128, 128, 3, 3}},
+                          {"layer2.0.downsample.0.weight", {512, 256, 1, 1}},
+                          {"layer2.3.conv3.weight", {512, 128, 1, 1}},
+                          {"layer3.0.conv2.weight", {256, 256, 3, 3}},
+                          {"layer3.0.downsample.0.weight", {1024, 512, 1, 1}},
+                          {"layer3.5.bn3.bias", {1024}},
+                          {"layer4.0.conv1.weight", {512, 1024, 1, 1}},
+                          {"layer4.0.downsample.0.weight", {2048, 1024, 1, 1}},
+                          {"layer4.2.conv3.weight", {2048, 512, 1, 1}},
+                          {"layer4.2.bn3.running_mean", {2048}},
+                          {"fc.weight", {1000, 2048}},
+                          {"fc.bias", {1000}},
+                      });
   std::set<std::string> names;
   for (const ParameterSpec& spec : specs) {
     names.insert(spec.name);
@@ -108,7 +95,7 @@ TEST_CASE("ResNet18 has basic blocks and a shortcut without convolution in its f
   ResNet net(photos(), ResNetOptions::of_depth(18));
   const auto specs = specs_of(net, DType::float32);
   CHECK(specs.size() == 62 + 2 * 20);
-  CHECK(named(specs, "layer2.0.downsample.0.weight").type.shape == Shape{128, 64, 1, 1});
+  CHECK(spec_named(specs, "layer2.0.downsample.0.weight").type.shape == Shape{128, 64, 1, 1});
   CHECK(std::ranges::find(specs, "layer1.0.downsample.0.weight", &ParameterSpec::name) == specs.end());
   CHECK(std::ranges::find(specs, "layer1.0.conv3.weight", &ParameterSpec::name) == specs.end());
 }
@@ -117,18 +104,18 @@ TEST_CASE("convolutions start He-normal over their fan-out, the last scale of ea
   ResNet net(photos(), ResNetOptions::of_depth(18));
   const auto specs = specs_of(net, DType::float32);
   const Initialiser he = Initialiser::he_normal_fan_out();
-  const Initialiser conv = named(specs, "layer3.1.conv2.weight").initialiser;
+  const Initialiser conv = spec_named(specs, "layer3.1.conv2.weight").initialiser;
   CHECK(conv.kind == he.kind);
   CHECK(conv.fan == he.fan);
   CHECK(conv.value == he.value);
-  CHECK(named(specs, "layer3.1.bn2.weight").initialiser.value == 0);
-  CHECK(named(specs, "layer3.1.bn1.weight").initialiser.value == 1);
-  CHECK(named(specs, "layer3.0.downsample.1.weight").initialiser.value == 1);
+  CHECK(spec_named(specs, "layer3.1.bn2.weight").initialiser.value == 0);
+  CHECK(spec_named(specs, "layer3.1.bn1.weight").initialiser.value == 1);
+  CHECK(spec_named(specs, "layer3.0.downsample.1.weight").initialiser.value == 1);
 
   ResNetOptions options = ResNetOptions::of_depth(18);
   options.zero_init_residual = false;
   ResNet plain(photos(), options);
-  CHECK(named(specs_of(plain, DType::float32), "layer3.1.bn2.weight").initialiser.value == 1);
+  CHECK(spec_named(specs_of(plain, DType::float32), "layer3.1.bn2.weight").initialiser.value == 1);
 }
 
 TEST_CASE("every block adds its input and has ReLU between its convolutions") {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "models/config/keys.h"
+#include "models/layers/pool.h"
+#include "models/layers/sequential.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+struct MobileNetV2Options {
+  double width = 1;  // factor of the number of channels in each layer, which is rounded to a multiple of 8
+  double dropout = 0.2;                  // before the linear layer
+  bool synchronised_batch_norm = false;  // over all ranks
+};
+
+// MobileNetV2: Sandler, Howard, Zhu, Zhmoginov and Chen, arXiv:1801.04381. Samples are [C, H, W]. Names are torchvision's:
+// features.0.0.weight, features.1.conv.0.0.weight, features.18.1.running_mean, classifier.1.weight.
+class MobileNetV2 final : public Model {
+ public:
+  // Throws UserError for samples that are no images.
+  MobileNetV2(ModelInfo info, const MobileNetV2Options& options);
+
+  void members(MemberVisitor& visit) override;
+
+ protected:
+  Node forward(Operand x) const override;
+
+ private:
+  layers::Sequential features_;
+  layers::GlobalAvgPool global_avg_pool_;
+  layers::Sequential classifier_;
+};
+
+// The keys of the section `model` for a MobileNetV2.
+std::vector<Key> mobilenet_v2_keys(MobileNetV2Options& options);
+
+std::unique_ptr<Model> make_mobilenet_v2(ModelInfo info, const MobileNetV2Options& options,
+                                         const Section& yaml);
+
+}  // namespace plexaura
