@@ -1,62 +1,48 @@
-// Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that
-// it compiles to.
+// Shows the graph of a model from its YAML file or of an ONNX file: as text, for graphviz, as a picture, as the
+// program that it compiles to, or as a page of HTML with all passes.
 
 #include <cstdio>
 #include <fmt/format.h>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "tools/described_model.h"
+#include "tools/graph_parts/graph_page.h"
+#include "tools/graph_parts/shown_graph.h"
 #include "tools/tool.h"
 
 #include "backends/registry.h"
 #include "core/base/error.h"
 #include "core/base/print.h"
+#include "core/compile/compile.h"
 #include "core/graph/print.h"
-#include "core/step/training_step.h"
-#include "models/zoo/model.h"
 
 namespace plexaura {
 
 namespace {
 
 struct Options {
-  ModelSource model;
+  GraphSource source;
   std::string format = "text";
-  std::string mode = "inference";
-  std::int64_t batch = 1;
   std::string backend = "cpu";
 };
 
 void declare(CLI::App& app, Options& options) {
-  declare(app, options.model);
-  app.add_option("--format", options.format,
-                 "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
-      ->check(CLI::IsMember({"text", "dot", "svg", "program"}))
+  declare(app, options.source.model);
+  app.add_option(
+         "--format", options.format,
+         "text, dot (for graphviz), svg (needs graphviz), program (compiled) or html (a page with the "
+         "graph before and after each pass, and the memory plan)")
+      ->check(CLI::IsMember({"text", "dot", "svg", "program", "html"}))
       ->capture_default_str();
-  app.add_option("--mode", options.mode,
+  app.add_option("--mode", options.source.mode,
                  "inference: outputs; loss: outputs in training mode and the loss; training: also gradients")
       ->check(CLI::IsMember({"inference", "loss", "training"}))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "number of samples")
+  app.add_option("--batch", options.source.batch,
+                 "number of samples; in an ONNX file, each extent that the file leaves open")
       ->check(whole_number(1))
       ->capture_default_str();
-  app.add_option("--backend", options.backend, "backend for --format program")->capture_default_str();
-}
-
-// Adds to the graph what the mode needs, and returns the outputs of its program.
-std::vector<ProgramOutput> build(Graph& graph, const DescribedModel& of, const ParameterStore& store,
-                                 const Options& options) {
-  Model& model = *of.model;
-  const Node outputs = model(graph.input("samples", {of.sample_dtype(store), of.batch(options.batch)}));
-  if (options.mode == "inference") return {{.node = outputs}};
-  const Field expected = expected_field(model);
-  const DType dtype = is_floating(expected.type.dtype) ? store.dtype() : expected.type.dtype;
-  const Node labels = graph.input(expected.name, {dtype, batched(options.batch, expected.type.shape)});
-  const LossOutputs loss = build_loss(model, outputs, labels);
-  if (options.mode == "loss") return {{.node = loss.loss}};
-  return training_outputs(graph, loss, store, options.batch);
+  app.add_option("--backend", options.backend, "backend for --format program and html")
+      ->capture_default_str();
 }
 
 // Writes `dot` as a picture to standard output, by running graphviz.
@@ -69,21 +55,19 @@ void draw(const std::string& dot) {
     throw UserError("graphviz could not draw it; is it installed (tools/install_packages pictures)?");
 }
 
+std::string title_of(const Options& options) {
+  return fmt::format("{}, {}, batch {}", options.source.model.file, options.source.mode,
+                     options.source.batch);
+}
+
 void show(const Options& options) {
-  const DescribedModel described = read_model(options.model);
-  const ParameterStore store = make_store(*described.model, DType::float32);
-  Graph graph(options.mode == "inference" ? Mode::inference : Mode::train);
-  const std::vector<ProgramOutput> outputs = build(graph, described, store, options);
-  if (options.format == "text") {
-    print_output(to_text(graph));
-  } else if (options.format == "dot") {
-    print_output(to_dot(graph));
-  } else if (options.format == "svg") {
-    draw(to_dot(graph));
-  } else {
-    const auto backend = open_backend(options.backend);
-    print_output(compile(graph, outputs, *backend, {.apply_updates = false})->to_text());
-  }
+  const ShownGraph shown = build_graph(options.source);
+  if (options.format == "text") return print_output(to_text(*shown.graph));
+  if (options.format == "dot") return print_output(to_dot(*shown.graph));
+  if (options.format == "svg") return draw(to_dot(*shown.graph));
+  const auto backend = open_backend(options.backend);
+  if (options.format == "html") return print_output(graph_page(shown, *backend, title_of(options)));
+  print_output(compile(*shown.graph, shown.outputs, *backend, {.apply_updates = false})->to_text());
 }
 
 }  // namespace
@@ -92,7 +76,7 @@ void show(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace plexaura;
-  CLI::App app("Shows the graph of a model from its YAML file", "graph");
+  CLI::App app("Shows the graph of a model from its YAML file or of an ONNX file", "graph");
   Options options;
   declare(app, options);
   return run_tool(app, argc, argv, [&] { show(options); });

@@ -124,6 +124,7 @@ class Compiler {
 
   void log(const char* pass, const Graph& graph) {
     program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size()));
+    if (options_.after_pass) options_.after_pass(pass, graph);
   }
 
   void log_binding() {

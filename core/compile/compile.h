@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/export.h"
@@ -48,6 +50,9 @@ struct CompileOptions {
   bool strict = false;
   // For the body of a loop: true for each operand that is the same in each step. Empty: the graph is no body.
   std::vector<bool> same_operands = {};
+  // Is called with the graph as each of the passes verify, prune, merge and fold has left it, and the name of
+  // that pass. Program::graph is the graph after the last pass.
+  std::function<void(std::string_view pass, const Graph& graph)> after_pass = {};
 };
 
 // Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan

@@ -1,0 +1,121 @@
+"""Tests the pages that show a graph: their contents, and what they show in a browser."""
+
+import json
+import re
+import subprocess
+import unittest
+
+import support
+from browser import CHROMIUM, REASON, open_page
+from support import BUILD, SOURCE, ProgramTest
+
+IRIS = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]
+
+# Uses each part of the page, and writes what it has found at the end of the page.
+VISIT = """
+const found = {}, click = (query, from = document) => from.querySelector(query).dispatchEvent(new MouseEvent("click", { bubbles: true }));
+for (const button of [...document.querySelectorAll("#stages button")].map(one => one.textContent)) {
+  [...document.querySelectorAll("#stages button")].find(one => one.textContent === button).click();
+  found[button] = document.querySelectorAll("main svg [data-item], main svg [data-use]").length;
+}
+const use = document.querySelector("main svg [data-use]"), place = use.getBoundingClientRect();
+use.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: place.left + place.width / 2 }));
+found.memory_row = document.querySelector("main table tr:nth-child(2)").textContent;
+[...document.querySelectorAll("#stages button")].find(one => one.textContent === "as built").click();
+found.labels = [...document.querySelectorAll("main .edge text")].map(text => text.textContent);
+click("main .scope");
+found.opened = document.querySelectorAll("main .scope [data-item]").length;
+click("main .scope");
+found.closed = document.querySelectorAll("main .scope [data-item]").length;
+const search = document.getElementById("search");
+search.value = "matmul [1,3]";
+search.oninput();
+found.rows = [...document.querySelectorAll("#list .row")].map(row => row.textContent);
+click("#list .row a");
+found.details = document.getElementById("details").textContent;
+[...document.querySelectorAll("#stages button")].find(one => one.textContent === "program").click();
+click("#list .row a");
+found.kernel = document.getElementById("details").textContent;
+document.body.append(Object.assign(document.createElement("pre"), { id: "found", textContent: JSON.stringify(found) }));
+"""
+
+
+class GraphPages(ProgramTest):
+    def graph(self, *arguments, status=0):
+        done = subprocess.run([BUILD / "tools/graph", *map(str, arguments), "--format", "html"], cwd=self.folder, env=support.environment(),
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr if status else done.stdout
+
+    def data(self, page):
+        """The data of a page, with the texts of its nodes in place of their numbers: (op, label, scope, types, inputs)."""
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+        text = data["texts"].__getitem__
+        for stage in data["stages"]:
+            stage["nodes"] = [(text(op), text(label), text(scope), [text(one) for one in types], inputs)
+                              for op, label, scope, _, _, types, inputs, _, _ in stage["nodes"]]
+        return data
+
+    def test_a_page_has_the_graph_after_each_pass_and_the_plan(self):
+        page = self.graph(*IRIS, "--mode", "training")
+        self.assertNotRegex(page, r"https?:|<link|\bsrc=|@import|url\((?!#)")
+        data = self.data(page)
+        self.assertEqual([stage["name"] for stage in data["stages"]], ["as built", "prune", "merge", "fold", "program"])
+        built, *_, program = (stage["nodes"] for stage in data["stages"])
+        self.assertIn(("parameter", "fc1.weight", "fc1", ["float32[30,4]"], []), built)
+        text = subprocess.run([BUILD / "tools/graph", *map(str, IRIS), "--mode", "training"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([f"%{id}" for id in range(len(built))], re.findall(r"^(%\d+) =", text, re.M))
+        self.assertEqual([op for op, *_ in built], re.findall(r"^%\d+ = (\w+)\(", text, re.M))
+        for first, last in ((first, last) for _, _, _, first, last in data["program"]["memory"]):
+            self.assertTrue(0 <= first <= last < len(data["program"]["instructions"]))
+        self.assertEqual(max(offset + size for _, offset, size, _, _ in data["program"]["memory"]) // 64, (data["program"]["arena"] - 1) // 64)
+        uses = {tuple(value): (first, last) for value, _, _, first, last in data["program"]["memory"] if value}
+        reads = 0
+        for index, (_, ids) in enumerate(data["program"]["instructions"], -data["program"]["prologue"]):
+            # the gradients of some ops name inputs that no kernel reads
+            for value in (tuple(value) for id in ids if not program[id][0].endswith("_grad") for value in program[id][4]):
+                if value in uses and value[0] not in ids:
+                    self.assertTrue(uses[value][0] <= index <= uses[value][1], (value, index))
+                    reads += uses[value][0] < index
+        self.assertGreater(reads, 10)
+
+    def test_a_node_of_the_plan_is_not_overwritten_while_it_is_read(self):
+        data = self.data(self.graph(SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--mode", "training"))
+        uses = [use for use in data["program"]["memory"] if use[2]]
+        for i, (a, start, size, first, last) in enumerate(uses):
+            for b, other_start, other_size, other_first, other_last in uses[i + 1:]:
+                # an instruction may write its output to the memory of an input that it reads last
+                if max(first, other_first) < min(last, other_last):
+                    self.assertTrue(start + size <= other_start or other_start + other_size <= start, (a, b))
+
+    def test_an_onnx_file_is_shown(self):
+        subprocess.run([BUILD / "tools/onnx", "export", *map(str, IRIS), "iris.onnx", "--untrained", "--open-batch"], cwd=self.folder, check=True,
+                       env=support.environment(), capture_output=True)
+        nodes = self.data(self.graph("iris.onnx", "--batch", 7))["stages"][0]["nodes"]
+        self.assertIn(("input", "samples", "", ["float32[7,4]"], []), nodes)
+        for option in (["--mode", "training"], ["--set", "model.depth=1"], ["--sample", 4], ["--classes", 3]):
+            self.assertRegex(self.graph("iris.onnx", *option, status=2), rf"\Agraph: {option[0]}: an ONNX file .*; leave it out\n\Z")
+
+    @unittest.skipUnless(CHROMIUM, REASON)
+    def test_a_browser_shows_all_parts(self):
+        page, console = open_page(self.graph(*IRIS, "--mode", "training"), VISIT)
+        self.assertEqual(console, [])
+        found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', page, re.S)[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+        for stage in ("as built", "prune", "merge", "fold", "program", "memory"):
+            self.assertGreater(found[stage], 3, stage)
+        self.assertIn("[1,30]", found["labels"])
+        self.assertGreater(found["opened"], 0)
+        self.assertEqual(found["closed"], 0)
+        self.assertTrue(found["rows"] and all("matmul" in row and "[1,3]" in row for row in found["rows"]), found["rows"])
+        self.assertRegex(found["details"], r"made at: .*iris\.yaml:\d+.*output 0: float32\[1,3\].*inputs.*readers")
+        self.assertRegex(found["kernel"], r"kernel: \w+")
+        self.assertIn("MiB", found["memory_row"])
+
+    def test_names_cannot_become_elements_of_the_page(self):
+        page = self.graph(self.write("<b>.yaml", "model: {name: mlp, hidden: [3]}\n"), "--sample", 4, "--classes", 3)
+        self.assertIn("\\u003cb>.yaml", page)
+        self.assertNotIn("<b>", page)
+
+
+if __name__ == "__main__":
+    support.main()
