@@ -64,5 +64,6 @@
 #include "core/params/module.h"
 #include "core/scan/jacobian.h"
 #include "core/scan/scan.h"
+#include "core/vm/explain.h"
 #include "core/vm/function.h"
 #include "core/vm/vm.h"

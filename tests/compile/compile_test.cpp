@@ -91,6 +91,19 @@ TEST_CASE("the check of an arena finds a workspace that overlaps an input or an 
   CHECK(check_arena(program).find("last written by its workspace") != std::string::npos);
 }
 
+TEST_CASE("the graph after each pass can be looked at") {
+  Graph graph;
+  const Node x = graph.input("x", vector);
+  exp(x);  // read by nobody
+  const Node y = tanh(x) * tanh(x);
+  std::vector<std::pair<std::string, std::size_t>> passes;
+  compiled(graph, {y}, {.after_pass = [&](std::string_view pass, const Graph& after) {
+             passes.emplace_back(pass, after.size());
+           }});
+  CHECK(passes == std::vector<std::pair<std::string, std::size_t>>{
+                      {"verify", 5}, {"prune", 4}, {"merge", 3}, {"fold", 3}});
+}
+
 TEST_CASE("a value that is read twice by one kernel, or later, is not worked in") {
   Graph graph;
   const Node x = graph.input("x", vector);
