@@ -143,6 +143,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
   facts["--log"] = given(!line.log.empty());
   facts["--tensorboard"] = given(!line.tensorboard.empty());
+  facts["--report"] = given(!line.report.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
 }

@@ -15,6 +15,7 @@
 #include "app/report/report.h"
 #include "app/survivors.h"
 #include "app/write_profile.h"
+#include "app/write_report.h"
 #include "backends/registry.h"
 #include "core/base/print.h"
 #include "core/base/profile.h"
@@ -155,11 +156,14 @@ int end_with_others(const Survivors& survivors, const TrainingResult& result) {
 }
 
 // Reports the result. Returns the exit status.
-int conclude(const CommandLine& line, const Setup& setup, const Survivors& survivors, const Work& work,
-             const TrainingResult& result) {
+int conclude(const CommandLine& line, const Setup& setup, const Survivors& survivors, Work& work,
+             const Trainer& trainer, const TrainingResult& result) {
   if (survivors.trains()) {
     work.report->summary(result, work.store, line.log, setup.options.trainer);
     if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
+    if (!line.report.empty())
+      write_report(survivors.ranks(),
+                   {line, setup, result, work.store, *work.backend, trainer.programs().largest()});
   }
   return end_with_others(survivors, result);
 }
@@ -171,7 +175,7 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   setup.options.trainer.is_spare = true;
   Trainer trainer(parts_of(setup, work), setup.options.trainer);
   const TrainingResult result = survivors.run(work.store, *work.backend, &trainer, work.report.get());
-  return conclude(line, setup, survivors, work, result);
+  return conclude(line, setup, survivors, work, trainer, result);
 }
 
 // The work of a rank that trains. Returns the exit status.
@@ -240,7 +244,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
         "or another division into buckets, may round differently",
         setup.options.algorithm));
   const TrainingResult result = survivors.run(work.store, *work.backend, &trainer, work.report.get());
-  return conclude(line, setup, survivors, work, result);
+  return conclude(line, setup, survivors, work, trainer, result);
 }
 
 // The work of a rank that serves. It gets the weights from the ranks that train. It ignores signals to stop:

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fmt/format.h>
 #include <limits>
 #include <map>
@@ -94,6 +95,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       {serves && !line.log.empty(), "--log"},
       {serves && !line.tensorboard.empty(), "--tensorboard"},
       {serves && !line.profile.empty(), "--profile"},
+      {serves && !line.report.empty(), "--report"},
       {joins && line.resume, "--resume"},
       {joins && line.replace, "--replace"},
       {joins && !line.weights.empty(), "--weights"}};
@@ -102,6 +104,10 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       throw UserError(fmt::format(
           "{}: {} {}; leave out {}", program, serves ? "--serve" : "--join",
           serves ? "only serves those that train" : "trains with the weights of its server", option));
+}
+
+std::string report_log_in(const std::string& folder) {
+  return (std::filesystem::path(folder) / report_log).string();
 }
 
 // Throws for combinations of options in which one has no effect.
@@ -126,7 +132,8 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                       {line.steps.has_value(), "--steps"},
                                                       {!line.log.empty(), "--log"},
                                                       {!line.tensorboard.empty(), "--tensorboard"},
-                                                      {!line.profile.empty(), "--profile"}};
+                                                      {!line.profile.empty(), "--profile"},
+                                                      {!line.report.empty(), "--report"}};
   for (const auto& [given, option] : of_training)
     if (given) throw UserError(fmt::format("{}: {} does not train; leave out {}", program, mode, option));
 }
@@ -164,6 +171,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(not_empty);
   app.add_option("--tensorboard", line.tensorboard,
                  "writes loss, metrics and learning rate as event files for TensorBoard")
+      ->type_name("FOLDER")
+      ->check(not_empty);
+  app.add_option("--report", line.report,
+                 "writes the log and what `tools/runs report FOLDER` needs to make a page of the run")
       ->type_name("FOLDER")
       ->check(not_empty);
   app.add_option("--weights", line.weights, "starts from a safetensors file")
@@ -239,7 +250,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
         "{}: --device needs --dry-run, because nothing runs on a GPU that is only described; to choose "
         "a GPU of this machine, write --backend cuda:device=0",
         program));
+  if (!line.report.empty() && !line.log.empty())
+    throw UserError(fmt::format("{}: --report writes the log to {}; leave out --log", program,
+                                report_log_in(line.report)));
   check_modes(program, line);
+  if (!line.report.empty()) line.log = report_log_in(line.report);
   if (line.resume && line.replace)
     throw UserError(fmt::format("{}: --resume and --replace exclude each other; give one of them", program));
   if (line.resume && !line.weights.empty())

@@ -7,6 +7,9 @@
 
 namespace plexaura {
 
+// The log in the folder of --report.
+inline constexpr const char* report_log = "log.jsonl";
+
 // The arguments of the program.
 struct CommandLine {
   std::string config;            // the YAML file
@@ -20,6 +23,7 @@ struct CommandLine {
   std::string device;                // a GPU to plan for, which need not exist: "h200"; empty: none
   std::string log;                   // file for JSON lines; empty: none
   std::string tensorboard;           // folder for event files of TensorBoard; empty: none
+  std::string report;                // folder for the files of tools/runs report; empty: none
   std::string weights;               // safetensors file to start from; empty: none
   std::vector<std::string> skip;     // patterns of parameters that are not read from it
   bool evaluate = false;             // validates and exits

@@ -72,12 +72,28 @@ void check_earlier_run(const CommandLine& line, const std::string& folder, std::
       folder, *newest));
 }
 
+// Makes the folder of --report, and a file of facts if there is none.
+void prepare_report(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw UserError(fmt::format("--report: the folder '{}' cannot be made: {}; name another one",
+                                folder.string(), error.message()));
+  if (fs::exists(folder / report_facts, error)) return;
+  AtomicFile file(folder / report_facts);
+  file.write(std::string(report_begin) + "\"}\n");
+  file.commit();
+}
+
 }  // namespace
 
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step) {
   check_apart("--log", line.log, checkpoints);
   check_apart("--profile", line.profile, checkpoints);
   check_apart("--tensorboard", line.tensorboard, checkpoints);
+  check_apart("--report", line.report, checkpoints);
+  if (!line.report.empty())
+    check_replaceable("--report", (fs::path(line.report) / report_facts).string(), report_begin);
   if (!line.log.empty()) check_replaceable("--log", line.log, log_begin);
   if (!line.profile.empty()) check_replaceable("--profile", line.profile, trace_begin);
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))
@@ -87,6 +103,7 @@ void prepare_outputs(const CommandLine& line, const std::string& checkpoints, st
     check_earlier_run(line, checkpoints, last_step);
   }
   if (!line.profile.empty()) TraceFile(line.profile).finish();
+  if (!line.report.empty()) prepare_report(line.report);
 }
 
 }  // namespace plexaura

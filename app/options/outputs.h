@@ -7,8 +7,14 @@
 
 namespace plexaura {
 
+// The facts of a run in the folder of --report, which are written at its end, and how they begin.
+// `tools/runs report FOLDER` makes FOLDER/report.html from them and from the log.
+inline constexpr const char* report_facts = "report.json";
+inline constexpr const char* report_begin = R"({"format":"plexaura report 1)";
+
 // Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
-// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folder of --tensorboard.
+// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folders of --tensorboard and
+// --report, of which the latter is made.
 // Throws UserError if one cannot be written, contains something other than an older log or trace, which would be lost, or is a pipe,
 // on whose reader the run would wait, and if both files are the same. Also throws, without --resume and
 // --replace, if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a

@@ -1,13 +1,15 @@
-"""Tests the pages that show a graph: their contents, and what they show in a browser."""
+"""Tests the pages that show a graph or a run: their contents, and what they show in a browser."""
 
+import base64
 import json
 import re
 import subprocess
 import unittest
+import zlib
 
 import support
 from browser import CHROMIUM, REASON, open_page
-from support import BUILD, SOURCE, ProgramTest
+from support import BUILD, SOURCE, ProgramTest, draw_images
 
 IRIS = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]
 
@@ -115,6 +117,82 @@ class GraphPages(ProgramTest):
         page = self.graph(self.write("<b>.yaml", "model: {name: mlp, hidden: [3]}\n"), "--sample", 4, "--classes", 3)
         self.assertIn("\\u003cb>.yaml", page)
         self.assertNotIn("<b>", page)
+
+
+class RunPages(ProgramTest):
+    def report(self, folder, status=0):
+        done = subprocess.run([SOURCE / "tools/runs", "report", folder], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr if status else (self.folder / folder / "report.html").read_text()
+
+    def facts(self, folder):
+        return json.loads((self.folder / folder / "report.json").read_text())
+
+    def test_samples_are_judged_as_evaluate_does(self):
+        """The worst samples are all 13 of validation, so that their mean loss is the validation loss."""
+        config = self.cnn()
+        self.run_one("convnet", *config, "--report", "seen")
+        said = self.run_one("convnet", *config, "--evaluate").out
+        facts = self.facts("seen")
+        losses = [sample["loss"] for sample in facts["worst"]]
+        self.assertEqual(losses, sorted(losses, reverse=True))
+        self.assertEqual(sorted(sample["index"] for sample in facts["worst"]), list(range(13)))
+        self.assertAlmostEqual(sum(losses) / 13, float(re.search(r"validation loss +(\S+)", said)[1]), delta=1e-4)
+        table = [[int(count) for count in line.split()[1:]] for line in said.splitlines()[-3:]]
+        self.assertEqual(facts["confusion"], [count for row in table for count in row])
+        self.assertEqual(len(self.log("seen/log.jsonl")), 2 * 5 + 2)
+        pixels = (self.folder / "digits/t10k-images-idx3-ubyte").read_bytes()[16:]
+        for sample in facts["worst"]:
+            self.assertEqual(sample["label"], sample["index"] % 3)
+            self.assertEqual(bytes.fromhex(sample["picture"]["pixels"]), pixels[100 * sample["index"]:100 * sample["index"] + 100])
+        picture = re.search(r'src="data:image/png;base64,([^"]*)"', self.report("seen"))[1]
+        png = base64.b64decode(picture)
+        rows = zlib.decompress(png[png.index(b"IDAT") + 4:png.index(b"IEND") - 8])
+        first = facts["worst"][0]["index"]
+        self.assertEqual(b"".join(rows[11 * y + 1:11 * y + 11] for y in range(10)), pixels[100 * first:100 * first + 100])
+
+    @unittest.skipUnless(CHROMIUM, REASON)
+    def test_a_browser_shows_a_run_on_augmented_images(self):
+        draw_images(self.folder / "shapes")
+        self.run_one("convnet", *self.cnn("data={format: image_folder, path: shapes, image_size: 32}", "training.batch_size=6"),
+                     "--report", "seen", "--profile", "trace.json")
+        page = self.report("seen")
+        self.assertNotRegex(page, r"https?:|<link|@import|url\(|Left out")
+        shown, console = open_page(page, "document.body.append([...document.images].filter(one => one.naturalWidth !== 32).length + ' broken pictures')")
+        self.assertEqual(console, [])
+        self.assertIn("0 broken pictures", shown)
+        self.assertEqual(len(re.findall("<img", shown)), 6 + 6 * 5)
+        for part in ("validation loss", "true \\ predicted", "conv2d", "MiB", "One rank trained"):
+            self.assertIn(part, shown)
+
+    def test_parts_without_data_are_left_out_with_the_reason(self):
+        self.run_one("mlp", *self.iris("training.epochs=1"), "--report", "seen", "--set", "output.dir=")
+        page = self.report("seen")
+        for reason in ("the samples are no images of bytes", "the run was started without --profile FILE", "no pictures are shown"):
+            self.assertIn(reason, page)
+        (self.folder / "seen/report.json").write_text('{"format":"plexaura report 1"}')  # as at the start of a run
+        self.assertEqual(self.report("seen").count("it is under way, or was killed before its end"), 7)
+
+    def test_two_ranks_make_one_report(self):
+        if not support.HAS_MPI:
+            self.skipTest("this build has no MPI")
+        self.run_ranks(2, "convnet", *self.cnn(), "--report", "seen")
+        self.assertEqual(self.facts("seen")["run"]["ranks"], 2)
+        self.assertIn("2 ranks trained", self.report("seen"))
+
+    def test_mistakes(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/report.json").write_text("{}")
+        for words, says in ((["--report", "mine"], "'mine/report.json' exists and contains something other than what --report writes"),
+                            (["--report", "seen", "--log", "log"], "--report writes the log to seen/log.jsonl; leave out --log"),
+                            (["--report", "seen", "--evaluate"], "--evaluate does not train; leave out --report"),
+                            (["--report", "cnn.yaml"], "the folder 'cnn.yaml' cannot be made")):
+            self.assertIn(says, self.run_one("convnet", *self.cnn(), *words, status=2).err)
+
+    def test_a_full_disk_is_reported_after_the_last_checkpoint(self):
+        said = self.run_one("convnet", *self.cnn("output.dir="), "--report", "seen", status=2, limit="-f 4").err
+        self.assertRegex(said, r"cannot write '[^\n]*report.json[^\n]*'")
+        self.assertEqual(self.report("seen").count("Left out"), 7)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,26 @@ class RunsTest(unittest.TestCase):
         for name in ("pipe", "device"):
             self.assertIn("exists and is no page", self.ask("draw", f"{name}.html", "other.log", status=2))
 
+    def test_a_report_with_wrong_facts(self):
+        self.write("run/log.jsonl", step(1, 0, 4))
+        facts = {"format": "plexaura report 1", "run": {"ranks": 1}, "memory": {}, "judged": {"samples": 2, "of": 2, "unreadable": 0, "pictures": True},
+                 "confusion": [1, 0, 0, 1], "classes": ["a<b>", "c"],
+                 "worst": [{"index": 0, "label": 0, "predicted": 1, "probability": 0.5, "loss": None,
+                            "picture": {"width": 2, "height": 1, "channels": 3, "pixels": "00ff00ff00ff"}}]}
+        self.write("run/report.json", facts)
+        self.ask("report", "run")
+        page = (self.folder / "run/report.html").read_text()
+        self.assertNotIn("<b>", page)
+        self.assertEqual(page.count("<img"), 1)
+        for key, value, says in (("format", 1, "has no facts of a run"), ("confusion", ["1"], "has facts that no program writes"),
+                                 ("worst", [{}], "has facts that no program writes"), ("judged", None, "has facts that no program writes")):
+            self.write("run/report.json", {**facts, key: value})
+            self.assertRegex(self.ask("report", "run", status=2), rf"\Aruns: 'run/report.json' {says}[^\n]*\n\Z")
+        self.write("run/report.json", {**facts, "worst": [{**facts["worst"][0], "picture": {"width": 9, "height": 1, "channels": 3, "pixels": "00"}}]})
+        self.ask("report", "run")
+        self.assertNotIn("<img", (self.folder / "run/report.html").read_text())
+        self.assertIn("cannot be read", self.ask("report", "none", status=2))
+
     def test_ticks_are_round_and_within_the_axis(self):
         self.assertEqual(ticks(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1])
         self.assertEqual(ticks(0.3, 0.47), [0.3, 0.35, 0.4, 0.45])
