@@ -24,6 +24,7 @@ std::vector<KeyText> all_key_texts() {
   TrainingInput training;
   RunOptions run;
   ParameterGroup group;
+  OptimizerSpec of_group;
   std::vector<KeyText> texts = model_key_texts();
   const auto append = [&](const std::string& section, const std::vector<Key>& keys) {
     std::ranges::move(texts_of(section, keys), std::back_inserter(texts));
@@ -32,7 +33,7 @@ std::vector<KeyText> all_key_texts() {
   append("data", reading_keys(run.trainer));
   std::ranges::move(augmentation_key_texts(), std::back_inserter(texts));
   append("training", training_keys(training, run));
-  append("training.optimizer.groups[]", group_keys(group));
+  append("training.optimizer.groups[]", group_keys(group, &of_group));
   append("distributed", distributed_keys(run));
   append("output", output_keys(run.trainer));
   return texts;

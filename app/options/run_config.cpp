@@ -45,7 +45,13 @@ std::vector<ParameterGroup> read_groups(const std::vector<Section>& sections, do
   std::vector<ParameterGroup> groups;
   for (const Section& yaml : sections) {
     ParameterGroup& group = groups.emplace_back();
-    read_keys(yaml, group_keys(group));
+    OptimizerSpec rule;
+    const bool has_rule = yaml.has("optimizer");
+    read_keys(yaml, group_keys(group, has_rule ? &rule : nullptr));
+    if (has_rule) {
+      check_optimizer(yaml.section("optimizer"), rule, precision);
+      group.options.optimizer = rule;
+    }
     check_usable(yaml, "decay", group.options.decay.value_or(0), precision);
     const double rate = peak * group.options.rate;
     if (const std::string_view lost = lost_as(rate, precision); !lost.empty())

@@ -12,6 +12,9 @@
 // samples. The other keys of `data` are in app/data/data_options.h, and those of `model` in models/zoo.
 namespace plexaura {
 
+// No run needs larger batches, and their products with ranks or samples fit in 64 bits.
+inline constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
+
 enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle, plateau };
 
 // Values of the section `training` from which options are computed.
@@ -43,8 +46,10 @@ struct TrainingInput {
 
 // Each function returns a table whose keys set members of its arguments.
 std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
-// The keys of one element of training.optimizer.groups.
-std::vector<Key> group_keys(ParameterGroup& group);
+// The keys of `optimizer` in `training`.
+std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer);
+// The keys of one element of training.optimizer.groups. `rule`: its inner section `optimizer`; null if it has none.
+std::vector<Key> group_keys(ParameterGroup& group, OptimizerSpec* rule);
 std::vector<Key> reading_keys(TrainerOptions& trainer);
 std::vector<Key> distributed_keys(RunOptions& run);
 std::vector<Key> output_keys(TrainerOptions& trainer);

@@ -207,7 +207,7 @@ RunState state_of(const Run& run) {
           .data_origin = options.data_origin,
           .samples = run.division.train.samples,
           .batch_size = run.division.train.batch_size,
-          .optimizer = std::string(optimizer_name(options.optimizer)),
+          .optimizer = optimizer_name(options.optimizer),
           .settings = options.settings,
           .shuffle = options.shuffle,
           .kernels = fmt::format("{:016x}", run.programs->own_kernels_hash()),

@@ -1,30 +1,28 @@
 #include "training/optimizers/optimizer_spec.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <ranges>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "core/step/step_metrics.h"
+#include "training/optimizers/group_optimizers.h"
+#include "training/optimizers/optimizer_checks.h"
 
 namespace plexaura {
 
 namespace {
 
 using Kind = OptimizerSpec::Kind;
-
-bool steps_like_sgd(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
-bool has_momentum(Kind kind) { return steps_like_sgd(kind) || kind == Kind::rmsprop; }
-bool divides_by_squares(Kind kind) { return kind == Kind::rmsprop || kind == Kind::adagrad; }
-bool scales_each_parameter(Kind kind) { return kind == Kind::lars || kind == Kind::lamb; }
 
 // Returns 1 if numerator or denominator is 0.
 Node ratio_or_one(const Node& numerator, const Node& denominator) {
@@ -39,6 +37,27 @@ Node norm(const Node& vector) {
   const Node scale = where(gt(size, 0), size, 1);
   return scale * sqrt(sum(square(vector / scale)));
 }
+
+std::string kind_name(const OptimizerSpec& rule) {
+  constexpr std::array<std::string_view, 7> names{"sgd",  "adam",    "adamw",  "lars",
+                                                  "lamb", "rmsprop", "adagrad"};
+  if (rule.kind == Kind::rmsprop && rule.centered) return "centered rmsprop";
+  return std::string(names.at(static_cast<std::size_t>(rule.kind)));
+}
+
+// Returns a name by which rules with different states differ. Where several rules share the states of a store, the number
+// of states does not show it.
+std::string name_of_states(const OptimizerSpec& rule) {
+  return kind_name(rule) + (rule.momentum != 0 ? " with momentum" : "");
+}
+
+std::int64_t states_of_kind(const OptimizerSpec& rule) {
+  if (!steps_like_sgd(rule.kind) && !divides_by_squares(rule.kind)) return 2;
+  const std::int64_t squares = divides_by_squares(rule.kind) ? 1 : 0;
+  return squares + (rule.centered ? 1 : 0) + (rule.momentum != 0 ? 1 : 0);
+}
+
+bool has_own_optimizer(const ParameterGroup& group) { return group.options.optimizer.spec() != nullptr; }
 
 class UpdateBuilder {
  public:
@@ -81,11 +100,12 @@ class UpdateBuilder {
   }
 
   void step(const Bucket& bucket) {
-    if (!scales_each_parameter(optimizer_.kind))
-      return step(bucket, segments_of(placement_, bucket, optimizer_.groups, optimizer_.weight_decay));
-    for (const Placement::Entry& entry : placement_.entries)
-      if (entry.offset >= bucket.offset && entry.offset < bucket.offset + bucket.count)
-        step(entry, bucket.dtype);
+    for (const auto& [slice, rule] : slices_by_rule(placement_, bucket, optimizer_)) {
+      if (scales_each_parameter(rule->kind))
+        step_each(slice, *rule);
+      else
+        step(slice, *rule, segments_of(placement_, slice, optimizer_.groups, optimizer_.weight_decay));
+    }
   }
 
   // Updates consecutive buffers with the same rule in one node.
@@ -188,14 +208,20 @@ class UpdateBuilder {
 
   Node learning_rate() { return graph_.step_scalar(StepScalar::learning_rate, dtype_); }
 
-  void step(const Placement::Entry& entry, DType gradients) {
+  void step_each(const Bucket& slice, const OptimizerSpec& rule) {
+    for (const Placement::Entry& entry : placement_.entries)
+      if (entry.offset >= slice.offset && entry.offset < slice.offset + slice.count)
+        step(entry, slice.dtype, rule);
+  }
+
+  void step(const Placement::Entry& entry, DType gradients, const OptimizerSpec& rule) {
     const Bucket slice{entry.offset, entry.count, gradients};
     const ParameterGroup::Options group = group_of(entry.name, optimizer_.groups, optimizer_.weight_decay);
-    if (entry.type.shape.rank() <= 1) return step(slice, segments_with_rate(slice, group.rate));
-    if (optimizer_.kind == Kind::lars)
-      lars(slice, group);
+    if (entry.type.shape.rank() <= 1) return step(slice, rule, segments_with_rate(slice, group.rate));
+    if (rule.kind == Kind::lars)
+      lars(slice, rule, group);
     else
-      lamb(slice, group);
+      lamb(slice, rule, group);
   }
 
   // Returns segments without decay.
@@ -204,56 +230,58 @@ class UpdateBuilder {
     return {{0, part.count, 0, rate}};
   }
 
-  void step(const Bucket& part, std::vector<StepSegment> segments) {
+  void step(const Bucket& part, const OptimizerSpec& rule, std::vector<StepSegment> segments) {
     const Node grad = as_value(slice(ArenaKind::gradient, part));
-    if (steps_like_sgd(optimizer_.kind))
-      sgd(part, grad, std::move(segments), divisor_);
-    else if (divides_by_squares(optimizer_.kind))
-      rms(part, grad, std::move(segments));
+    if (steps_like_sgd(rule.kind))
+      sgd(part, rule, grad, std::move(segments), divisor_);
+    else if (divides_by_squares(rule.kind))
+      rms(part, rule, grad, std::move(segments));
     else
-      adam(part, grad, std::move(segments));
+      adam(part, rule, grad, std::move(segments));
   }
 
-  void sgd(const Bucket& part, const Node& grad, std::vector<StepSegment> segments, const Node& divisor) {
+  void sgd(const Bucket& part, const OptimizerSpec& rule, const Node& grad, std::vector<StepSegment> segments,
+           const Node& divisor) {
     const Node value = slice(ArenaKind::value, part);
-    const Node momentum = optimizer_.momentum != 0 ? state(0, part) : Node();
+    const Node momentum = rule.momentum != 0 ? state(0, part) : Node();
     const SgdResult next =
         sgd_step(value, grad, momentum.is_empty() ? Node() : as_value(momentum), learning_rate(),
-                 {optimizer_.momentum, optimizer_.nesterov, std::move(segments)}, divisor);
+                 {rule.momentum, rule.nesterov, std::move(segments)}, divisor);
     update_value(part, value, next.value);
     if (!momentum.is_empty()) update_state(momentum, next.momentum);
   }
 
-  void adam(const Bucket& part, const Node& grad, std::vector<StepSegment> segments) {
+  void adam(const Bucket& part, const OptimizerSpec& rule, const Node& grad,
+            std::vector<StepSegment> segments) {
     const Node value = slice(ArenaKind::value, part);
     const Node mean = state(0, part);
     const Node square = state(1, part);
-    const bool decoupled = optimizer_.kind == Kind::adamw;
-    const AdamResult next = adam_step(
-        value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
-        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(segments)}, divisor_);
+    const bool decoupled = rule.kind == Kind::adamw;
+    const AdamResult next =
+        adam_step(value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
+                  {rule.beta1, rule.beta2, rule.epsilon, decoupled, std::move(segments)}, divisor_);
     update_value(part, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
   }
 
-  void rms(const Bucket& part, const Node& grad, std::vector<StepSegment> segments) {
-    const bool is_adagrad = optimizer_.kind == Kind::adagrad;
-    RmsOptions options{.epsilon = optimizer_.epsilon,
-                       .momentum = optimizer_.momentum,
-                       .centered = optimizer_.centered,
+  void rms(const Bucket& part, const OptimizerSpec& rule, const Node& grad,
+           std::vector<StepSegment> segments) {
+    const bool is_adagrad = rule.kind == Kind::adagrad;
+    RmsOptions options{.epsilon = rule.epsilon,
+                       .momentum = rule.momentum,
+                       .centered = rule.centered,
                        .segments = std::move(segments)};
-    options.kept = is_adagrad ? 1 : optimizer_.alpha;
-    options.added = is_adagrad ? 1 : 1 - optimizer_.alpha;
-    options.initial = is_adagrad ? optimizer_.initial_accumulator : 0;
+    options.kept = is_adagrad ? 1 : rule.alpha;
+    options.added = is_adagrad ? 1 : 1 - rule.alpha;
+    options.initial = is_adagrad ? rule.initial_accumulator : 0;
     std::vector<Node> states;
-    for (std::int64_t index = 0; index < state_count(optimizer_); ++index)
-      states.push_back(state(index, part));
+    for (std::int64_t index = 0; index < states_of_kind(rule); ++index) states.push_back(state(index, part));
     const RmsState old{.square = as_value(states[0]),
                        .mean = options.centered ? as_value(states[1]) : Node(),
                        .momentum = options.momentum != 0 ? as_value(states.back()) : Node()};
     const Node value = slice(ArenaKind::value, part);
-    const RmsResult next = rms_step(value, grad, old, decayed_rate(), std::move(options), divisor_);
+    const RmsResult next = rms_step(value, grad, old, decayed_rate(rule), std::move(options), divisor_);
     update_value(part, value, next.value);
     update_state(states[0], next.state.square);
     if (!old.mean.is_empty()) update_state(states[1], next.state.mean);
@@ -261,9 +289,9 @@ class UpdateBuilder {
   }
 
   // Returns the learning rate, which adagrad divides by a number that grows with each update.
-  Node decayed_rate() {
-    if (optimizer_.lr_decay == 0) return learning_rate();
-    return learning_rate() / ((update_number(dtype_) - 1) * optimizer_.lr_decay + 1);
+  Node decayed_rate(const OptimizerSpec& rule) {
+    if (rule.lr_decay == 0) return learning_rate();
+    return learning_rate() / ((update_number(dtype_) - 1) * rule.lr_decay + 1);
   }
 
   Node divided_gradient(const Bucket& part) {
@@ -271,29 +299,28 @@ class UpdateBuilder {
     return divisor_.is_empty() ? grad : grad / divisor_;
   }
 
-  void lars(const Bucket& part, const ParameterGroup::Options& group) {
+  void lars(const Bucket& part, const OptimizerSpec& rule, const ParameterGroup::Options& group) {
     const Node value = slice(ArenaKind::value, part);
     const Node grad = divided_gradient(part);
     const Node length = norm(value);
-    const Node trust =
-        ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * *group.decay);
-    sgd(part, weighted_sum(grad, 1, value, *group.decay) * trust, segments_with_rate(part, group.rate),
+    const Node trust = ratio_or_one(length * rule.trust_coefficient, norm(grad) + length * *group.decay);
+    sgd(part, rule, weighted_sum(grad, 1, value, *group.decay) * trust, segments_with_rate(part, group.rate),
         is_good_.is_empty() ? Node() : goodness());
   }
 
   // Returns the divisor of a moment that corrects its start at zero.
   Node bias_correction(double beta) { return as_value(1 - pow(beta, update_number(DType::float64))); }
 
-  void lamb(const Bucket& part, const ParameterGroup::Options& group) {
+  void lamb(const Bucket& part, const OptimizerSpec& rule, const ParameterGroup::Options& group) {
     const Node value = slice(ArenaKind::value, part);
     const Node grad = divided_gradient(part);
     const Node old_mean = state(0, part);
     const Node old_square = state(1, part);
-    const Node mean = weighted_sum(as_value(old_mean), optimizer_.beta1, grad, 1 - optimizer_.beta1);
+    const Node mean = weighted_sum(as_value(old_mean), rule.beta1, grad, 1 - rule.beta1);
     const Node square =
-        weighted_sum(as_value(old_square), optimizer_.beta2, plexaura::square(grad), 1 - optimizer_.beta2);
-    const Node deviation = sqrt(square / bias_correction(optimizer_.beta2)) + optimizer_.epsilon;
-    const Node direction = mean / bias_correction(optimizer_.beta1) / deviation + value * *group.decay;
+        weighted_sum(as_value(old_square), rule.beta2, plexaura::square(grad), 1 - rule.beta2);
+    const Node deviation = sqrt(square / bias_correction(rule.beta2)) + rule.epsilon;
+    const Node direction = mean / bias_correction(rule.beta1) / deviation + value * *group.decay;
     const Node trust = ratio_or_one(norm(value), norm(direction));
     const Node rate = group.rate == 1 ? learning_rate() : learning_rate() * group.rate;
     update_value(part, value, or_old(value, value - direction * (rate * trust)));
@@ -312,63 +339,23 @@ class UpdateBuilder {
   Node is_good_ = {};               // true if the step is not skipped; empty: no step is ever skipped
 };
 
-void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {
-  if (!holds) throw UserError(fmt::format("the optimizer has {} = {}; it must be {}", option, value, rule));
-}
-
-bool is_share(double value) { return value >= 0 && value < 1; }
-
-// Checks the options that only rmsprop and adagrad have.
-void check_rms(const OptimizerSpec& optimizer) {
-  check_optimizer(is_share(optimizer.alpha), "alpha", optimizer.alpha, "at least 0 and less than 1");
-  check_optimizer(optimizer.kind == Kind::rmsprop || !optimizer.centered, "centered", optimizer.centered,
-                  "false for all but rmsprop");
-  for (const auto& [name, value] : {std::pair{"lr_decay", optimizer.lr_decay},
-                                    std::pair{"initial_accumulator", optimizer.initial_accumulator}}) {
-    check_optimizer(std::isfinite(value) && value >= 0, name, value, "a number from 0 on");
-    check_optimizer(optimizer.kind == Kind::adagrad || value == 0, name, value, "0 for all but adagrad");
-  }
-}
-
-void check_spec(const OptimizerSpec& optimizer) {
-  constexpr std::string_view share = "at least 0 and less than 1";
-  check_optimizer(optimizer.kind <= Kind::adagrad, "kind", static_cast<double>(optimizer.kind),
-                  "sgd, adam, adamw, lars, lamb, rmsprop or adagrad");
-  check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
-  check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
-                  "above 0 where nesterov is set");
-  check_optimizer(optimizer.kind != Kind::adagrad || optimizer.momentum == 0, "momentum", optimizer.momentum,
-                  "0 for adagrad, which has none");
-  check_optimizer(has_momentum(optimizer.kind) || optimizer.momentum == 0, "momentum", optimizer.momentum,
-                  "0 for adam, adamw and lamb, whose momentum is beta1");
-  check_optimizer(steps_like_sgd(optimizer.kind) || !optimizer.nesterov, "nesterov", optimizer.nesterov,
-                  "false for all but sgd and lars");
-  check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
-  check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
-  check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
-                  "a number above 0");
-  check_rms(optimizer);
-  check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
-                  optimizer.weight_decay, "a number from 0 on");
-  check_optimizer(std::isfinite(optimizer.trust_coefficient) && optimizer.trust_coefficient > 0,
-                  "trust_coefficient", optimizer.trust_coefficient, "a number above 0");
-  check_optimizer(std::isfinite(optimizer.max_gradient_norm) && optimizer.max_gradient_norm >= 0,
-                  "max_gradient_norm", optimizer.max_gradient_norm, "a number above 0, or 0 for no limit");
-}
-
 }  // namespace
 
-std::string_view optimizer_name(const OptimizerSpec& optimizer) {
-  constexpr std::array<std::string_view, 7> names{"sgd",  "adam",    "adamw",  "lars",
-                                                  "lamb", "rmsprop", "adagrad"};
-  if (optimizer.kind == Kind::rmsprop && optimizer.centered) return "centered rmsprop";
-  return names.at(static_cast<std::size_t>(optimizer.kind));
+std::string optimizer_name(const OptimizerSpec& optimizer) {
+  const auto last = std::ranges::find_if(optimizer.groups | std::views::reverse, has_own_optimizer).base();
+  std::string others;
+  for (auto group = optimizer.groups.begin(); group != last; ++group)
+    others += fmt::format("{}{}: {}", others.empty() ? "" : ", ", group->pattern,
+                          name_of_states(rule_of(*group, optimizer)));
+  if (others.empty()) return kind_name(optimizer);
+  return fmt::format("{} ({})", name_of_states(optimizer), others);
 }
 
 std::int64_t state_count(const OptimizerSpec& optimizer) {
-  if (!steps_like_sgd(optimizer.kind) && !divides_by_squares(optimizer.kind)) return 2;
-  const std::int64_t squares = divides_by_squares(optimizer.kind) ? 1 : 0;
-  return squares + (optimizer.centered ? 1 : 0) + (optimizer.momentum != 0 ? 1 : 0);
+  std::int64_t most = states_of_kind(optimizer);
+  for (const ParameterGroup& group : optimizer.groups)
+    most = std::max(most, states_of_kind(rule_of(group, optimizer)));
+  return most;
 }
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,

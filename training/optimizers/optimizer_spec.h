@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -41,18 +40,19 @@ struct OptimizerSpec {
   // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
   // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does; 0: never.
   double max_gradient_norm = 0;
-  // Parameters with a learning rate or a weight decay of their own. With lars and lamb, parameters with one axis
+  // Parameters with a learning rate, a weight decay or a rule of their own. With lars and lamb, parameters with one axis
   // never decay.
   std::vector<ParameterGroup> groups = {};
   // Gradients are multiplied by the step's loss scale, and the update divides by it before anything else.
   bool scaled_loss = false;
 };
 
-// Returns the name of the kind, by which a checkpoint knows the optimizer: "sgd", "adam", "adamw", "lars", "lamb",
-// "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad".
-std::string_view optimizer_name(const OptimizerSpec& optimizer);
+// Returns the name by which a checkpoint knows the optimizer. That of one rule is "sgd", "adam", "adamw", "lars", "lamb",
+// "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad". Groups with rules of their own follow,
+// with the groups before them, which decide what is left to them: "adamw (*.bias: sgd with momentum)".
+std::string optimizer_name(const OptimizerSpec& optimizer);
 
-// Returns the number of state arenas that the optimizer needs: 0 to 3.
+// Returns the number of state arenas that the optimizer needs, for that of its rules which needs most: 0 to 3.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {
@@ -65,8 +65,8 @@ struct UpdateOptions {
   bool is_guarded = false;
 };
 
-// Builds the graph of the update program, in place on the arena slices. It has one node of the optimizer for
-// each bucket, or the nodes of lars and lamb for each parameter, after the norm of all gradients if that is
+// Builds the graph of the update program, in place on the arena slices. It has one node for the
+// neighbours of one rule in each bucket, or the nodes of lars and lamb for each parameter, after the norm of all gradients if that is
 // limited. Parameters outside of the buckets do not change. For the last bucket it updates the buffers: a
 // replaced buffer gets the sum of the ranks' next values, and the sum of the ranks' changes is added to each
 // other buffer. Throws UserError that names an option with an invalid value.

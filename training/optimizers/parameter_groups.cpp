@@ -1,29 +1,16 @@
 #include "training/optimizers/parameter_groups.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
 #include "core/base/did_you_mean.h"
 #include "core/base/error.h"
 #include "core/params/name_pattern.h"
+#include "training/optimizers/optimizer_checks.h"
 
 namespace plexaura {
 
 namespace {
-
-void check_factors(const ParameterGroup& group) {
-  const double rate = group.options.rate;
-  const double decay = group.options.decay.value_or(0);
-  if (!std::isfinite(rate) || rate <= 0)
-    throw UserError(
-        fmt::format("the group of parameters '{}' has rate = {}; it must be a number above 0, the factor of "
-                    "the learning rate; freeze the parameters if they are not to be trained",
-                    group.pattern, rate));
-  if (!std::isfinite(decay) || decay < 0)
-    throw UserError(fmt::format("the group of parameters '{}' has decay = {}; it must be a number from 0 on",
-                                group.pattern, decay));
-}
 
 // Returns the index of the first group whose pattern fits; the number of groups if none does.
 std::size_t first_fit(const ParameterSpec& spec, std::span<const ParameterGroup> groups) {
@@ -57,9 +44,12 @@ std::size_t first_fit(const ParameterSpec& spec, std::span<const ParameterGroup>
 
 }  // namespace
 
+GroupOptimizer::GroupOptimizer(const OptimizerSpec& spec)
+    : spec_(std::make_shared<const OptimizerSpec>(spec)) {}
+
 std::vector<ParameterGroup> groups_by_name(std::span<const ParameterGroup> groups,
                                            const std::vector<ParameterSpec>& specs) {
-  for (const ParameterGroup& group : groups) check_factors(group);
+  for (const ParameterGroup& group : groups) check_group(group);
   std::vector<ParameterGroup> by_name;
   std::vector<bool> has_parameters(groups.size());
   for (const ParameterSpec& spec : specs) {
@@ -79,7 +69,9 @@ ParameterGroup::Options group_of(std::string_view name, std::span<const Paramete
   const auto found = std::ranges::find_if(
       groups, [&](const ParameterGroup& group) { return is_named_like(name, group.pattern); });
   if (found == groups.end()) return {.decay = weight_decay};
-  return {found->options.rate, found->options.decay.value_or(weight_decay)};
+  ParameterGroup::Options options = found->options;
+  if (!options.decay) options.decay = weight_decay;
+  return options;
 }
 
 std::vector<StepSegment> segments_of(const Placement& placement, const Bucket& bucket,

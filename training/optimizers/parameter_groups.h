@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,13 +11,29 @@
 
 namespace plexaura {
 
-// Trainable parameters whose updates have a learning rate or a weight decay of their own:
-// `{"layer4.*", {.rate = 0.1}}`, `{"*.bias", {.decay = 0}}`. A parameter belongs to the first group of a list
-// whose pattern fits it.
+struct OptimizerSpec;
+
+// The optimizer of a group of parameters. A value: copies share the OptimizerSpec, which never changes.
+class GroupOptimizer {
+ public:
+  GroupOptimizer() = default;
+  GroupOptimizer(const OptimizerSpec& spec);
+  // Returns null if the group has the optimizer of the parameters without a group.
+  const OptimizerSpec* spec() const { return spec_.get(); }
+
+ private:
+  std::shared_ptr<const OptimizerSpec> spec_;
+};
+
+// Trainable parameters whose updates have a learning rate, a weight decay or an optimizer of their own:
+// `{"layer4.*", {.rate = 0.1}}`, `{"*.bias", {.decay = 0, .optimizer = OptimizerSpec{.momentum = 0.9}}}`. A parameter
+// belongs to the first group of a list whose pattern fits it.
 struct ParameterGroup {
   struct Options {
     double rate = 1;                   // factor of the learning rate; > 0
-    std::optional<double> decay = {};  // weight decay, >= 0; empty: OptimizerSpec::weight_decay
+    std::optional<double> decay = {};  // weight decay, >= 0; empty: that of the optimizer with the groups
+    // The rule of the group. It has no weight decay, limit on gradients or groups of its own.
+    GroupOptimizer optimizer = {};
   };
 
   std::string pattern;  // fits names and aliases, see is_named_like()
@@ -24,7 +41,7 @@ struct ParameterGroup {
 };
 
 // Returns a group for each trainable parameter that belongs to a group of the list. Its pattern is the name of the
-// parameter. Throws UserError for a number outside its range, and for a group without parameters: because its
+// parameter. Throws UserError for what check_group() refuses, and for a group without parameters: because its
 // pattern fits no parameter or only frozen ones, or because the groups before it have all of them.
 std::vector<ParameterGroup> groups_by_name(std::span<const ParameterGroup> groups,
                                            const std::vector<ParameterSpec>& specs);

@@ -10,6 +10,7 @@
 #include "core/vm/watch.h"
 #include "training/checkpoints/checkpoint.h"
 #include "training/files/records.h"
+#include "training/optimizers/group_optimizers.h"
 #include "training/programs/optimizer_parts.h"
 #include "training/ranks/on_rank_0.h"
 
@@ -33,12 +34,17 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   place(backend, together(ranks(), "the options of an Optimizer", [&] { return read_model(outputs); }));
 }
 
-// Takes the model of the loss and the parameters to train. Returns the other Optimizers of the store.
-std::vector<TrainedParts::Part> Optimizer::read_model(const LossOutputs& outputs) {
+// Takes the model of the loss and the parameters to train.
+PartBesideOthers Optimizer::read_model(const LossOutputs& outputs) {
   check_trains(store_);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
   parameters_ = trained_parameters(store_, options_.parameters);
+  TrainedPart part{.name = name(),
+                   .parameters = parameters_,
+                   .seed = options_.seed,
+                   .states = state_count(options_.optimizer),
+                   .has_ranks = has_ranks()};
   options_.optimizer.groups = groups_by_name(options_.optimizer.groups, specs_trained_here());
   const auto others = store_.trained_parts().beside(parameters_, trained_parameters(store_, {}));
   check_ranks(others);
@@ -58,7 +64,7 @@ std::vector<TrainedParts::Part> Optimizer::read_model(const LossOutputs& outputs
   labels_ = label_inputs(outputs.loss.graph());
   outputs_ = training_outputs(*model_.graph, model_.outputs, store_, samples_of_loss, &parameters_);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
-  return others;
+  return {std::move(part), others};
 }
 
 // The specs of the store, of which only the parameters of this optimizer are trainable.
@@ -70,9 +76,9 @@ std::vector<ParameterSpec> Optimizer::specs_trained_here() const {
   return specs;
 }
 
-// The name by which checkpoints know this optimizer.
+// The name by which checkpoints know this optimizer, before its groups are divided into parameters.
 std::string Optimizer::name() const {
-  std::string name(optimizer_name(options_.optimizer));
+  std::string name = optimizer_name(options_.optimizer);
   if (!options_.parameters.empty()) name += fmt::format(" of {}", fmt::join(options_.parameters, ", "));
   return name;
 }
@@ -80,20 +86,20 @@ std::string Optimizer::name() const {
 Collective& Optimizer::ranks() const { return options_.ranks != nullptr ? *options_.ranks : the_only_rank(); }
 
 // Places the store for this optimizer and the others, whose state is kept.
-void Optimizer::place(Backend& backend, const std::vector<TrainedParts::Part>& others) {
-  if (has_ranks()) return place_on_ranks(backend);
+void Optimizer::place(Backend& backend, PartBesideOthers placed) {
+  auto& [part, others] = placed;
+  if (has_ranks()) return place_on_ranks(backend, std::move(part));
   auto program = compile_gradients(nullptr);
-  const std::int64_t states = state_count(options_.optimizer);
-  part_ = store_.trained_parts().add(
-      {.name = name(), .parameters = parameters_, .seed = options_.seed, .states = states}, others);
+  const Placement own = ordered_by_rule(program->placement, options_.optimizer);
+  const std::int64_t states = part.states;
+  part_ = store_.trained_parts().add(std::move(part), others);
   if (others.empty()) {
-    store_.place(program->placement, backend);
+    store_.place(own, backend);
     store_.require_states(states);
     store_.reset_states();
-    return make_step(std::move(program));
+    return make_step(own == program->placement ? std::move(program) : compile_gradients(&own));
   }
-  store_.place(store_.complete(placed_beside(store_.placement(), others, program->placement, states)),
-               backend);
+  store_.place(store_.complete(placed_beside(store_.placement(), others, own, states)), backend);
   store_.require_states(store_.trained_parts().states());
   for (std::int64_t index = 0; index < states; ++index)
     for (const std::string& parameter : parameters_)

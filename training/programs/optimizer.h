@@ -20,6 +20,8 @@
 
 namespace plexaura {
 
+struct PartBesideOthers;
+
 struct OptimizerOptions {
   // Patterns of the parameters that this Optimizer trains, as those of freeze(). Empty: all trainable ones.
   std::vector<std::string> parameters = {};
@@ -115,11 +117,11 @@ class Optimizer {
   bool resume(const std::filesystem::path& directory);
 
  private:
-  std::vector<TrainedParts::Part> read_model(const LossOutputs& outputs);
+  PartBesideOthers read_model(const LossOutputs& outputs);
   std::vector<ParameterSpec> specs_trained_here() const;
   std::string name() const;
   PlateauState plateau() const;
-  void place(Backend& backend, const std::vector<TrainedParts::Part>& others);
+  void place(Backend& backend, PartBesideOthers placed);
   std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
   void make_step(std::shared_ptr<const Program> gradients);
   bool must_compile_again() const;
@@ -128,7 +130,7 @@ class Optimizer {
   void check_ranks(std::span<const TrainedParts::Part> others) const;
   void check_same_options() const;
   void check_same_checkpoint(const std::string& mine, const std::filesystem::path& directory) const;
-  void place_on_ranks(Backend& backend);
+  void place_on_ranks(Backend& backend, TrainedPart part);
   double step_on_ranks(std::span<const Feed> feeds);
   StepMetrics metrics_on_ranks(const StepTicket& ticket);
   SeparateStep& separate_step();

@@ -12,6 +12,12 @@
 // What an Optimizer needs to train a part of the parameters of a store, beside others.
 namespace plexaura {
 
+// The part of a store that a new Optimizer trains, and the parts of those that the store has.
+struct PartBesideOthers {
+  TrainedPart part;
+  std::vector<TrainedParts::Part> others;
+};
+
 // A batch counts as one sample, so that the loss gets no weight.
 inline constexpr std::int64_t samples_of_loss = 1;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/exchange/collective.h"
+#include "training/optimizers/group_optimizers.h"
 #include "training/programs/optimizer.h"
 #include "training/programs/optimizer_parts.h"
 #include "training/ranks/on_rank_0.h"
@@ -101,24 +102,21 @@ void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
 }
 
 // All ranks use the placement of rank 0.
-void Optimizer::place_on_ranks(Backend& backend) {
+void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
   const std::string what = "placing the parameters";
   std::string text;
   on_rank_0(ranks(), what, [&] { text = to_text(compile_gradients(nullptr)->placement); });
   text = ranks().gather_all(text, "the placement of the parameters")[0];
-  const Placement placed = together(ranks(), what, [&] { return store_.complete(parse_placement(text)); });
+  const Placement placed = together(ranks(), what, [&] {
+    return store_.complete(ordered_by_rule(parse_placement(text), options_.optimizer));
+  });
   // Making the memory may call all ranks, so no rank may have failed before.
   std::unique_ptr<Memory> gradients;
   if (backend.info().host_memory)
     gradients = strategy_.parts.gradients->gradient_memory(placed.bytes(ArenaKind::gradient));
   together(ranks(), what, [&] {
-    const std::int64_t states = state_count(options_.optimizer);
-    part_ = store_.trained_parts().add({.name = name(),
-                                        .parameters = parameters_,
-                                        .seed = options_.seed,
-                                        .states = states,
-                                        .has_ranks = true},
-                                       {});
+    const std::int64_t states = part.states;
+    part_ = store_.trained_parts().add(std::move(part), {});
     store_.place(placed, backend, [&](std::size_t) { return std::move(gradients); });
     store_.require_states(states);
     store_.reset_states();

@@ -9,6 +9,7 @@
 #include "core/compile/link.h"
 #include "core/graph/structure.h"
 #include "core/ops/batch_norm.h"
+#include "training/optimizers/group_optimizers.h"
 #include "training/programs/bucket_updates.h"
 #include "training/ranks/on_rank_0.h"
 
@@ -205,7 +206,7 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
   const Placement placed = together(collective, "placing the parameters", [&] {
     options_.optimizer.groups = groups_by_name(options_.optimizer.groups, store_.specs());
-    return store_.complete(parse_placement(placement));
+    return store_.complete(ordered_by_rule(parse_placement(placement), options_.optimizer));
   });
   // Constructing the memory may call all ranks, so no rank may have failed before.
   std::unique_ptr<Memory> gradients;

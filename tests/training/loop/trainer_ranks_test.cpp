@@ -173,7 +173,8 @@ Validation validated(int count) {
 }
 
 // Returns the weights of rank 0 after a run of several ranks.
-std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups = {}) {
+std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups = {},
+                            std::int64_t micro_batches = 1) {
   std::vector<double> end;
   ThreadRanks(count).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
@@ -182,6 +183,7 @@ std::vector<double> trained(int count, const std::vector<ParameterGroup>& groups
     TrainerOptions options = momentum();
     options.batch_size = 7;  // the parts have 3, 2 and 2 samples
     options.optimizer.groups = groups;
+    options.micro_batches = micro_batches;
     Trainer trainer({small_model, store, *backend, points(21), {}, &ranks, &strategy}, options);
     trainer.run();
     if (ranks.rank() == 0) end = weights(store);
@@ -225,14 +227,19 @@ TEST_CASE("ranks drop out of their samples what one rank drops out of all") {
     CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
 }
 
-TEST_CASE("ranks train groups of parameters as one rank does") {
-  const std::vector<ParameterGroup> groups{{"first", {.rate = 0.25, .decay = 0}}};
-  const std::vector<double> alone = trained(1, groups);
-  const std::vector<double> together = trained(2, groups);
-  REQUIRE(together.size() == alone.size());
-  for (std::size_t i = 0; i < alone.size(); ++i)
-    CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
-  CHECK(alone != trained(1));
+TEST_CASE("ranks and micro-batches train groups of parameters as one rank does") {
+  const OptimizerSpec adam{.kind = OptimizerSpec::adam};
+  for (const std::vector<ParameterGroup>& groups :
+       {std::vector<ParameterGroup>{{"first", {.rate = 0.25, .decay = 0}}},
+        std::vector<ParameterGroup>{{"first", {.rate = 0.25, .optimizer = adam}}}}) {
+    const std::vector<double> alone = trained(1, groups);
+    for (const auto& together : {trained(2, groups), trained(1, groups, 3), trained(2, groups, 2)}) {
+      REQUIRE(together.size() == alone.size());
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+    }
+    CHECK(alone != trained(1));
+  }
 }
 
 TEST_CASE("a group without parameters is refused by all ranks and said by one") {
