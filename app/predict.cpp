@@ -61,10 +61,18 @@ std::string labels_text(std::span<const double> probabilities, const std::vector
   return text.empty() ? "\tno label" : text;
 }
 
+// Returns the values from 0 to 1 of a reconstructed image.
+std::string pixels_text(std::span<const double> outputs) {
+  std::string text;
+  for (const double output : outputs) text += fmt::format("\t{:.6g}", output);
+  return text;
+}
+
 std::string outputs_text(std::span<const double> outputs, const ModelInfo& model,
                          const TrainedData& trained) {
   if (model.task == Task::multi_label) return labels_text(outputs, trained.targets);
   if (model.task == Task::regression) return numbers_text(outputs, trained.target_scale);
+  if (model.task == Task::reconstruction) return pixels_text(outputs);
   return class_text(outputs, model.loss, trained.classes);
 }
 

@@ -41,6 +41,13 @@ std::vector<ColumnRef> target_columns(const Section& data, const DataOptions& op
 
 // Checks the keys that only some tasks have.
 void check_task(const Section& data, const DataOptions& options, Task task) {
+  if (task == Task::reconstruction) {
+    if (options.format() == "csv")
+      throw data.error("format",
+                       "is csv, and model.task is reconstruction, which is for images; give images (idx or "
+                       "image_folder), or set model.task to regression");
+    return;
+  }
   if (task == Task::classification) {
     if (options.targets)
       throw data.error("targets",

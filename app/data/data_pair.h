@@ -23,7 +23,7 @@ struct DataPair {
   std::optional<std::uint64_t> older_origin = {};  // see RunData
   IgnoredFiles ignored = {};
   std::string preparation = {};   // see RunData
-  ReadSamples read_samples = {};  // empty for a format that --predict refuses
+  ReadSamples read_samples = {};  // see RunData
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData

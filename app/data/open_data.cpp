@@ -377,7 +377,7 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   const bool has_targets = !pair.trained.targets.empty();
   if (!has_targets) {
     pair.trained.classes = pair.train->class_names();
-    require_classes(data, format, path, pair.trained.classes);
+    if (task != Task::reconstruction) require_classes(data, format, path, pair.trained.classes);
   }
   const std::vector<std::string>& outputs = has_targets ? pair.trained.targets : pair.trained.classes;
   pair.origin = with_classes(format, outputs, pair.origin);

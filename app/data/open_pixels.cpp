@@ -30,6 +30,20 @@ fs::path idx_file(const fs::path& directory, const std::string& name) {
   return is_zipped ? zipped : plain;
 }
 
+// Returns the images of a file of --predict, which must have the shape of those of the training.
+NamedSamples images_in(const std::string& file, const Shape& shape) {
+  Tensor images = read_idx_images(file);
+  const Shape found(
+      std::vector<std::int64_t>(images.shape().extents().begin() + 1, images.shape().extents().end()));
+  if (found != shape)
+    throw UserError(fmt::format("{}: has images {} and the model takes {}; give images of this size", file,
+                                to_string(found), to_string(shape)));
+  NamedSamples samples{{}, std::move(images)};
+  for (std::int64_t i = 0; i < samples.samples.shape()[0]; ++i)
+    samples.names.push_back(fmt::format("{} image {}", file, i + 1));
+  return samples;
+}
+
 std::uint64_t label_hash(const Dataset& samples) {
   const std::vector<std::int64_t> labels = labels_of(samples);
   return fnv(std::as_bytes(std::span(labels)));
@@ -53,6 +67,9 @@ DataPair open_idx(const Section& data, const DataOptions& options) {
                                         options.idx);
   };
   DataPair pair{.train = open("train")};
+  pair.read_samples = [shape = pair.train->sample_shape()](const std::string& file) {
+    return images_in(file, shape);
+  };
   pair.origin = label_hash(*pair.train);
   pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = normalisation_text(pair.pixels);

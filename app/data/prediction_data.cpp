@@ -121,11 +121,11 @@ void require_table(const Section& data, const DataOptions& options, const Traine
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
   const DataOptions options = read_data_options(data, DataUse::predict, read_task(config.section("model")));
-  if (options.format() != "csv" && options.format() != "image_folder")
-    throw data.error(
-        "format",
-        fmt::format("is {}, and --predict reads tables (csv) and images (image_folder)", options.format()));
-  if (!trained) return std::nullopt;
+  if (options.format() != "csv" && options.format() != "image_folder" && options.format() != "idx")
+    throw data.error("format",
+                     fmt::format("is {}, and --predict reads tables (csv) and images (image_folder, idx)",
+                                 options.format()));
+  if (!trained || options.format() == "idx") return std::nullopt;
   if (options.format() == "csv") require_table(data, options, *trained);
   return options.format() == "csv" ? open_rows(options, *trained) : open_images(data, options, *trained);
 }

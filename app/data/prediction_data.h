@@ -22,8 +22,8 @@ ReadSamples image_reader(const ImageFolderOptions& options);
 void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
 
 // Returns the data for --predict, if the weights contain all that must be known about the training data.
-// Opens no sample, and ignores data.path. Returns nothing if the weights do not contain it. Throws UserError
-// for a format whose files --predict cannot read.
+// Opens no sample, and ignores data.path. Returns nothing if the weights do not contain it, as they never contain the
+// size of the images of IDX files.
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained);
 
 }  // namespace plexaura

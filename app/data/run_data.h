@@ -32,7 +32,7 @@ struct RunData {
   std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
   std::string outputs;       // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"
   std::string preparation;   // how files become samples: crops, scales, normalisation
-  ReadSamples read_samples;  // for --predict; empty for a format that it refuses
+  ReadSamples read_samples;  // for --predict
   PixelScale pixels = {};    // how the model normalises samples of bytes
   // A hash of what a resumed run may not change: the classes, the labels or images, and the validation
   // samples of a table.

@@ -41,6 +41,16 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
 void try_once(Model& model) {
   Graph graph(Mode::inference);
   const Node outputs = model(one_sample(graph, model.sample_shape()));
+  if (model.info().task == Task::reconstruction) {
+    if (outputs.shape().elements() != model.classes())
+      throw UserError(
+          fmt::format("{}: the model's output for one sample is {} and model.task is reconstruction; its "
+                      "last layer must make "
+                      "as many values as the sample {} has, {}",
+                      to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()),
+                      to_string(model.sample_shape()), model.classes()));
+    return;
+  }
   if (outputs.shape() != Shape{1, model.classes()})
     throw UserError(fmt::format(
         "{0}: the model's output for one sample is {1} and the data has {2} {3}; its last layer must be a "
@@ -53,10 +63,13 @@ Key task_key(Task& task) {
   return {.name = "task",
           .into = one_of(task, {{"classification", Task::classification},
                                 {"regression", Task::regression},
-                                {"multi_label", Task::multi_label}}),
+                                {"multi_label", Task::multi_label},
+                                {"reconstruction", Task::reconstruction}}),
           .meaning =
               "what the outputs are: a score for each class of the data; a number for each column of "
-              "`data.targets`; or, with `multi_label`, a score for each of these columns, which hold 0 or 1"};
+              "`data.targets`; or, with `multi_label`, a score for each of these columns, which hold 0 or 1; "
+              "or, with "
+              "`reconstruction`, the pixels of the image itself"};
 }
 
 Key class_weights_key(std::optional<std::vector<double>>& weights) {
@@ -73,7 +86,13 @@ Key class_weights_key(std::optional<std::vector<double>>& weights) {
           "the training samples of the class. An empty list: all samples count alike"};
 }
 
-std::vector<Key> model_keys(ModelKeys& keys, Loss& of_regression) {
+// The losses of tasks that have a choice of their own.
+struct TaskLosses {
+  Loss regression = Loss::mse;
+  Loss reconstruction = Loss::mse;
+};
+
+std::vector<Key> model_keys(ModelKeys& keys, TaskLosses& losses) {
   const Need softmax{.key = "loss", .values = {"softmax_cross_entropy"}};
   Key class_weights = class_weights_key(keys.class_weights);
   class_weights.needs = softmax;
@@ -93,11 +112,18 @@ std::vector<Key> model_keys(ModelKeys& keys, Loss& of_regression) {
                   "one-hot labels and summed over the classes. All are means over the samples. With "
                   "`multi_label` it is `binary_cross_entropy`, as a mean over samples and labels"},
       {.name = "loss",
-       .into = one_of(of_regression, {{"mse", Loss::mse}, {"l1", Loss::l1}, {"huber", Loss::huber}}),
+       .into = one_of(losses.regression, {{"mse", Loss::mse}, {"l1", Loss::l1}, {"huber", Loss::huber}}),
        .needs = {.key = "task", .values = {"regression"}},
        .meaning = "the squared error; the absolute error; or `huber`, half the squared error for errors "
                   "below 1 and the "
                   "absolute error less 1/2 for others. All are means over samples and targets"},
+      {.name = "loss",
+       .into = one_of(losses.reconstruction,
+                      {{"mse", Loss::mse}, {"binary_cross_entropy", Loss::binary_cross_entropy}}),
+       .needs = {.key = "task", .values = {"reconstruction"}},
+       .meaning =
+           "of the outputs and the pixels from 0 to 1: the squared error; or `binary_cross_entropy` of the "
+           "sigmoid of each output. Both are means over samples and pixels"},
       {.name = "label_smoothing",
        .into = &keys.label_smoothing,
        .range = {.minimum = 0, .below = 1},
@@ -134,9 +160,10 @@ std::optional<std::vector<double>> weights_of_classes(const Section& yaml, const
 
 ModelKeys read_model_keys(const Section& yaml) {
   ModelKeys keys;
-  Loss of_regression = Loss::mse;
-  read_keys(yaml, model_keys(keys, of_regression));
-  if (keys.task == Task::regression) keys.loss = of_regression;
+  TaskLosses losses;
+  read_keys(yaml, model_keys(keys, losses));
+  if (keys.task == Task::regression) keys.loss = losses.regression;
+  if (keys.task == Task::reconstruction) keys.loss = losses.reconstruction;
   if (keys.task == Task::multi_label) keys.loss = Loss::binary_cross_entropy;
   return keys;
 }
@@ -157,8 +184,9 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
                                   PixelScale pixels, std::vector<double> target_units,
                                   std::vector<double> balanced_weights) {
   const ModelKeys keys = read_model_keys(yaml);
+  const std::int64_t outputs = keys.task == Task::reconstruction ? sample_shape.elements() : classes;
   ModelInfo info{.sample_shape = sample_shape,
-                 .classes = classes,
+                 .classes = outputs,
                  .loss = keys.loss,
                  .pixels = std::move(pixels),
                  .origin = yaml_origin(yaml.position("name")),
@@ -178,8 +206,8 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 
 std::vector<KeyText> model_key_texts() {
   ModelKeys keys;
-  Loss of_regression = Loss::mse;
-  std::vector<KeyText> texts = texts_of("model", model_keys(keys, of_regression));
+  TaskLosses losses;
+  std::vector<KeyText> texts = texts_of("model", model_keys(keys, losses));
   for (const std::string& name : names_of_models())
     for (KeyText& text : kind_of_model(name).describe()) {
       if (text.needs.empty()) text.needs = "only with name " + name;

@@ -62,11 +62,13 @@ std::vector<Key> mlp_keys(MlpOptions& options) {
 }
 
 std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& yaml) {
-  if (options.sigmoid_outputs && info.task == Task::multi_label)
+  const bool has_sigmoid = info.task != Task::classification && info.loss == Loss::binary_cross_entropy;
+  if (options.sigmoid_outputs && has_sigmoid)
     throw yaml.error(
         "outputs",
-        "is sigmoid, and model.task is multi_label, whose loss and predictions apply a sigmoid to the "
-        "outputs themselves; leave it out");
+        fmt::format("is sigmoid, and model.task is {}, whose loss and predictions apply a sigmoid to "
+                    "the outputs themselves; leave it out",
+                    name_of(info.task)));
   return std::make_unique<Mlp>(std::move(info), options);
 }
 

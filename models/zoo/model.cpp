@@ -7,6 +7,7 @@
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
 #include "models/zoo/multi_label.h"
+#include "models/zoo/reconstruction.h"
 #include "models/zoo/regression.h"
 
 namespace plexaura {
@@ -50,7 +51,8 @@ LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
 }  // namespace
 
 std::string_view name_of(Task task) {
-  static constexpr std::array<std::string_view, 3> names{"classification", "regression", "multi_label"};
+  static constexpr std::array<std::string_view, 4> names{"classification", "regression", "multi_label",
+                                                         "reconstruction"};
   return names.at(static_cast<std::size_t>(task));
 }
 
@@ -59,6 +61,7 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   const Graph::Scope scope(outputs.node().graph(), "loss");
   if (model.info().task == Task::regression) return build_regression(model, outputs, labels);
   if (model.info().task == Task::multi_label) return build_multi_label(outputs, labels);
+  if (model.info().task == Task::reconstruction) return build_reconstruction(model, outputs, labels);
   LossOutputs result = loss_of(model.info(), outputs, labels);
   result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
   if (model.classes() > top)
@@ -68,6 +71,7 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
 
 Field expected_field(const Model& model) {
   if (model.info().task == Task::classification) return {"labels", {DType::int64, {}}};
+  if (model.info().task == Task::reconstruction) return {"samples", {DType::uint8, model.sample_shape()}};
   return {"targets", {DType::float32, {model.classes()}}};
 }
 

@@ -18,6 +18,7 @@ enum class Task : std::uint8_t {
   classification,  // a score for each class, of which a sample has one
   regression,      // a number for each target
   multi_label,     // a score for each label, of which a sample has any number
+  reconstruction,  // the values of the sample itself
 };
 std::string_view name_of(Task task);
 
@@ -25,10 +26,10 @@ std::string_view name_of(Task task);
 enum class Loss : std::uint8_t {
   softmax_cross_entropy,
   squared_error,  // of the outputs and one-hot labels, summed over classes
-  // Of the sigmoid of each output. For classes it is against one-hot labels, summed over classes; for multi_label a
-  // mean over samples and labels.
+  // Of the sigmoid of each output. For classes it is against one-hot labels, summed over classes; for multi_label and
+  // reconstruction a mean over samples and outputs.
   binary_cross_entropy,
-  // Of the outputs and the targets of a regression, as means over samples and targets.
+  // Of the outputs and the targets of a regression, as means over samples and targets. mse also for reconstruction.
   mse,
   l1,
   huber,
@@ -36,7 +37,7 @@ enum class Loss : std::uint8_t {
 
 struct ModelInfo {
   Shape sample_shape;        // without the batch: [4], [1, 28, 28]
-  std::int64_t classes = 0;  // the number of outputs: of classes, targets or labels
+  std::int64_t classes = 0;  // the number of outputs: of classes, targets, labels or values of a sample
   Loss loss = Loss::softmax_cross_entropy;
   PixelScale pixels = {};  // normalises samples of bytes
   Origin origin = {};      // the model's place in a YAML file; empty for a model that was written in C++
@@ -52,7 +53,8 @@ struct ModelInfo {
   std::optional<std::vector<double>> class_weights = std::vector<double>{};
 };
 
-// A network that distinguishes classes, or predicts numbers or labels: [N, sample shape...] -> [N, classes]. Name its parameters with
+// A network that distinguishes classes, predicts numbers or labels, or reconstructs its samples: [N, sample shape...] ->
+// [N, classes], for reconstruction also [N, sample shape...]. Name its parameters with
 // specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
 // with any batch size. A call of a named model of this library changes nothing in it: several threads may
 // call it at the same time, each with its own graph.
@@ -96,7 +98,8 @@ std::vector<KeyText> model_key_texts();
 
 // Makes the model that a section `model` describes; model_key_texts() lists its keys. Tries the model on one
 // sample. Throws UserError, with line and column, for a wrong key, and for layers that do not fit each other,
-// the samples or the classes. `classes`, `pixels`, `target_units`: see ModelInfo. `balanced_weights`: the weights of
+// the samples or the classes. `classes`, `pixels`, `target_units`: see ModelInfo;
+// for reconstruction `classes` is not read. `balanced_weights`: the weights of
 // the classes if the key `class_weights` is "balanced"; empty: they are not known, and build_loss() throws.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
                                   PixelScale pixels, std::vector<double> target_units = {},
@@ -106,13 +109,14 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 
 // Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
 // "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
-// the five largest outputs. For other tasks see build_regression() and build_multi_label().
-//   outputs [N, classes] of the model; labels int64 [N], or targets [N, classes] of the outputs' dtype.
+// the five largest outputs. For other tasks see build_regression(), build_multi_label() and
+// build_reconstruction().
+//   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples.
 // Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 
-// Returns the field of the data that build_loss() takes besides the samples: "labels", or "targets" of other tasks. Its
-// type is that of one sample.
+// Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction, as
+// bytes, and "targets" of other tasks. Its type is that of one sample.
 Field expected_field(const Model& model);
 
 // For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(). The model must outlive

@@ -82,6 +82,11 @@ std::string table_of(const std::vector<std::vector<std::string>>& lines) {
   return text;
 }
 
+const char* kind_of_outputs(Task task) {
+  if (task == Task::reconstruction) return "values";
+  return task == Task::regression ? "targets" : "classes";
+}
+
 }  // namespace
 
 std::string with_commas(std::int64_t number) {
@@ -106,7 +111,7 @@ std::string summary(Model& model) {
                                        with_commas(elements(specs, ParameterRole::trainable)),
                                        with_commas(elements(specs, ParameterRole::buffer)),
                                        to_string(model.sample_shape()), model.classes(),
-                                       model.info().task == Task::regression ? "targets" : "classes");
+                                       kind_of_outputs(model.info().task));
 }
 
 }  // namespace plexaura

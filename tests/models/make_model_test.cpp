@@ -47,6 +47,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 TEST_CASE("the YAML files of the zoo give the numbers of parameters that they name") {
   CHECK(shipped("iris.yaml", {4}, 3) == (4 + 1) * 30 + (30 + 1) * 20 + (20 + 1) * 3);
   CHECK(shipped("mnist_mlp.yaml", {1, 28, 28}, 10) == 535'818);
+  CHECK(shipped("mnist_autoencoder.yaml", {1, 28, 28}, 10) == 419'120);
   CHECK(shipped("mnist_cnn.yaml", {1, 28, 28}, 10) == 690'590);
   CHECK(shipped("mnist_vit.yaml", {1, 28, 28}, 10) == 138'890);
   CHECK(shipped("mnist_lstm.yaml", {1, 28, 28}, 10) == 82'186);

@@ -1,5 +1,7 @@
 """Tests what the programs learn, and that the result does not depend on the number of ranks."""
 
+import math
+import re
 import subprocess
 
 import support
@@ -117,6 +119,49 @@ class Mnist(ProgramTest):
         self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *arguments, *self.settings("training.batch_size=10", "training.epochs=20"), "--log", "log", within=200)
         losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"]
         self.assertLess(losses[-1], 0.75 * losses[0], losses)
+
+
+class Autoencoder(ProgramTest):
+    """The autoencoder of the zoo on small data in MNIST's format and size."""
+
+    def arguments(self, *settings):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "mnist", part, 40, size=28, classes=10)
+        return [SOURCE / "models/mnist_autoencoder.yaml", *self.settings("data.path=mnist", "training.batch_size=10", *settings)]
+
+    def test_ranks_and_micro_batches_learn_the_same(self):
+        figures = []
+        for ranks, *settings in ((1,), (1, "training.micro_batches=2"), (2 if support.HAS_MPI else 1,)):
+            arguments = self.arguments("training.epochs=3", "training.precision=float64", "output.dir=run", *settings)
+            ran = self.run_ranks(ranks, "mlp", *arguments, "--replace", "--log", "log")
+            losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"][-3:]
+            self.assertLess(losses[-1], 0.95 * losses[0], losses)
+            figures.append((self.weights("run"), re.findall(r"validation (?:loss|rmse) +[0-9.]+", ran.out)))
+        for weights, printed in figures[1:]:
+            self.assertLess(difference(figures[0][0], weights), 1e-10)
+            self.assertEqual(printed, figures[0][1])
+
+    def test_the_reconstruction_of_each_image_is_a_row(self):
+        """The rows have the error that the validation reports."""
+        for loss in ("mse", "binary_cross_entropy"):
+            arguments = self.arguments(f"model.loss={loss}", "training.epochs=3", "output.dir=run")
+            trained = self.run_one("mlp", *arguments, "--replace").out
+            file = self.folder / "mnist/t10k-images-idx3-ubyte"
+            pixels = [value / 255 for value in file.read_bytes()[16:]]
+            lines = self.run_one("mlp", *arguments, "--predict", file).out.splitlines()
+            self.assertEqual([line.split("\t")[0] for line in lines], [f"{file} image {i + 1}" for i in range(40)])
+            found = [float(value) for line in lines for value in line.split("\t")[1:]]
+            self.assertEqual(len(found), len(pixels))
+            rmse = math.sqrt(sum((a - b) ** 2 for a, b in zip(found, pixels)) / len(pixels))
+            self.assertAlmostEqual(rmse, float(re.findall(r"validation rmse +([0-9.]+)", trained)[-1]), delta=1e-4)
+
+    def test_what_cannot_be_reconstructed(self):
+        refused = self.run_one("mlp", *self.iris("model.task=reconstruction", "model.loss=mse"), status=2)
+        self.assertIn("data.format is csv, and model.task is reconstruction, which is for images", refused.err)
+        self.run_one("mlp", *self.arguments("training.epochs=1", "output.dir=run"))
+        support.write_idx(self.folder / "small", "t10k", 4, size=10)
+        refused = self.run_one("mlp", *self.arguments("output.dir=run"), "--predict", "small/t10k-images-idx3-ubyte", status=2)
+        self.assertIn("has images [1,10,10] and the model takes [1,28,28]", refused.err)
 
 
 class ResNet(ProgramTest):

@@ -267,8 +267,8 @@ class Predict(ProgramTest):
 
     def test_what_cannot_be_predicted(self):
         self.run_one("convnet", *self.cnn("training.epochs=1"))
-        result = self.run_one("convnet", *self.cnn(), "--predict", "digits", status=2)
-        self.assertIn("data.format is idx, and --predict reads tables (csv) and images (image_folder)", result.err)
+        result = self.run_one("convnet", *self.cnn(), "--predict", "digits/t10k-labels-idx1-ubyte", status=2)
+        self.assertIn("t10k-labels-idx1-ubyte: begins with 2049, but images begin with 2051", result.err)
         result = self.run_one("mlp", *self.iris("data.path=gone.csv"), "--weights", "gone.safetensors", "--predict", "x.csv", status=2)
         self.assertIn("gone.safetensors", result.err)
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"), "--replace")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <span>
+#include <utility>
 
 #include "core/base/error.h"
 #include "training/data/unzip.h"
@@ -64,6 +65,28 @@ class IdxFile {
   UnzippedFile file_;
 };
 
+struct IdxImages {
+  std::uint64_t count = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<std::uint8_t> pixels = {};
+};
+
+IdxImages read_images(const std::filesystem::path& path) {
+  IdxFile file(path);
+  file.expect_magic(image_magic, "images");
+  IdxImages images{.count = file.big_endian(), .rows = file.big_endian(), .columns = file.big_endian()};
+  constexpr std::int64_t largest_side = 1 << 16;
+  if (images.count == 0 || std::min(images.rows, images.columns) < 1 ||
+      std::max(images.rows, images.columns) > largest_side)
+    throw UserError(
+        fmt::format("{}: has {} images of {}x{}; there must be at least one, with sides from 1 to {}",
+                    path.string(), images.count, images.rows, images.columns, largest_side));
+  images.pixels = file.bytes(images.count * static_cast<std::uint64_t>(images.rows * images.columns));
+  file.expect_end();
+  return images;
+}
+
 void check_labels(const std::filesystem::path& path, const std::vector<std::uint8_t>& labels,
                   std::int64_t classes) {
   const auto wrong = std::ranges::find_if(labels, [&](std::uint8_t label) { return label >= classes; });
@@ -80,18 +103,11 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
                        const IdxOptions& options) {
   if (options.classes < 1)
     throw UserError(fmt::format("{}: classes is {}; it must be positive", images.string(), options.classes));
-  IdxFile image_file(images);
-  image_file.expect_magic(image_magic, "images");
-  const std::uint64_t count = image_file.big_endian();
-  rows_ = image_file.big_endian();
-  columns_ = image_file.big_endian();
-  constexpr std::int64_t largest_side = 1 << 16;
-  if (count == 0 || std::min(rows_, columns_) < 1 || std::max(rows_, columns_) > largest_side)
-    throw UserError(
-        fmt::format("{}: has {} images of {}x{}; there must be at least one, with sides from 1 to {}",
-                    images.string(), count, rows_, columns_, largest_side));
-  pixels_ = image_file.bytes(count * static_cast<std::uint64_t>(rows_ * columns_));
-  image_file.expect_end();
+  IdxImages read = read_images(images);
+  rows_ = read.rows;
+  columns_ = read.columns;
+  pixels_ = std::move(read.pixels);
+  const std::uint64_t count = read.count;
 
   IdxFile label_file(labels);
   label_file.expect_magic(label_magic, "labels");
@@ -103,6 +119,14 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   label_file.expect_end();
   check_labels(labels, labels_, options.classes);
   for (std::int64_t i = 0; i < options.classes; ++i) class_names_.push_back(std::to_string(i));
+}
+
+Tensor read_idx_images(const std::filesystem::path& path) {
+  const IdxImages images = read_images(path);
+  Tensor tensor(
+      TensorType{DType::uint8, {static_cast<std::int64_t>(images.count), 1, images.rows, images.columns}});
+  std::ranges::copy(images.pixels, tensor.as<std::uint8_t>().begin());
+  return tensor;
 }
 
 void IdxDataset::read(std::int64_t index, const SampleContext&, std::span<std::uint8_t> sample,

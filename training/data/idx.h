@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor/tensor.h"
 #include "training/data/dataset.h"
 
 namespace plexaura {
@@ -39,5 +40,8 @@ class IdxDataset final : public DatasetOf<std::uint8_t> {
   std::vector<std::uint8_t> pixels_;  // [size, rows, columns]
   std::vector<std::uint8_t> labels_;
 };
+
+// Returns the images of an IDX file, uint8 [images, 1, rows, columns]. Throws what IdxDataset throws for its images.
+Tensor read_idx_images(const std::filesystem::path& path);
 
 }  // namespace plexaura
