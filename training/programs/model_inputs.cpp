@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/compile/mixed_precision.h"
 #include "core/compile/passes.h"
+#include "training/programs/optimizer_parts.h"
 
 namespace plexaura {
 
@@ -44,6 +45,11 @@ ModelInputs::ModelInputs(Graph& graph, std::span<const Field> fields, std::int64
   for (const Field& field : fields)
     nodes_.emplace_back(field.name, graph.input(field.name, {fed_dtype(field.type.dtype, dtype),
                                                              batched(samples, field.type.shape)}));
+}
+
+ModelInputs::ModelInputs(Graph& graph, std::span<const Feed> batch)
+    : graph_(graph), samples_(longest_first_axis(batch)) {
+  for (const Feed& feed : batch) nodes_.emplace_back(feed.name(), graph.input(feed.name(), feed.type()));
 }
 
 Node ModelInputs::operator[](std::string_view field) const {

@@ -20,6 +20,9 @@ class ModelInputs {
  public:
   ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype);
 
+  // The inputs for one batch, with exactly its types. The longest first axis counts the samples.
+  ModelInputs(Graph& graph, std::span<const Feed> batch);
+
   Graph& graph() const { return graph_; }
   std::int64_t samples() const { return samples_; }
   // Throws UserError for a field that the data does not have; the message names the most similar field.

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "core/exchange/collective.h"
-#include "core/ops/batch_norm.h"
 #include "core/vm/watch.h"
 #include "training/checkpoints/checkpoint.h"
 #include "training/files/records.h"
@@ -24,28 +23,72 @@ Collective& the_only_rank() {
   return rank;
 }
 
+// Returns the specs of the store, of which only the parameters `trained` are trainable.
+std::vector<ParameterSpec> specs_with(const std::set<std::string>& trained, const ParameterStore& store) {
+  std::vector<ParameterSpec> specs = store.specs();
+  for (ParameterSpec& spec : specs)
+    if (spec.role == ParameterRole::trainable && !trained.contains(spec.name))
+      spec.role = ParameterRole::frozen;
+  return specs;
+}
+
+// Returns the name by which checkpoints know an Optimizer with these options.
+std::string name_of(const OptimizerOptions& options) {
+  std::string name = optimizer_name(options.optimizer);
+  if (!options.parameters.empty()) name += fmt::format(" of {}", fmt::join(options.parameters, ", "));
+  return name;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
     : options_(options), backend_(backend), store_(store.share()), strategy_(options.strategy) {
   const InUse use = use_of(store, "Optimizer");
-  // A mistake on one rank ends the constructor on all ranks, because the others would wait for that rank.
-  place(backend, together(ranks(), "the options of an Optimizer", [&] { return read_model(outputs); }));
+  begin(backend, [&] {
+    check_loss_is_given(outputs);
+    return prepared(outputs, {});
+  });
 }
 
-// Takes the model of the loss and the parameters to train.
-PartBesideOthers Optimizer::read_model(const LossOutputs& outputs) {
+Optimizer::Optimizer(ModelBuilder model, std::span<const Feed> batch, ParameterStore& store, Backend& backend,
+                     const OptimizerOptions& options)
+    : options_(options),
+      backend_(backend),
+      store_(store.share()),
+      strategy_(options.strategy),
+      build_(std::move(model)) {
+  const InUse use = use_of(store, "Optimizer");
+  begin(backend, [&] {
+    if (!build_) throw UserError("the Optimizer has no model; give it the function that builds the loss");
+    if (options_.kept_shapes < 1)
+      throw UserError(
+          fmt::format("OptimizerOptions::kept_shapes is {}; an Optimizer keeps the programs of one shape at "
+                      "least",
+                      options_.kept_shapes));
+    return built_for(batch);
+  });
+}
+
+Optimizer::Optimizer(ModelBuilder model, std::initializer_list<Feed> batch, ParameterStore& store,
+                     Backend& backend, const OptimizerOptions& options)
+    : Optimizer(std::move(model), std::span(batch.begin(), batch.size()), store, backend, options) {}
+
+// A mistake on one rank ends this call on all ranks, because the others would wait for that rank.
+void Optimizer::begin(Backend& backend, const std::function<OptimizerShape()>& make_shape) {
+  place(backend, together(ranks(), "the options of an Optimizer", [&] { return take_part(make_shape); }));
+}
+
+// Takes the parameters to train, and makes the first shape.
+PartBesideOthers Optimizer::take_part(const std::function<OptimizerShape()>& make_shape) {
   check_trains(store_);
-  check_loss_is_given(outputs);
-  check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
   parameters_ = trained_parameters(store_, options_.parameters);
-  TrainedPart part{.name = name(),
+  TrainedPart part{.name = name_of(options_),
                    .parameters = parameters_,
                    .seed = options_.seed,
                    .states = state_count(options_.optimizer),
                    .has_ranks = has_ranks()};
-  options_.optimizer.groups = groups_by_name(options_.optimizer.groups, specs_trained_here());
+  options_.optimizer.groups = groups_by_name(options_.optimizer.groups, specs_with(parameters_, store_));
   const auto others = store_.trained_parts().beside(parameters_, trained_parameters(store_, {}));
   check_ranks(others);
   if (!others.empty() && store_.types().scales_loss())
@@ -59,28 +102,8 @@ PartBesideOthers Optimizer::read_model(const LossOutputs& outputs) {
           "another Optimizer of this store, {}, has the seed {} and OptimizerOptions::seed is {}; give all "
           "Optimizers of a store one seed, which its checkpoint holds",
           other->name, other->seed, options_.seed));
-  check_model(outputs.loss.graph(), outputs, store_);
-  model_ = store_.types().is_mixed() ? narrowed(outputs.loss.graph(), outputs, store_) : copied(outputs);
-  labels_ = label_inputs(outputs.loss.graph());
-  outputs_ = training_outputs(*model_.graph, model_.outputs, store_, samples_of_loss, &parameters_);
-  for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
+  shapes_.push_back(make_shape());
   return {std::move(part), others};
-}
-
-// The specs of the store, of which only the parameters of this optimizer are trainable.
-std::vector<ParameterSpec> Optimizer::specs_trained_here() const {
-  std::vector<ParameterSpec> specs = store_.specs();
-  for (ParameterSpec& spec : specs)
-    if (spec.role == ParameterRole::trainable && !parameters_.contains(spec.name))
-      spec.role = ParameterRole::frozen;
-  return specs;
-}
-
-// The name by which checkpoints know this optimizer, before its groups are divided into parameters.
-std::string Optimizer::name() const {
-  std::string name = optimizer_name(options_.optimizer);
-  if (!options_.parameters.empty()) name += fmt::format(" of {}", fmt::join(options_.parameters, ", "));
-  return name;
 }
 
 Collective& Optimizer::ranks() const { return options_.ranks != nullptr ? *options_.ranks : the_only_rank(); }
@@ -89,15 +112,17 @@ Collective& Optimizer::ranks() const { return options_.ranks != nullptr ? *optio
 void Optimizer::place(Backend& backend, PartBesideOthers placed) {
   auto& [part, others] = placed;
   if (has_ranks()) return place_on_ranks(backend, std::move(part));
-  auto program = compile_gradients(nullptr);
-  const Placement own = ordered_by_rule(program->placement, options_.optimizer);
+  OptimizerShape& shape = shapes_.front();
+  shape.gradients = compile_gradients(shape, nullptr);
+  const Placement own = ordered_by_rule(shape.gradients->placement, options_.optimizer);
   const std::int64_t states = part.states;
   part_ = store_.trained_parts().add(std::move(part), others);
   if (others.empty()) {
+    if (own != shape.gradients->placement) shape.gradients = compile_gradients(shape, &own);
     store_.place(own, backend);
     store_.require_states(states);
     store_.reset_states();
-    return make_step(own == program->placement ? std::move(program) : compile_gradients(&own));
+    return make_step(shape);
   }
   store_.place(store_.complete(placed_beside(store_.placement(), others, own, states)), backend);
   store_.require_states(store_.trained_parts().states());
@@ -105,37 +130,8 @@ void Optimizer::place(Backend& backend, PartBesideOthers placed) {
     for (const std::string& parameter : parameters_)
       store_.write_state(index, parameter,
                          Tensor({store_.types().states, store_.spec(parameter).type.shape}));
-  make_step(compile_gradients(&store_.placement()));
-}
-
-std::shared_ptr<const Program> Optimizer::compile_gradients(const Placement* placement) const {
-  return compile(*model_.graph, outputs_, backend_.get(),
-                 {.placement = placement, .types = store_.types(), .apply_updates = false});
-}
-
-void Optimizer::make_step(std::shared_ptr<const Program> gradients) {
-  Backend& backend = backend_.get();
-  // One rank has nothing to exchange, and one bucket.
-  const std::int64_t bucket_bytes =
-      has_ranks() ? 25 << 20 : static_cast<std::int64_t>(store_.placement().bytes(ArenaKind::gradient));
-  step_ = std::make_unique<TrainingStep>(backend, store_, strategy_, bucket_bytes, options_.watch);
-  std::vector<Bucket> buckets = buckets_of(store_.placement(), parameters_);
-  if (has_ranks()) buckets.assign(step_->border().buckets().begin(), step_->border().buckets().end());
-  Graph update;
-  // The gradient arena holds the changes of other buffers by other Optimizers, which have made them already.
-  build_update(update, options_.optimizer, store_.placement(), buckets,
-               {.replaced = replaced_buffers(*model_.graph),
-                .updated = updated_buffers(*model_.graph),
-                .is_weighted = !model_.outputs.weight.is_empty(),
-                .is_guarded = true});
-  // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
-  const auto update_program = compile(update, {}, backend, {.placement = &gradients->placement});
-  update_hash_ = update_program->plan_hash();
-  const auto workspace = std::make_shared<Workspace>(
-      backend, std::max(gradients->arena_bytes, update_program->arena_bytes), gradients->feed_bytes);
-  step_->add_program(samples_of_loss, true, std::move(gradients), update_program.get(), workspace, &ranks());
-  placed_times_ = store_.placed_times();
-  separate_.reset();
+  shape.forget_programs();
+  make_step(shape);
 }
 
 // True if another Optimizer has placed the store since. If that has ended this one, its programs say so when they run.
@@ -150,16 +146,16 @@ double Optimizer::step(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::step");
   check_nothing_pending("step");
   if (has_ranks()) return step_on_ranks(feeds);
-  check_labels(labels_, feeds);
-  if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
+  check_labels(shape_for(feeds).labels, feeds);
+  TrainingStep& step = *ready_shape().step;
   const std::int64_t number = steps() + 1;
   const MicroBatchInputs batch[] = {{feeds, samples_of_loss, 0}};
-  const StepTicket ticket = step_->run({.micro_batches = batch,
-                                        .global_samples = samples_of_loss,
-                                        .step = number,
-                                        .learning_rate = learning_rate(),
-                                        .seed = options_.seed});
-  const StepMetrics metrics = step_->metrics(ticket);
+  const StepTicket ticket = step.run({.micro_batches = batch,
+                                      .global_samples = samples_of_loss,
+                                      .step = number,
+                                      .learning_rate = learning_rate(),
+                                      .seed = options_.seed});
+  const StepMetrics metrics = step.metrics(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
   // With a loss scale, a step that is not sound was counted as skipped by the update.
   if (is_sound || store_.types().scales_loss()) {
@@ -225,13 +221,13 @@ void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   check_nothing_pending("save");
   const RunState state{
       .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
-  step_->await_weights();
+  if (const auto& step = shapes_.front().step) step->await_weights();
   on_rank_0(ranks(), "saving a checkpoint", [&] { save_checkpoint(directory, store_, state, keep); });
 }
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
   const InUse use = use_of(store_, "Optimizer::resume");
-  if (separate_) separate_->drop();
+  *pending_ = {};
   const auto state = together(ranks(), "resuming", [&] {
     const auto loaded =
         load_checkpoint(directory, store_, store_.trained_parts().names(), {}, ranks().rank());
@@ -242,7 +238,7 @@ bool Optimizer::resume(const std::filesystem::path& directory) {
           directory.string(), loaded->seed, options_.seed));
     return loaded;
   });
-  check_same_checkpoint(state ? fmt::format("step {}", state->step) : "no checkpoint", directory);
+  check_same_checkpoint(ranks(), state ? fmt::format("step {}", state->step) : "no checkpoint", directory);
   return state.has_value();
 }
 
@@ -252,12 +248,14 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 
 double Optimizer::metric(std::string_view name) const {
   // A mean is that of the ranks' batches.
-  const auto samples_of = [&](std::size_t i) {
-    return model_.outputs.metrics[i].sum.is_empty() ? static_cast<double>(ranks().size()) : 1.0;
+  const std::vector<Metric>& metrics = shapes_.front().model.outputs.metrics;
+  const auto value_at = [&](std::size_t i) {
+    if (!metrics_) return 0.0;
+    return metrics[i].sum.is_empty() ? metrics_->sums[i] / static_cast<double>(ranks().size())
+                                     : metrics_->sums[i];
   };
   std::vector<MetricValue> values;
-  for (std::size_t i = 0; i < metric_names_.size(); ++i)
-    values.push_back({metric_names_[i], metrics_ ? metrics_->sums[i] / samples_of(i) : 0});
+  for (std::size_t i = 0; i < metrics.size(); ++i) values.push_back({metrics[i].name, value_at(i)});
   const double value = value_of(name, values);
   if (!metrics_) throw UserError("Optimizer::metric: no step has been made yet; call step() first");
   return value;

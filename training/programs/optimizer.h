@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,9 +16,7 @@
 #include "core/step/training_step.h"
 #include "training/optimizers/optimizer_spec.h"
 #include "training/optimizers/schedule.h"
-#include "training/programs/label_inputs.h"
-#include "training/programs/model_inputs.h"
-#include "training/programs/separate_step.h"
+#include "training/programs/optimizer_shape.h"
 
 namespace plexaura {
 
@@ -33,11 +33,13 @@ struct OptimizerOptions {
   Collective* ranks = nullptr;
   Strategy* strategy = nullptr;
   bool watch = false;  // throws an error that names the op with the first NaN or infinite number
+  // For an Optimizer that is made from a function: the number of shapes of batches whose programs are kept, those used
+  // last. At least 1.
+  std::int64_t kept_shapes = 16;
 };
 
 // For a training loop of one's own: computes the gradients of a loss and updates its parameters, with
-// programs that are compiled once. The graph determines the shapes of the inputs. The loss may be any scalar and need not
-// be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
+// programs that are compiled once for each shape. The loss may be any scalar and need not be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
 // std::shared_ptr owns; another backend must outlive it.
 //
 // On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
@@ -62,7 +64,17 @@ class Optimizer {
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
-  // Feeds the graph's inputs, updates the parameters, and returns the loss before the update. For feeds see VM::run(). Throws
+  // Calls the function for the graph of each shape of batches, so that shorter batches and other lengths of sequences are
+  // trained, too: `[=](const ModelInputs& in) { return LossOutputs{.loss = mse((*model)(in["x"]), in["y"])}; }`. `batch` is
+  // any batch, whose shapes are compiled first. Programs are kept for OptimizerOptions::kept_shapes shapes, and share the
+  // memory of intermediate values, the parameters and the state. What the function refers to must live as long as the
+  // Optimizer. Throws as the other constructor does, which is for one shape. On several ranks all batches have the shape of `batch`.
+  Optimizer(ModelBuilder model, std::span<const Feed> batch, ParameterStore& store, Backend& backend,
+            const OptimizerOptions& options = {});
+  Optimizer(ModelBuilder model, std::initializer_list<Feed> batch, ParameterStore& store, Backend& backend,
+            const OptimizerOptions& options = {});
+
+  // Feeds the inputs, updates the parameters, and returns the loss before the update. For feeds see VM::run(). Throws
   // UserError for a label that is not a class of softmax_cross_entropy(), and for a loss or a gradient that is not finite;
   // then parameters, buffers, state and steps() are as before the call. In float16 a step whose gradients are not finite
   // is skipped, but counted: see LossScale.
@@ -117,19 +129,23 @@ class Optimizer {
   bool resume(const std::filesystem::path& directory);
 
  private:
-  PartBesideOthers read_model(const LossOutputs& outputs);
-  std::vector<ParameterSpec> specs_trained_here() const;
-  std::string name() const;
   PlateauState plateau() const;
+  void begin(Backend& backend, const std::function<OptimizerShape()>& make_shape);
+  OptimizerShape built_for(std::span<const Feed> batch) const;
+  OptimizerShape prepared(const LossOutputs& outputs, FeedTypes batch) const;
+  OptimizerShape& shape_for(std::span<const Feed> batch);
+  OptimizerShape& ready_shape();
+  void reserve(const OptimizerShape& shape);
+  PartBesideOthers take_part(const std::function<OptimizerShape()>& make_shape);
   void place(Backend& backend, PartBesideOthers placed);
-  std::shared_ptr<const Program> compile_gradients(const Placement* placement) const;
-  void make_step(std::shared_ptr<const Program> gradients);
+  std::shared_ptr<const Program> compile_gradients(const OptimizerShape& shape,
+                                                   const Placement* placement) const;
+  void make_step(OptimizerShape& shape);
   bool must_compile_again() const;
   bool has_ranks() const { return options_.strategy != nullptr; }
   Collective& ranks() const;
   void check_ranks(std::span<const TrainedParts::Part> others) const;
   void check_same_options() const;
-  void check_same_checkpoint(const std::string& mine, const std::filesystem::path& directory) const;
   void place_on_ranks(Backend& backend, TrainedPart part);
   double step_on_ranks(std::span<const Feed> feeds);
   StepMetrics metrics_on_ranks(const StepTicket& ticket);
@@ -140,20 +156,17 @@ class Optimizer {
   [[noreturn]] void throw_diverged(std::int64_t step, double loss, std::string_view rest = {}) const;
 
   OptimizerOptions options_;
-  std::vector<std::string> metric_names_;
-  std::vector<LabelInput> labels_;
   BackendUse backend_;
   ParameterStore store_;
   std::set<std::string> parameters_;  // which this Optimizer trains
   TrainedParts::Part part_;
-  BuiltModel model_;
-  std::vector<ProgramOutput> outputs_;  // of the program of gradients
   StrategyInUse strategy_;
-  std::unique_ptr<TrainingStep> step_;
-  std::unique_ptr<SeparateStep> separate_;  // made by the first call of gradients()
-  std::uint64_t update_hash_ = 0;           // of the program that updates
-  std::uint64_t placed_times_ = 0;          // of the store, when step_ was made
-  std::optional<StepMetrics> metrics_;      // of the last step
+  ModelBuilder build_;                    // empty: the only shape was made from a graph
+  std::shared_ptr<Workspace> workspace_;  // of all shapes
+  std::list<OptimizerShape> shapes_;      // the one used last comes first; at least one
+  std::shared_ptr<PendingBatches> pending_ = std::make_shared<PendingBatches>();
+  std::uint64_t placed_times_ = 0;      // of the store, when the programs were made
+  std::optional<StepMetrics> metrics_;  // of the last step
 };
 
 }  // namespace plexaura

@@ -17,25 +17,25 @@ void check_limit(std::string_view call, double most) {
 
 }  // namespace
 
-// Returns the programs for the present placement of the store.
+// Returns the programs of the first shape for the present placement of the store.
 SeparateStep& Optimizer::separate_step() {
   if (store_.types().scales_loss())
     throw UserError(
         "Optimizer::gradients: in float16 the loss has a scale that skips whole steps; use step(), or train "
         "in bfloat16");
-  if (!model_.outputs.weight.is_empty())
+  if (!shapes_.front().model.outputs.weight.is_empty())
     throw UserError(
         "Optimizer::gradients: the loss has a weight, by which only a whole step divides it; use step(), or "
         "give "
         "the mean as the loss");
   if (has_ranks())
     throw UserError("Optimizer::gradients: several ranks sum their gradients within a step; use step()");
-  if (must_compile_again()) make_step(compile_gradients(&store_.placement()));
-  if (!separate_)
-    separate_ = std::make_unique<SeparateStep>(model_.outputs, outputs_, store_, backend_.get(),
-                                               buckets_of(store_.placement(), parameters_),
-                                               options_.optimizer, ranks(), options_.watch);
-  return *separate_;
+  OptimizerShape& shape = ready_shape();
+  if (!shape.separate)
+    shape.separate = std::make_unique<SeparateStep>(
+        shape.model.outputs, shape.outputs, store_, backend_.get(),
+        buckets_of(store_.placement(), parameters_), options_.optimizer, ranks(), pending_, options_.watch);
+  return *shape.separate;
 }
 
 // Returns the step whose gradients are complete, with their mean. `call` is the function that needs them.
@@ -58,15 +58,16 @@ SeparateStep& Optimizer::pending_step(std::string_view call) {
 }
 
 void Optimizer::check_nothing_pending(std::string_view call) const {
-  if (separate_ && separate_->batches() > 0)
+  if (pending_->batches > 0)
     throw UserError(
         fmt::format("Optimizer::{}: the gradients of {} batches wait for update(); call it first, or "
                     "drop_gradients()",
-                    call, separate_->batches()));
+                    call, pending_->batches));
 }
 
 double Optimizer::gradients(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::gradients");
+  shape_for(feeds);
   SeparateStep& step = separate_step();
   if (step.has_mean() && step.batches() > 0)
     throw UserError(
@@ -75,7 +76,7 @@ double Optimizer::gradients(std::span<const Feed> feeds) {
   const std::int64_t number = steps() + 1;
   SeparateStep::BatchResult result;
   try {
-    check_labels(labels_, feeds);
+    check_labels(shapes_.front().labels, feeds);
     result = step.add_batch(feeds, {.samples = 1,
                                     .step = static_cast<double>(number),
                                     .seed = options_.seed,
@@ -118,7 +119,7 @@ void Optimizer::update() {
 
 void Optimizer::drop_gradients() {
   const InUse use = use_of(store_, "Optimizer::drop_gradients");
-  if (separate_) separate_->drop();
+  *pending_ = {};
 }
 
 }  // namespace plexaura

@@ -7,6 +7,7 @@
 
 #include "core/base/did_you_mean.h"
 #include "core/base/error.h"
+#include "core/exchange/collective.h"
 #include "core/params/name_pattern.h"
 
 namespace plexaura {
@@ -76,6 +77,19 @@ Placement placed_beside(const Placement& present, std::span<const TrainedParts::
   append(present, ParameterRole::frozen, all);
   append(added, ParameterRole::frozen, all);
   return joined;
+}
+
+void check_same_checkpoint(Collective& ranks, const std::string& mine,
+                           const std::filesystem::path& directory) {
+  constexpr std::string_view what = "the checkpoint to resume from";
+  const auto all = ranks.gather_all(mine, what);
+  together(ranks, what, [&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw UserError(fmt::format(
+            "rank {} has found {} in {}, and rank 0 {}; resume from one folder that all ranks can read", rank,
+            all[rank], directory.string(), all[0]));
+  });
 }
 
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters) {

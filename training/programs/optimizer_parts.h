@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <set>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 
 // What an Optimizer needs to train a part of the parameters of a store, beside others.
 namespace plexaura {
+
+class Collective;
 
 // The part of a store that a new Optimizer trains, and the parts of those that the store has.
 struct PartBesideOthers {
@@ -39,6 +42,11 @@ Placement placed_beside(const Placement& present, std::span<const TrainedParts::
 // Marks the store as used by this thread, until the result is destroyed. `function`: the call of the user, for errors.
 // Throws UserError if another thread is in a call of an Optimizer of the store.
 InUse use_of(const ParameterStore& store, const char* function);
+
+// Throws UserError on all ranks if these have found different checkpoints in the folder. `mine`: a text about the one of
+// this rank.
+void check_same_checkpoint(Collective& ranks, const std::string& mine,
+                           const std::filesystem::path& directory);
 
 // Returns the slices of the gradient arena that hold these trainable parameters, and the slice of buffers and tail.
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters);

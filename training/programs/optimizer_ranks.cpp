@@ -45,7 +45,7 @@ std::string text_of(const Schedule& schedule) {
 // Throws on all ranks if their options differ, by which their weights would become different.
 void Optimizer::check_same_options() const {
   const std::pair<const char*, std::string> options[] = {
-      {"optimizer or model", fmt::format("{:016x}", update_hash_)},
+      {"optimizer or model", fmt::format("{:016x}", shapes_.front().update->plan_hash())},
       {"learning_rate", text_of(options_.learning_rate)},
       {"seed", std::to_string(options_.seed)},
       {"watch", std::to_string(options_.watch)}};
@@ -59,19 +59,6 @@ void Optimizer::check_same_options() const {
               fmt::format("rank {} has another {} than rank 0; give the same on all ranks", rank, what));
     });
   }
-}
-
-// `mine`: a text about the checkpoint that this rank has found.
-void Optimizer::check_same_checkpoint(const std::string& mine, const std::filesystem::path& directory) const {
-  constexpr std::string_view what = "the checkpoint to resume from";
-  const auto all = ranks().gather_all(mine, what);
-  together(ranks(), what, [&] {
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all[0])
-        throw UserError(fmt::format(
-            "rank {} has found {} in {}, and rank 0 {}; resume from one folder that all ranks can read", rank,
-            all[rank], directory.string(), all[0]));
-  });
 }
 
 void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
@@ -105,7 +92,7 @@ void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
 void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
   const std::string what = "placing the parameters";
   std::string text;
-  on_rank_0(ranks(), what, [&] { text = to_text(compile_gradients(nullptr)->placement); });
+  on_rank_0(ranks(), what, [&] { text = to_text(compile_gradients(shapes_.front(), nullptr)->placement); });
   text = ranks().gather_all(text, "the placement of the parameters")[0];
   const Placement placed = together(ranks(), what, [&] {
     return store_.complete(ordered_by_rule(parse_placement(text), options_.optimizer));
@@ -122,11 +109,11 @@ void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
     store_.reset_states();
   });
   check_same_weights(ranks(), store_);
-  together(ranks(), "compiling", [&] { make_step(compile_gradients(&store_.placement())); });
+  together(ranks(), "compiling", [&] { make_step(shapes_.front()); });
   check_same_options();
   std::exception_ptr mistake;
   try {
-    strategy_.strategy->begin(step_->border());
+    strategy_.strategy->begin(shapes_.front().step->border());
   } catch (const UserError&) {
     mistake = std::current_exception();
   }
@@ -137,7 +124,7 @@ void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
 double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
   std::exception_ptr failure;
   try {
-    check_labels(labels_, feeds);
+    check_labels(shape_for(feeds).labels, feeds);
     if (placed_times_ != store_.placed_times())
       throw UserError(
           "the store was placed anew since this Optimizer of several ranks was made; make it anew, too");
@@ -146,12 +133,12 @@ double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
   }
   const std::int64_t number = steps() + 1;
   const MicroBatchInputs batch[] = {{feeds, samples_of_loss, ranks().rank() * longest_first_axis(feeds)}};
-  const StepTicket ticket = step_->run({.micro_batches = batch,
-                                        .global_samples = ranks().size(),
-                                        .step = number,
-                                        .learning_rate = learning_rate(),
-                                        .seed = options_.seed,
-                                        .failure = failure});
+  const StepTicket ticket = shapes_.front().step->run({.micro_batches = batch,
+                                                       .global_samples = ranks().size(),
+                                                       .step = number,
+                                                       .learning_rate = learning_rate(),
+                                                       .seed = options_.seed,
+                                                       .failure = failure});
   const StepMetrics metrics = metrics_on_ranks(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
   if (!is_sound)
@@ -164,11 +151,12 @@ double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
 
 // Throws on all ranks if one of them has failed.
 StepMetrics Optimizer::metrics_on_ranks(const StepTicket& ticket) {
-  step_->await_exchange(ticket);
+  TrainingStep& step = *shapes_.front().step;
+  step.await_exchange(ticket);
   StepMetrics metrics;
   std::exception_ptr mine;
   try {
-    metrics = step_->metrics(ticket);
+    metrics = step.metrics(ticket);
   } catch (...) {
     mine = std::current_exception();
   }

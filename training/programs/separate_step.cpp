@@ -91,7 +91,8 @@ Node limit_magnitudes(Graph& graph, std::span<const Bucket> buckets) {
 
 SeparateStep::SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs,
                            const ParameterStore& store, Backend& backend, std::vector<Bucket> trained,
-                           const OptimizerSpec& optimizer, Collective& ranks, bool watch)
+                           const OptimizerSpec& optimizer, Collective& ranks,
+                           std::shared_ptr<PendingBatches> pending, bool watch)
     : model_(model),
       outputs_(std::move(outputs)),
       store_(store.share()),
@@ -100,7 +101,8 @@ SeparateStep::SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> 
       optimizer_(optimizer),
       ranks_(ranks),
       watch_(watch),
-      vms_(static_cast<std::size_t>(Task::count)) {}
+      vms_(static_cast<std::size_t>(Task::count)),
+      pending_(std::move(pending)) {}
 
 // The loss and the metrics are outputs to be read, after those for the arena.
 std::shared_ptr<const Program> SeparateStep::compile_gradients() const {
@@ -140,7 +142,7 @@ VM& SeparateStep::vm(Task task) {
 }
 
 SeparateStep::BatchResult SeparateStep::add_batch(std::span<const Feed> feeds, const StepBlock& block) {
-  if (batches_ > 0) vm(batches_ == 1 ? Task::keep : Task::add).run({}, block);
+  if (pending_->batches > 0) vm(pending_->batches == 1 ? Task::keep : Task::add).run({}, block);
   VM& gradients = vm(Task::gradients);
   gradients.run(feeds, block);
   BatchResult result{.loss = gradients.output(0).to_doubles()[0]};
@@ -148,20 +150,20 @@ SeparateStep::BatchResult SeparateStep::add_batch(std::span<const Feed> feeds, c
     result.metrics.push_back(gradients.output(i + 1).to_doubles()[0]);
   vm(Task::check).run({}, block);
   result.is_finite = std::isfinite(result.loss) && vm(Task::check).output().to_doubles()[0] == 0;
-  has_mean_ = false;
+  pending_->has_mean = false;
   if (!result.is_finite) {
     drop();
     return result;
   }
   if (!updated_buffers(model_.loss.graph()).empty()) vm(Task::buffers).run({}, block);
-  ++batches_;
-  samples_ += longest_first_axis(feeds);
+  ++pending_->batches;
+  pending_->samples += longest_first_axis(feeds);
   return result;
 }
 
 bool SeparateStep::take_mean() {
-  if (std::exchange(has_mean_, true) || batches_ == 1) return true;
-  vm(Task::mean).run({}, {.share = 1 / static_cast<double>(batches_)});
+  if (std::exchange(pending_->has_mean, true) || pending_->batches == 1) return true;
+  vm(Task::mean).run({}, {.share = 1 / static_cast<double>(pending_->batches)});
   vm(Task::check).run({}, StepBlock{});
   return vm(Task::check).output().to_doubles()[0] == 0;
 }

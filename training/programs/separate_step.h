@@ -13,15 +13,22 @@
 
 namespace plexaura {
 
+// The batches whose gradients wait for an update.
+struct PendingBatches {
+  std::int64_t batches = 0;
+  std::int64_t samples = 0;
+  bool has_mean = false;  // the gradients are the mean over the batches
+};
+
 // The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
 // then the update. They work on the slices of the gradient arena that hold the optimizer's own parameters, so that other
 // optimizers of the store may make steps in between. The backend and the ranks must outlive it. Only one thread may use it at a time.
 class SeparateStep {
  public:
-  // `outputs`: those of training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the optimizer's states.
+  // `pending`: shared by all that add batches of other shapes to the same step. `outputs`: those of training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the optimizer's states.
   SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs, const ParameterStore& store,
                Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
-               Collective& ranks, bool watch);
+               Collective& ranks, std::shared_ptr<PendingBatches> pending, bool watch);
 
   struct BatchResult {
     double loss = 0;
@@ -33,14 +40,14 @@ class SeparateStep {
   // all batches.
   BatchResult add_batch(std::span<const Feed> feeds, const StepBlock& block);
   // The number of batches since the last update, and the samples in them, which are their longest first axes.
-  std::int64_t batches() const { return batches_; }
-  std::int64_t samples() const { return samples_; }
-  void drop() { batches_ = samples_ = 0; }
+  std::int64_t batches() const { return pending_->batches; }
+  std::int64_t samples() const { return pending_->samples; }
+  void drop() { *pending_ = {}; }
 
   // Replaces the gradients of the last batch by the mean over all batches. Does nothing when it is called again before the
   // next batch. Returns whether the mean is finite.
   bool take_mean();
-  bool has_mean() const { return has_mean_; }
+  bool has_mean() const { return pending_->has_mean; }
   // Return the Euclidean norm before, and the largest magnitude before.
   double limit_norm(double most);
   double limit_values(double most);
@@ -64,9 +71,7 @@ class SeparateStep {
   Collective& ranks_;
   bool watch_;
   std::vector<std::unique_ptr<VM>> vms_;  // by task, made when first needed
-  std::int64_t batches_ = 0;
-  std::int64_t samples_ = 0;
-  bool has_mean_ = false;
+  std::shared_ptr<PendingBatches> pending_;
 };
 
 }  // namespace plexaura
