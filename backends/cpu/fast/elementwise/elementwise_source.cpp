@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 
 #include "backends/cpu/fast/channel_view.h"
+#include "backends/cpu/fast/elementwise/cast_loops.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/loop_nest.h"
@@ -21,6 +23,7 @@ namespace {
 // The least time for an element: if data leave the cache, all functions take this long.
 constexpr double nanoseconds_from_memory = 0.25;
 constexpr double nanoseconds_per_operation = 0.025;
+constexpr double nanoseconds_per_conversion = 0.1;  // from or to 16 bits
 
 // Calls an op's innermost loop, with the address of a piece of each operand, and the operand's step: 0 or 1.
 using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
@@ -91,7 +94,18 @@ Elementwise masked() {
   return {inner, 2 * nanoseconds_from_memory, 2};
 }
 
-std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
+std::optional<Elementwise> cast_op(const RegionQuery& query) {
+  if (query.region.kind != "cast") return std::nullopt;
+  const CastLoop loop =
+      find_cast(query.type(query.region.inputs[0]).dtype, query.type(query.region.outputs[0]).dtype);
+  if (loop == nullptr) return std::nullopt;
+  const auto inner = [loop](const std::byte* const* x, const std::int64_t*, std::byte* y,
+                            std::int64_t count) { loop(x[0], y, count); };
+  return Elementwise{inner, nanoseconds_from_memory, 1};
+}
+
+// Returns the op on float32, whatever the dtype of the operands is.
+std::optional<Elementwise> in_float32(const RegionQuery& query) {
   if (query.region.kind == relu_mask) return masked();
   if (query.region.nodes.size() != 1) return std::nullopt;
   const Op& op = query.op();
@@ -103,12 +117,64 @@ std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
 
 constexpr std::size_t most_operands = 3;
 
+// The conversions around a loop on float32, for operands of 16 bits. Null where nothing is to be converted.
+struct Conversions {
+  std::array<CastLoop, most_operands> widen{};
+  CastLoop narrow = nullptr;
+};
+
+// Converts blocks of the operands to float32, which the caches keep, and the results back.
+Elementwise converted(const Elementwise& op, const Conversions& by) {
+  const auto inner = [of_floats = op.inner, operands = op.operands, by](const std::byte* const* x,
+                                                                        const std::int64_t* steps,
+                                                                        std::byte* y, std::int64_t count) {
+    constexpr std::int64_t block = 512;
+    float wide[most_operands][block];
+    float result[block];
+    for (std::int64_t begin = 0; begin < count; begin += block) {
+      const std::int64_t size = std::min(block, count - begin);
+      const std::byte* blocks[most_operands] = {};
+      for (std::size_t i = 0; i < operands; ++i) {
+        blocks[i] = x[i] + begin * steps[i] * (by.widen[i] == nullptr ? 1 : 2);
+        if (by.widen[i] == nullptr) continue;
+        auto* target = reinterpret_cast<std::byte*>(wide[i]);
+        if (begin == 0 || steps[i] != 0) by.widen[i](blocks[i], target, steps[i] == 0 ? 1 : size);
+        blocks[i] = target;
+      }
+      if (by.narrow == nullptr) {
+        of_floats(blocks, steps, y + begin, size);
+      } else {
+        of_floats(blocks, steps, reinterpret_cast<std::byte*>(result), size);
+        by.narrow(reinterpret_cast<const std::byte*>(result), y + 2 * begin, size);
+      }
+    }
+  };
+  return {inner, op.nanoseconds + nanoseconds_per_conversion * static_cast<double>(op.operands + 1),
+          op.operands};
+}
+
+bool is_half(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
+std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
+  if (auto cast = cast_op(query)) return cast;
+  const auto op = in_float32(query);
+  if (!op) return std::nullopt;
+  Conversions by;
+  for (std::size_t i = 0; i < op->operands; ++i)
+    if (const DType dtype = query.type(query.region.inputs[i]).dtype; is_half(dtype))
+      by.widen[i] = find_cast(dtype, DType::float32);
+  if (const DType dtype = query.type(query.region.outputs[0]).dtype; is_half(dtype))
+    by.narrow = find_cast(DType::float32, dtype);
+  const bool converts = by.narrow != nullptr || std::ranges::any_of(by.widen, std::identity{});
+  return converts ? converted(*op, by) : *op;
+}
+
 // True if the op's result for zeros is +0.
 bool keeps_zero(const Elementwise& op) {
-  constexpr std::array<std::byte, sizeof(float)> zero{};
+  constexpr std::array<std::byte, sizeof(double)> zero{};
   const std::array<const std::byte*, most_operands> operands{zero.data(), zero.data(), zero.data()};
   constexpr std::array<std::int64_t, most_operands> steps{1, 1, 1};
-  std::array<std::byte, sizeof(float)> result{};
+  std::array<std::byte, sizeof(double)> result{};
   op.inner(operands.data(), steps.data(), result.data(), 1);
   return result == zero;
 }
@@ -169,10 +235,13 @@ class NestedLaunch {
 
 bool is_fit(const RegionQuery& query) {
   if (!elementwise_of(query)) return false;
+  if (!has_elements(query.graph, query.region.outputs[0])) return false;
+  if (query.region.kind == "cast") return true;
   const bool selects = query.region.kind == "where";
+  const DType dtype = query.type(query.region.inputs.back()).dtype;
   for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
-    if (!(selects && i == 0) && !is_float32(query.graph, query.region.inputs[i])) return false;
-  return has_elements(query.graph, query.region.outputs[0]);
+    if (!(selects && i == 0) && query.type(query.region.inputs[i]).dtype != dtype) return false;
+  return dtype == DType::float32 || is_half(dtype);
 }
 
 // True if a value per channel is broadcast over pixels, as by the gradient of global pooling. The op that

@@ -10,7 +10,7 @@
 namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops vectorise. Errors
-// against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3, sigmoid 3, erf 1.5, erfinv 4, hypot 1,
+// against the exact value, in units of the last place: exp 1.5, log 2, log2, log10 3, log1p 3, tanh 3, sigmoid 3, erf 1.5, erfinv 4, hypot 1,
 // atan2, atan 3, asin, acos 4, exp2 1.5, expm1 2, atanh 5.
 // Functions that are missing here come from the standard library, and compute one element at a time.
 struct VectorMath : StdMath {
@@ -77,22 +77,24 @@ struct VectorMath : StdMath {
     return x > 80.F ? exp(x) : (x != x ? x : small);
   }
 
-  // log(2^e m) with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
   static PLEXAURA_INLINE float log(float x) {
-    const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
-    const float normal = is_small ? x * 0x1p23F : x;
-    // This wraps around if x < 0.
-    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(normal) - 0x3f3504f3U);
-    const std::int32_t exponent = (bits >> 23) - (is_small ? 23 : 0);
-    const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
-    const float s = (m - 1.F) / (m + 1.F);
-    const float z = s * s;
-    const float tail = z * (0.666666667F + z * (0.4F + z * (0.285714286F + z * 0.222222222F)));
-    const auto e = static_cast<float>(exponent);
-    float result = e * 0.693359375F + (2.F * s + (s * tail - e * 2.12194440e-4F));
-    result = x == std::bit_cast<float>(0x7f800000) ? x : result;
-    result = normal == 0.F ? std::bit_cast<float>(0xff800000) : result;
-    return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
+    const LogParts of(x);
+    return of.unless_special(
+        x, of.exponent * 0.693359375F + (2.F * of.s + (of.s * of.tail - of.exponent * 2.12194440e-4F)));
+  }
+
+  static PLEXAURA_INLINE float log2(float x) {
+    const LogParts of(x);
+    const float natural = 2.F * of.s + of.s * of.tail;
+    return of.unless_special(x, of.exponent + natural * 1.44269504F);
+  }
+
+  // The first part of log10(2) has 10 bits, so that its product has no rounding.
+  static PLEXAURA_INLINE float log10(float x) {
+    const LogParts of(x);
+    const float natural = 2.F * of.s + of.s * of.tail;
+    return of.unless_special(
+        x, of.exponent * 0.301025391F + (natural * 0.434294482F + of.exponent * 4.60503898e-6F));
   }
 
   static PLEXAURA_INLINE float atanh(float x) {
@@ -224,6 +226,34 @@ struct VectorMath : StdMath {
   }
 
  private:
+  // The parts of log(x) for x = 2^e m with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s) = 2 s + s tail, where
+  // s = (m - 1) / (m + 1).
+  struct LogParts {
+    float exponent;
+    float s;
+    float tail;
+    float normal;
+
+    PLEXAURA_INLINE explicit LogParts(float x) {
+      const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
+      normal = is_small ? x * 0x1p23F : x;
+      // This wraps around if x < 0.
+      const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(normal) - 0x3f3504f3U);
+      exponent = static_cast<float>((bits >> 23) - (is_small ? 23 : 0));
+      const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
+      s = (m - 1.F) / (m + 1.F);
+      const float z = s * s;
+      tail = z * (0.666666667F + z * (0.4F + z * (0.285714286F + z * 0.222222222F)));
+    }
+
+    // Returns the result, or the logarithm of infinity, of 0, or of a number below 0.
+    PLEXAURA_INLINE float unless_special(float x, float result) const {
+      result = x == std::bit_cast<float>(0x7f800000) ? x : result;
+      result = normal == 0.F ? std::bit_cast<float>(0xff800000) : result;
+      return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
+    }
+  };
+
   static PLEXAURA_INLINE float power_of_two(std::int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
 };
 
