@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_batch_norm_source());
   sources.push_back(fast::make_small_matmul_source());
   sources.push_back(fast::make_pool_source());
+  sources.push_back(fast::make_pool3d_source());
   sources.push_back(fast::make_reduce_source());
   sources.push_back(fast::make_elementwise_source());
   sources.push_back(fast::make_class_source());

@@ -7,57 +7,11 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/pool_axis.h"
 
 namespace plexaura {
 
 namespace {
-
-// The places of a pool's windows along one axis.
-struct PoolAxis {
-  std::int64_t input;
-  std::int64_t output;
-  bool adaptive;
-  std::int64_t kernel;
-  std::int64_t stride;
-  std::int64_t padding;
-
-  // The window of a place is from start() to stop(), which may lie in the padding.
-  std::int64_t start(std::int64_t place) const {
-    return adaptive ? place * input / output : place * stride - padding;
-  }
-  std::int64_t stop(std::int64_t place) const {
-    if (adaptive) return ((place + 1) * input - 1) / output + 1;
-    return std::min(start(place) + kernel, input + padding);
-  }
-  // The part of the window that lies in the image.
-  std::int64_t begin(std::int64_t place) const { return std::max<std::int64_t>(0, start(place)); }
-  std::int64_t end(std::int64_t place) const { return std::min(input, stop(place)); }
-
-  // The places whose windows contain a position of the image.
-  std::int64_t first_viewer(std::int64_t position) const {
-    if (adaptive) return position * output / input;
-    const std::int64_t moved = position + padding;
-    return moved < kernel ? 0 : (moved - kernel) / stride + 1;
-  }
-  std::int64_t last_viewer(std::int64_t position) const {
-    if (adaptive) return ((position + 1) * output - 1) / input;
-    return std::min(output - 1, (position + padding) / stride);
-  }
-};
-
-struct PoolAxes {
-  PoolAxis d;
-  PoolAxis h;
-  PoolAxis w;
-};
-
-PoolAxes pool_axes(const Pool3dOptions& options, Size3d input, Size3d output) {
-  const Window3d& window = options.window;
-  const bool adaptive = options.output.has_value();
-  return {{input.d, output.d, adaptive, window.kernel.d, window.stride.d, window.padding.d},
-          {input.h, output.h, adaptive, window.kernel.h, window.stride.h, window.padding.h},
-          {input.w, output.w, adaptive, window.kernel.w, window.stride.w, window.padding.w}};
-}
 
 void require_volume(Size3d input) {
   if (std::ranges::min(list_of(input)) < 1)
@@ -238,10 +192,8 @@ void for_each_window_over(const PoolAxes& axes, Size3d position, const Body& bod
 std::int64_t elements_of(Size3d size) { return size.d * size.h * size.w; }
 
 std::int64_t divisor_of(const PoolAxes& axes, Size3d place, bool count_include_pad) {
-  const auto along = [&](const PoolAxis& axis, std::int64_t at) {
-    return count_include_pad ? axis.stop(at) - axis.start(at) : axis.end(at) - axis.begin(at);
-  };
-  return along(axes.d, place.d) * along(axes.h, place.h) * along(axes.w, place.w);
+  return axes.d.divisor(place.d, count_include_pad) * axes.h.divisor(place.h, count_include_pad) *
+         axes.w.divisor(place.w, count_include_pad);
 }
 
 template <class T>

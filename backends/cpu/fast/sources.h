@@ -26,6 +26,8 @@ std::unique_ptr<const KernelSource> make_batch_norm_source();
 std::unique_ptr<const KernelSource> make_small_matmul_source();
 // max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
+// max_pool3d, avg_pool3d, also adaptive ones, and their gradients.
+std::unique_ptr<const KernelSource> make_pool3d_source();
 // sum, mean.
 std::unique_ptr<const KernelSource> make_reduce_source();
 // softmax_cross_entropy and its gradient, top_k_correct, one_hot.
