@@ -20,7 +20,7 @@
 extern "C" [[gnu::weak]] void omp_set_num_threads(int);
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 
-namespace plexaura::testing::row_norm_test {
+namespace plexaura::testing::row_norm_regions_test {
 
 namespace {
 
@@ -268,4 +268,4 @@ TEST_CASE("a normalisation may take the memory of its input, and a gradient that
   }
 }
 
-}  // namespace plexaura::testing::row_norm_test
+}  // namespace plexaura::testing::row_norm_regions_test
