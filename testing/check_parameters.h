@@ -21,7 +21,7 @@ struct ParameterCheckOptions {
 struct ParameterGradient {
   std::string name;
   Shape shape;
-  // The greatest relative difference of the derivatives along random directions; infinite if one is not a number.
+  // The relative differences of the derivatives along a random direction; infinite if one is not a number.
   double first = 0;
   double second = 0;
 };
@@ -36,7 +36,7 @@ struct ParameterReport {
 };
 
 // Compares the gradients of a loss with differences, in float64, for a model with many parameters, of which each moves as
-// a whole: along a random direction, and along the signs of its gradient. Second derivatives are compared in the same way,
+// a whole, along a random direction that leans towards its gradient. Second derivatives are compared in the same way,
 // as gradients of the sum of all first derivatives, each times a random number. The step of the differences is made
 // smaller, from 1e-4 to 1e-8, until they agree, because a model with kinks, such as relu, has some in every larger
 // neighbourhood. If a derivative is wrong, each op is checked by itself at the values that it receives, to find the op
