@@ -98,6 +98,10 @@ Node decode(const Decoder& layer, const Inputs& in) {
   return layer(in[0], in[1], {.self = {.is_causal = true}});
 }
 
+Node translate(const Transformer& layer, const Inputs& in) {
+  return layer(in[0], in[1], {.target = {.self = {.is_causal = true}}});
+}
+
 std::vector<LayerCase> of_attention() {
   const TransformerOptions after{.feedforward = 11};
   const TransformerOptions first{.feedforward = 11, .activation = "gelu", .norm_first = true};
@@ -120,6 +124,8 @@ std::vector<LayerCase> of_attention() {
       called("encoder", TransformerEncoder(2, 6, 3, first, LayerNorm(6)), encode<TransformerEncoder>));
   cases.push_back(
       called("decoder", TransformerDecoder(2, 6, 3, after, LayerNorm(6)), decode<TransformerDecoder>));
+  cases.push_back(
+      called("transformer", Transformer(6, 3, {.encoder_layers = 2, .decoder_layers = 1}, first), translate));
   return cases;
 }
 

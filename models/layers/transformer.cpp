@@ -130,4 +130,19 @@ Node TransformerDecoder::operator()(Operand target, Operand memory, const Decode
   return norm_ ? (*norm_)(y) : y;
 }
 
+Transformer::Transformer(std::int64_t width, std::int64_t heads, TransformerDepth depth,
+                         const TransformerOptions& options)
+    : encoder_(depth.encoder_layers, width, heads, options, norm_of_width(width, options)),
+      decoder_(depth.decoder_layers, width, heads, options, norm_of_width(width, options)) {}
+
+void Transformer::members(MemberVisitor& visit) {
+  visit("encoder", encoder_);
+  visit("decoder", decoder_);
+}
+
+Node Transformer::operator()(Operand source, Operand target, const TransformerMasks& masks) const {
+  const auto call = enter_unseen(target);
+  return decoder_(target, encoder_(source, masks.source), masks.target);
+}
+
 }  // namespace plexaura::layers

@@ -104,4 +104,37 @@ class TransformerDecoder final : public Module {
   std::optional<LayerNorm> norm_;
 };
 
+struct TransformerDepth {
+  std::int64_t encoder_layers = 6;
+  std::int64_t decoder_layers = 6;
+};
+
+struct TransformerMasks {
+  AttentionMasks source = {};  // of the source to itself
+  DecoderMasks target = {};
+};
+
+// An encoder of a source and a decoder of a target, each with a layer norm at the end, as torch.nn.Transformer: source
+// [N, S, width], target [N, L, width] -> [N, L, width].
+// Parameters below encoder.layers.0, ..., encoder.norm, decoder.layers.0, ..., decoder.norm. They start as in the layers,
+// while torch.nn.Transformer starts all matrices Glorot-uniform.
+class Transformer final : public Module {
+ public:
+  Transformer(std::int64_t width, std::int64_t heads, TransformerDepth depth = {},
+              const TransformerOptions& options = {});
+
+  void members(MemberVisitor& visit) override;
+  // The same as decode(target, encode(source)).
+  Node operator()(Operand source, Operand target, const TransformerMasks& masks = {}) const;
+  // For a target that is predicted step by step: the source is encoded once.
+  Node encode(Operand source, const AttentionMasks& masks = {}) const { return encoder_(source, masks); }
+  Node decode(Operand target, Operand memory, const DecoderMasks& masks = {}) const {
+    return decoder_(target, memory, masks);
+  }
+
+ private:
+  TransformerEncoder encoder_;
+  TransformerDecoder decoder_;
+};
+
 }  // namespace plexaura::layers
