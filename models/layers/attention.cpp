@@ -46,6 +46,17 @@ Node both(const Node& condition, const Node& mask) {
 
 }  // namespace
 
+AttentionCache::AttentionCache(std::int64_t samples, std::int64_t positions, std::int64_t width,
+                               std::int64_t heads)
+    : keys_({samples, heads, positions, width / checked_heads(width, heads)}, Initialiser::zeros(),
+            ParameterRole::buffer),
+      values_(keys_.shape(), Initialiser::zeros(), ParameterRole::buffer) {}
+
+void AttentionCache::members(MemberVisitor& visit) {
+  visit("keys", keys_);
+  visit("values", values_);
+}
+
 MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
                                        MultiheadAttentionOptions options)
     : width_(width),
@@ -80,6 +91,31 @@ Node MultiheadAttention::operator()(Operand query, Operand key, Operand value,
     return attended(queries, in_heads(memory, 0), in_heads(memory, 1), masks);
   }
   return attended(queries, in_heads(projected(key, 1, 1), 0), in_heads(projected(value, 2, 1), 0), masks);
+}
+
+Node MultiheadAttention::next(Operand x, const AttentionCache& cache, Operand position) const {
+  const auto call = enter_unseen(x);
+  check(x, "next position");
+  const Shape& cached = cache.keys().shape();
+  const std::int64_t positions = cached[2];
+  if (x.node().shape()[1] != 1 || cached != Shape{x.node().shape()[0], heads_, positions, width_ / heads_})
+    throw UserError(fmt::format(
+        "{}: attention with a cache {} is given {}; it takes one position of each sequence of the cache",
+        to_string(x.node().graph().origin_of(x.where())), to_string(cached), to_string(x.node().type())));
+  Graph& graph = x.node().graph();
+  const Node all = projected(x, 0, 3);
+  const Node each = iota(graph, positions);
+  const Node is_here = reshape(eq(each, position), {positions, 1});
+  const auto extended = [&](const Parameter& buffer, std::int64_t part) {
+    const Node before = buffer.in(graph);
+    const Node after = where(is_here, in_heads(all, part), before);
+    graph.update(before, after);
+    return after;
+  };
+  const Node keys = extended(cache.keys(), 1);
+  const Node values = extended(cache.values(), 2);
+  const Node seen = logical_and(le(each, position), lt(position, positions));
+  return attended(in_heads(all, 0), keys, values, {.mask = reshape(seen, {1, positions})});
 }
 
 void MultiheadAttention::check(const Operand& x, const char* name) const {

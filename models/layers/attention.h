@@ -18,6 +18,22 @@ struct MultiheadAttentionOptions {
   bool bias = true;
 };
 
+// The keys and values of sequences whose positions come one by one, for MultiheadAttention::next(): buffers "keys" and
+// "values", [samples, heads, positions, width / heads], which start as zeros. Its buffers must be in the store of the model.
+class AttentionCache final : public Module {
+ public:
+  // Throws UserError if `heads` does not divide `width`.
+  AttentionCache(std::int64_t samples, std::int64_t positions, std::int64_t width, std::int64_t heads);
+
+  void members(MemberVisitor& visit) override;
+  const Parameter& keys() const { return keys_; }
+  const Parameter& values() const { return values_; }
+
+ private:
+  Parameter keys_;
+  Parameter values_;
+};
+
 // Attention (Vaswani et al., arXiv:1706.03762) of `heads` heads, each of width / heads features: queries [N, L, width],
 // keys and values [N, S, width] -> [N, L, width].
 // Parameters, as in PyTorch: in_proj_weight [3 width, width], for queries, keys and values, and in_proj_bias [3 width];
@@ -34,6 +50,11 @@ class MultiheadAttention final : public Layer {
   Node operator()(Operand x, const AttentionMasks& masks) const { return (*this)(x, x, x, masks); }
   // Throws UserError for inputs that do not have these shapes.
   Node operator()(Operand query, Operand key, Operand value, const AttentionMasks& masks = {}) const;
+  // The next position of sequences: x [N, 1, width] attends to itself and to the positions before it, whose keys and values
+  // the cache has. The graph updates the cache. Returns [N, 1, width], the same as position number `position`, int64 [],
+  // of a call with is_causal for the whole sequences. A new sequence starts at position 0, and positions must not be left
+  // out. A position that the cache does not have gets NaN. Throws UserError for inputs or a cache of other shapes.
+  Node next(Operand x, const AttentionCache& cache, Operand position) const;
 
  private:
   void check(const Operand& x, const char* name) const;

@@ -58,8 +58,17 @@ void TransformerEncoderLayer::members(MemberVisitor& visit) {
 
 Node TransformerEncoderLayer::operator()(Operand x, const AttentionMasks& masks) const {
   const auto call = enter_unseen(x);
-  const Node y = add_part(x.node(), norm1_, norm_first_, dropout_,
-                          [&](const Node& input) { return self_attn_(input, masks); });
+  return with_attention(x.node(), [&](const Node& input) { return self_attn_(input, masks); });
+}
+
+Node TransformerEncoderLayer::next(Operand x, const AttentionCache& cache, Operand position) const {
+  const auto call = enter_unseen(x);
+  return with_attention(x.node(), [&](const Node& input) { return self_attn_.next(input, cache, position); });
+}
+
+Node TransformerEncoderLayer::with_attention(const Node& x,
+                                             const std::function<Node(const Node&)>& attend) const {
+  const Node y = add_part(x, norm1_, norm_first_, dropout_, attend);
   return add_part(y, norm2_, norm_first_, dropout_,
                   [&](const Node& input) { return linear2_(dropout_(activation_(linear1_(input)))); });
 }
@@ -111,6 +120,16 @@ Node TransformerEncoder::operator()(Operand x, const AttentionMasks& masks) cons
   const auto call = enter_unseen(x);
   Node y = x.node();
   for (const TransformerEncoderLayer& layer : layers_) y = layer(y, masks);
+  return norm_ ? (*norm_)(y) : y;
+}
+
+Node TransformerEncoder::next(Operand x, const std::vector<AttentionCache>& caches, Operand position) const {
+  const auto call = enter_unseen(x);
+  if (caches.size() != layers_.size())
+    throw UserError(fmt::format("an encoder of {} layers is given {} caches; give one for each layer",
+                                layers_.size(), caches.size()));
+  Node y = x.node();
+  for (std::size_t i = 0; i < layers_.size(); ++i) y = layers_[i].next(y, caches[i], position);
   return norm_ ? (*norm_)(y) : y;
 }
 

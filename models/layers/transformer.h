@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,12 @@ class TransformerEncoderLayer final : public Layer {
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
   Node operator()(Operand x, const AttentionMasks& masks) const;
+  // The next position of sequences: see MultiheadAttention::next().
+  Node next(Operand x, const AttentionCache& cache, Operand position) const;
 
  private:
+  Node with_attention(const Node& x, const std::function<Node(const Node&)>& attend) const;
+
   bool norm_first_;
   Activation activation_;
   Dropout dropout_;
@@ -84,6 +89,9 @@ class TransformerEncoder final : public Layer {
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
   Node operator()(Operand x, const AttentionMasks& masks) const;  // the same masks for each layer
+  // The next position of sequences, with a cache for each layer: see MultiheadAttention::next(). Throws UserError for another
+  // number of caches.
+  Node next(Operand x, const std::vector<AttentionCache>& caches, Operand position) const;
 
  private:
   std::vector<TransformerEncoderLayer> layers_;

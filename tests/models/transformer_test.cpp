@@ -1,8 +1,12 @@
 #include "models/layers/transformer.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
+#include <iterator>
 
+#include "core/vm/function.h"
 #include "tests/models/plain_layers.h"
+#include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
@@ -150,6 +154,48 @@ TEST_CASE("a transformer is an encoder and a decoder with a norm at the end of e
     decoded = plain.decoded(decoded, encoded, "decoder.layers.0.");
     return plain.normalised(decoded, "decoder.norm");
   });
+}
+
+TEST_CASE("an encoder with a cache computes position by position what it computes for whole sequences") {
+  layers::TransformerEncoder encoder{2, width, heads, options_of(true), layers::LayerNorm(width)};
+  struct Caches : Module {
+    std::vector<layers::AttentionCache> layers;
+    void members(MemberVisitor& visit) override { visit("layers", layers); }
+  } caches;
+  for (int i = 0; i < 2; ++i) caches.layers.emplace_back(samples, length, width, heads);
+  std::vector<ParameterSpec> specs = specs_of(encoder, DType::float64);
+  std::ranges::copy(specs_of(caches, DType::float64, "cache"), std::back_inserter(specs));
+  ParameterStore store(specs, 1);
+  Graph whole(Mode::inference);
+  const Node all = whole.input("x", target_values().type());
+  Function of_whole(whole, {all}, {encoder(all, {.is_causal = true})}, test_backend(), &store);
+  const std::vector<double> expected = of_whole(target_values())[0].to_doubles();
+
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float64, {samples, 1, width}});
+  const Node position = graph.input("position", {DType::int64, {}});
+  Function of_next(graph, {x, position}, {encoder.next(x, caches.layers, position)}, test_backend(), &store);
+  const auto row = [&](const std::vector<double>& values, std::int64_t t) {
+    std::vector<double> found;
+    for (std::int64_t n = 0; n < samples; ++n)
+      found.insert(found.end(), &values[(n * length + t) * width], &values[(n * length + t) * width] + width);
+    return found;
+  };
+  for (int sequence = 0; sequence < 2; ++sequence)
+    for (std::int64_t t = 0; t < length; ++t) {
+      const Tensor given = Tensor::of({samples, 1, width}, row(target_values().to_doubles(), t));
+      check_close(of_next(given, Tensor::scalar(t))[0], row(expected, t), 1e-12);
+    }
+  const Tensor given = Tensor::of({samples, 1, width}, row(target_values().to_doubles(), 0));
+  for (const std::int64_t outside : {std::int64_t{-1}, length})
+    CHECK(std::isnan(of_next(given, Tensor::scalar(outside))[0].to_doubles()[0]));
+  const Node two = graph.input("two", {DType::float64, {samples, 2, width}});
+  CHECK(user_error([&] { encoder.next(two, caches.layers, position); })
+            .ends_with(
+                "attention with a cache [2,2,3,2] is given float64[2,2,4]; it takes one position of each "
+                "sequence of the cache"));
+  CHECK(user_error([&] { encoder.next(x, {}, position); }) ==
+        "an encoder of 2 layers is given 0 caches; give one for each layer");
 }
 
 TEST_CASE("dropout of a transformer acts in training alone") {
