@@ -33,6 +33,12 @@ void check(const StepDecay& decay, const Schedule::Options&) {
   check_schedule(decay.gamma > 0 && decay.gamma <= 1, "gamma", decay.gamma, "a number > 0 and at most 1");
 }
 
+void check(const LinearRate& rate, const Schedule::Options&) {
+  require_count("steps", rate.steps);
+  check_schedule(rate.start > 0 && rate.start <= 1, "start", rate.start, "a number > 0 and at most 1");
+  check_schedule(rate.end >= 0 && rate.end <= 1, "end", rate.end, "a number from 0 to 1");
+}
+
 void check(const CosineDecay& decay, const Schedule::Options& options) {
   require_count("steps", decay.steps);
   check_schedule(decay.floor >= 0 && decay.floor <= options.peak, "floor", decay.floor,
@@ -77,6 +83,12 @@ double rate(const StepDecay& decay, const Schedule::Options& options, std::int64
   return options.peak * std::pow(decay.gamma, static_cast<double>(reductions));
 }
 
+double rate(const LinearRate& line, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
+  const double share = static_cast<double>(std::min(step, line.steps)) / static_cast<double>(line.steps);
+  return options.peak * (line.start + (line.end - line.start) * share);
+}
+
 double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step,
             const PlateauState&) {
   if (step >= decay.steps) return decay.floor;
@@ -110,9 +122,35 @@ Schedule::Schedule(Options options) : options_(std::move(options)) {
   std::visit([&](const auto& decay) { check(decay, options_); }, options_.decay);
 }
 
+Schedule Schedule::sequence(std::vector<Schedule> parts, std::vector<std::int64_t> milestones) {
+  if (parts.empty() || milestones.size() + 1 != parts.size())
+    throw UserError(
+        fmt::format("a sequence of {} schedules has {} milestones; give one between two schedules",
+                    parts.size(), milestones.size()));
+  std::int64_t before = 0;
+  for (const std::int64_t milestone : milestones) {
+    check_schedule(milestone > before, "milestone", static_cast<double>(milestone),
+                   fmt::format("above {}, where the schedule before it begins", before));
+    before = milestone;
+  }
+  for (const Schedule& part : parts)
+    if (part.plateau() != nullptr)
+      throw UserError(
+          "a sequence of schedules has a Plateau, whose metric counts for a whole run; leave it out");
+  Schedule made(parts.front().options_);
+  made.parts_ = std::make_shared<const std::vector<Schedule>>(std::move(parts));
+  made.milestones_ = std::move(milestones);
+  return made;
+}
+
 double Schedule::learning_rate(std::int64_t step, const PlateauState& state) const {
   if (step < 0)
     throw InternalError(fmt::format("the learning rate of step {} was requested; steps count from 0", step));
+  if (parts_) {
+    const auto passed = std::ranges::upper_bound(milestones_, step) - milestones_.begin();
+    const auto part = static_cast<std::size_t>(passed);
+    return (*parts_)[part].learning_rate(part == 0 ? step : step - milestones_[part - 1], state);
+  }
   const double full =
       std::visit([&](const auto& decay) { return rate(decay, options_, step, state); }, options_.decay);
   if (step >= options_.warmup_steps) return full;

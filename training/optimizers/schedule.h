@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <variant>
+#include <vector>
 
 #include "training/optimizers/plateau.h"
 
@@ -14,6 +16,13 @@ struct ConstantRate {};
 struct StepDecay {
   std::int64_t every = 1;  // steps
   double gamma = 0.1;
+};
+
+// peak · (start + (end − start) · t), where t goes from 0 at step 0 to 1 at step `steps`, and stays 1 after that.
+struct LinearRate {
+  double start = 1;  // factors of the peak, from 0 to 1; the first is above 0
+  double end = 0;
+  std::int64_t steps = 1;
 };
 
 // floor + (peak − floor) · (1 + cos(π · t)) / 2, where t goes from 0 at the end of the warm-up to 1 at step
@@ -40,7 +49,7 @@ struct OneCycle {
 // the full rate with its last step.
 class Schedule {
  public:
-  using Decay = std::variant<ConstantRate, StepDecay, CosineDecay, OneCycle, Plateau>;
+  using Decay = std::variant<ConstantRate, StepDecay, LinearRate, CosineDecay, OneCycle, Plateau>;
 
   struct Options {
     double peak = 0.01;  // the learning rate without any reduction; > 0
@@ -53,6 +62,13 @@ class Schedule {
   // A constant rate: `.learning_rate = 0.01`.
   Schedule(double rate) : Schedule(Options{.peak = rate}) {}
 
+  // Returns the schedules one after the other, as torch.optim.lr_scheduler.SequentialLR: the first until step
+  // milestones[0], the second from there until milestones[1], and so on; the last one goes on. Each has its own peak, and
+  // counts its steps from 0. Throws UserError unless there is one milestone between two schedules, and they increase from 1
+  // on; and for a Plateau.
+  static Schedule sequence(std::vector<Schedule> parts, std::vector<std::int64_t> milestones);
+
+  // The options; of a sequence, those of its first schedule.
   const Options& options() const { return options_; }
   // Returns the Plateau, or null if the decay is another one.
   const Plateau* plateau() const { return std::get_if<Plateau>(&options_.decay); }
@@ -64,6 +80,8 @@ class Schedule {
 
  private:
   Options options_;
+  std::shared_ptr<const std::vector<Schedule>> parts_ = nullptr;  // of a sequence; otherwise null
+  std::vector<std::int64_t> milestones_ = {};
 };
 
 }  // namespace plexaura

@@ -38,6 +38,64 @@ TEST_CASE("step decay multiplies by gamma every so many steps, counted from step
   CHECK(schedule.learning_rate(9) == near(0.001));
 }
 
+TEST_CASE("a linear rate goes from its start to its end, and stays there") {
+  const Schedule schedule({.peak = 2, .decay = LinearRate{.start = 0.25, .end = 0.75, .steps = 4}});
+  CHECK(schedule.learning_rate(0) == near(0.5));
+  CHECK(schedule.learning_rate(1) == near(0.75));
+  CHECK(schedule.learning_rate(4) == near(1.5));
+  CHECK(schedule.learning_rate(400) == near(1.5));
+}
+
+// The expected rates are those of torch.optim.lr_scheduler: SequentialLR of LinearLR(start_factor=0.1, total_iters=5),
+// CosineAnnealingLR(T_max=10, eta_min=0.02) and ExponentialLR(gamma=0.9), with milestones [5, 12] and lr 0.2.
+TEST_CASE("a sequence has the rates of PyTorch's") {
+  const Schedule schedule =
+      Schedule::sequence({Schedule({.peak = 0.2, .decay = LinearRate{.start = 0.1, .end = 1, .steps = 5}}),
+                          Schedule({.peak = 0.2, .decay = CosineDecay{.steps = 10, .floor = 0.02}}),
+                          Schedule({.peak = 0.2, .decay = StepDecay{.every = 1, .gamma = 0.9}})},
+                         {5, 12});
+  const double expected[] = {0.020000000000000004,
+                             0.05600000000000001,
+                             0.09200000000000001,
+                             0.128,
+                             0.164,
+                             0.2,
+                             0.19559508646656384,
+                             0.18281152949374527,
+                             0.16290067270632258,
+                             0.13781152949374528,
+                             0.11000000000000001,
+                             0.08218847050625475,
+                             0.2,
+                             0.18000000000000002,
+                             0.16200000000000003,
+                             0.14580000000000004};
+  std::int64_t step = 0;
+  for (const double rate : expected) CHECK(schedule.learning_rate(step++) == near(rate));
+  const Schedule nested = Schedule::sequence({0.5, schedule}, {3});
+  CHECK(nested.learning_rate(2) == 0.5);
+  CHECK(nested.learning_rate(4) == schedule.learning_rate(1));
+}
+
+TEST_CASE("sequences with other milestones, or with a plateau, are refused") {
+  const auto refusal = [](std::vector<Schedule> parts, std::vector<std::int64_t> milestones) {
+    return user_error([&] { Schedule::sequence(std::move(parts), std::move(milestones)); });
+  };
+  CHECK(refusal({0.1, 0.2}, {}) ==
+        "a sequence of 2 schedules has 0 milestones; give one between two schedules");
+  CHECK(refusal({}, {}).starts_with("a sequence of 0 schedules"));
+  CHECK(refusal({0.1, 0.2}, {0}).find("milestone = 0; it must be above 0") != std::string::npos);
+  CHECK(refusal({0.1, 0.2, 0.3}, {5, 5}).find("milestone = 5; it must be above 5") != std::string::npos);
+  CHECK(refusal({0.1, Schedule({.decay = Plateau{}})}, {5})
+            .starts_with("a sequence of schedules has a Plateau"));
+  const auto refuses = [](LinearRate rate) {
+    return !user_error([&] { Schedule({.decay = rate}); }).empty();
+  };
+  CHECK(refuses({.start = 0}));
+  CHECK(refuses({.end = 2}));
+  CHECK(refuses({.steps = 0}));
+}
+
 TEST_CASE("cosine falls from the peak after the warm-up to the floor at the end") {
   const Schedule schedule(
       {.peak = 1.1, .warmup_steps = 10, .decay = CosineDecay{.steps = 110, .floor = 0.1}});
