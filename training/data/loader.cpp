@@ -37,6 +37,9 @@ void check_loader_options(const LoaderOptions& options, const BatchPlan& plan) {
           fmt::format("from 0 to {}", options.ranks - 1));
   require(options.own_parts >= 1 && options.rank + options.own_parts <= options.ranks, "number of parts",
           options.own_parts, fmt::format("from 1 to {}", options.ranks - options.rank));
+  if (options.weights)
+    require(std::ssize(*options.weights) == plan.samples, "number of weights", std::ssize(*options.weights),
+            fmt::format("that of the samples, {}", plan.samples));
   require(options.workers >= 0, "number of workers", options.workers, "0 or more");
   require(options.prefetch >= 1 && options.prefetch <= most_prefetch, "prefetch", options.prefetch,
           fmt::format("from 1 to {} steps", most_prefetch));
@@ -155,7 +158,8 @@ void Loader::read_ahead(std::int64_t epoch, std::int64_t step, std::int64_t part
 void Loader::schedule(std::int64_t part) {
   if (!order_)
     order_ = std::make_shared<const std::vector<std::int64_t>>(
-        epoch_order(plan_.samples, options_.shuffle, options_.seed, epoch_));
+        options_.weights ? weighted_order(*options_.weights, options_.seed, epoch_)
+                         : epoch_order(plan_.samples, options_.shuffle, options_.seed, epoch_));
   Pending pending;
   pending.order = order_;
   pending.part = part;

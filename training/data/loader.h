@@ -37,6 +37,8 @@ struct LoaderOptions {
   std::int64_t micro_batches = 1;  // number of micro-batches in this rank's share of a step
   std::uint64_t seed = 0;          // of the order and of augmentation
   bool shuffle = true;
+  // If set, the samples of an epoch are those of weighted_order(), and `shuffle` has no effect. One for each sample.
+  std::shared_ptr<const std::vector<double>> weights = {};
   // Number of threads that read ahead; 0: next() reads on the calling thread. It also does so if samples are
   // in memory and copying those of a step takes less time than waking a thread.
   std::int64_t workers = 1;

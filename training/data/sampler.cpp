@@ -1,6 +1,7 @@
 #include "training/data/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <numeric>
 #include <set>
@@ -43,6 +44,47 @@ std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[random.below(left)]);
   return order;
+}
+
+std::vector<std::int64_t> weighted_order(std::span<const double> weights, std::uint64_t seed,
+                                         std::int64_t epoch) {
+  std::vector<double> sums;
+  sums.reserve(weights.size());
+  double sum = 0;
+  for (const double weight : weights) {
+    if (!(weight >= 0 && std::isfinite(weight)))
+      throw UserError(fmt::format("the weight of sample {} is {}; give finite numbers of 0 or more",
+                                  sums.size(), weight));
+    sums.push_back(sum += weight);
+  }
+  if (!(sum > 0 && std::isfinite(sum)))
+    throw UserError(fmt::format(
+        "the weights of the samples sum to {}; give at least one above 0, and a finite sum", sum));
+  // A number that is rounded up to the sum belongs to the last sample whose weight is not 0.
+  const auto last = std::ranges::lower_bound(sums, sum);
+  constexpr std::uint64_t tag =
+      0x77656967687473;  // "weights": separates these numbers from those of a permutation
+  Random random{seed, static_cast<std::uint64_t>(epoch), tag};
+  std::vector<std::int64_t> order(weights.size());
+  for (std::int64_t& index : order)
+    index = std::min(std::upper_bound(sums.begin(), sums.end(), random.uniform(0, sum)), last) - sums.begin();
+  return order;
+}
+
+std::vector<double> sample_weights(std::span<const std::int64_t> labels,
+                                   std::span<const double> class_weights) {
+  std::vector<double> counts(class_weights.size());
+  for (const std::int64_t label : labels) ++counts.at(static_cast<std::size_t>(label));
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] == 0 && class_weights[i] > 0)
+      throw UserError(
+          fmt::format("class {} is to be drawn and has no sample; give it the weight 0, or samples", i));
+  std::vector<double> weights;
+  for (const std::int64_t label : labels) {
+    const auto of_class = static_cast<std::size_t>(label);
+    weights.push_back(class_weights[of_class] / counts[of_class]);
+  }
+  return weights;
 }
 
 void BatchPlan::check() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace plexaura {
@@ -21,6 +22,18 @@ Slice split_evenly(Slice whole, std::int64_t parts, std::int64_t part);
 // a permutation that is a function of (size, seed, epoch) and the same on every platform.
 std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint64_t seed,
                                       std::int64_t epoch);
+
+// Returns the order of an epoch in which each sample is drawn at random, with replacement: as many samples as there are
+// weights, each in proportion to its weight. So a sample may come several times or not at all. It is a function of
+// (weights, seed, epoch) and the same on every platform. Throws UserError unless the weights are finite, not negative, and
+// not all 0.
+std::vector<std::int64_t> weighted_order(std::span<const double> weights, std::uint64_t seed,
+                                         std::int64_t epoch);
+
+// Returns the weights of samples with which each class is drawn in proportion to its weight. Throws UserError for a class
+// with a weight above 0 and without samples.
+std::vector<double> sample_weights(std::span<const std::int64_t> labels,
+                                   std::span<const double> class_weights);
 
 // The division of an epoch's order. The global batch of a step is a contiguous range of it; the last batch is
 // shorter if the division leaves a remainder. Ranks, and then micro-batches, take contiguous slices of the

@@ -16,7 +16,8 @@ void check_resumes_run(const RunState& saved, const RunState& now, const Trainer
         options.output.string(), saved.seed, options.seed));
   if (saved.data_origin != options.data_origin && saved.data_origin != options.older_data_origin)
     throw UserError(
-        fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
+        fmt::format("the checkpoint in {} was made with other data, classes or split, or with another "
+                    "data.sampling, and what is held out "
                     "now may be what "
                     "it was trained on; resume with the same, or start from its weights with --weights",
                     options.output.string()));

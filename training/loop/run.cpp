@@ -229,6 +229,7 @@ LoaderOptions reading(const Run& run) {
           .micro_batches = options.micro_batches,
           .seed = static_cast<std::uint64_t>(options.seed),
           .shuffle = options.shuffle,
+          .weights = options.weights,
           .workers = options.workers,
           .prefetch = options.prefetch,
           .on_error = options.on_error};

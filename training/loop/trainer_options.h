@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/exchange/collective.h"
 #include "training/checkpoints/checkpoint.h"
@@ -48,6 +49,9 @@ struct TrainerOptions {
   Settings settings = {};  // see RunState
   Metadata notes = {};     // see RunState
   bool shuffle = true;
+  // The weights of the training samples, which are then drawn with replacement: see weighted_order(). Null: each sample
+  // comes once in an epoch.
+  std::shared_ptr<const std::vector<double>> weights = {};
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;

@@ -229,6 +229,33 @@ TEST_CASE("a resumed loader goes on where the first would have") {
   CHECK(read_steps(dataset, options, 1).front().epoch == 1);
 }
 
+TEST_CASE("weighted samples are the same whatever the workers and ranks are, and after a resume") {
+  const auto weights = std::make_shared<const std::vector<double>>(std::vector<double>{0, 1, 1, 5, 0, 1, 1});
+  const auto indices = [&](LoaderOptions options, int steps) {
+    options.batch_size = 3;
+    options.weights = weights;
+    Loader loader(std::make_shared<CountingDataset>(7), options);
+    std::vector<float> found;
+    for (int step = 0; step < steps; ++step)
+      for (const MicroBatch& batch : loader.next().micro_batches)
+        for (std::int64_t i = 0; i < batch.samples; ++i)
+          found.push_back(batch.fields[0].as<float>()[static_cast<std::size_t>(2 * i)]);
+    return found;
+  };
+  const std::vector<float> all = indices({.seed = 2, .workers = 0}, 6);
+  CHECK(all.size() == 14);
+  CHECK(std::ranges::count(all, 0) + std::ranges::count(all, 4) == 0);
+  CHECK(indices({.seed = 2, .workers = 3}, 6) == all);
+  const std::vector<float> rest = indices({.seed = 2, .first_step = 2}, 4);
+  CHECK(std::equal(rest.begin(), rest.end(), all.begin() + 6));
+  const std::vector<float> second = indices({.ranks = 2, .rank = 1, .seed = 2}, 1);
+  CHECK(second == std::vector<float>{all[2]});
+  CHECK(user_error([] {
+          Loader(std::make_shared<CountingDataset>(6),
+                 {.weights = std::make_shared<const std::vector<double>>(std::vector<double>{1, 1})});
+        }) == "the loader's number of weights is 2; it must be that of the samples, 6");
+}
+
 TEST_CASE("a rank without samples has empty micro-batches") {
   Loader loader(std::make_shared<testing::CountingDataset>(5),
                 {.batch_size = 2, .ranks = 3, .rank = 2, .micro_batches = 2});

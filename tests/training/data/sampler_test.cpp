@@ -1,6 +1,7 @@
 #include "training/data/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
 
 #include "tests/training/data/data_support.h"
@@ -90,6 +91,39 @@ TEST_CASE("each sample comes to each place about equally often") {
   }
   for (const auto& row : counts)
     for (const int count : row) CHECK(std::abs(count - epochs / 4) < 170);  // 5 standard deviations
+}
+
+TEST_CASE("weighted samples come in proportion to their weights, with replacement") {
+  const std::vector<double> weights{1, 0, 3, 4};
+  std::vector<int> counts(4);
+  constexpr int epochs = 4000;
+  for (int epoch = 0; epoch < epochs; ++epoch)
+    for (const std::int64_t index : weighted_order(weights, 5, epoch))
+      ++counts[static_cast<std::size_t>(index)];
+  CHECK(counts[1] == 0);
+  for (const std::size_t i : {0, 2, 3})
+    CHECK(std::abs(counts[i] - epochs * weights[i] / 2) < 5 * std::sqrt(epochs * weights[i] / 2));
+  CHECK(weighted_order(weights, 5, 1) == weighted_order(weights, 5, 1));
+  CHECK(weighted_order(weights, 5, 1) != weighted_order(weights, 5, 2));
+  CHECK(weighted_order(weights, 5, 1) != weighted_order(weights, 6, 1));
+  CHECK(weighted_order(std::vector<double>{0, 2, 0}, 1, 0) == std::vector<std::int64_t>{1, 1, 1});
+}
+
+TEST_CASE("weights of classes are divided among their samples") {
+  const std::vector<std::int64_t> labels{0, 1, 1, 0, 1, 1};
+  CHECK(sample_weights(labels, std::vector<double>{1, 2}) ==
+        std::vector<double>{0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  CHECK(sample_weights(labels, std::vector<double>{1, 1, 0}) ==
+        std::vector<double>{0.5, 0.25, 0.25, 0.5, 0.25, 0.25});
+  CHECK(user_error([&] {
+          sample_weights(labels, std::vector<double>{1, 1, 1});
+        }) == "class 2 is to be drawn and has no sample; give it the weight 0, or samples");
+  CHECK(user_error([&] {
+          weighted_order(std::vector<double>{1, -1}, 0, 0);
+        }) == "the weight of sample 1 is -1; give finite numbers of 0 or more");
+  CHECK(user_error([&] {
+          weighted_order(std::vector<double>{0, 0}, 0, 0);
+        }).starts_with("the weights of the samples sum to 0;"));
 }
 
 TEST_CASE("a plan names the number that is not positive") {
