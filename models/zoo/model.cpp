@@ -4,8 +4,10 @@
 #include <array>
 #include <optional>
 
+#include "core/ops/binary.h"
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
+#include "core/ops/shape.h"
 #include "models/zoo/multi_label.h"
 #include "models/zoo/reconstruction.h"
 #include "models/zoo/regression.h"
@@ -33,17 +35,35 @@ LossOutputs weighted_loss(const ModelInfo& info, Operand outputs, Operand labels
   Tensor tensor(TensorType{DType::float64, {std::ssize(weights)}});
   std::ranges::copy(weights, tensor.as<double>().begin());
   const Node of_classes = outputs.node().graph().constant(tensor.cast(outputs.node().dtype()));
+  // As in PyTorch, the loss against targets is divided by the number of samples.
+  if (labels.node().dtype() != DType::int64)
+    return {.loss = softmax_cross_entropy(outputs, labels, {of_classes, outputs.where()},
+                                          {.label_smoothing = info.label_smoothing})};
   const WeightedLoss loss = weighted_cross_entropy(outputs, labels, {of_classes, outputs.where()},
                                                    {.label_smoothing = info.label_smoothing});
   return {.loss = loss.sum, .weight = loss.weight};
 }
 
+// Returns labels as the rows that a model would ideally produce; targets as they are.
+Node targets_of(Operand outputs, Operand labels) {
+  if (labels.node().dtype() != DType::int64) return labels.node();
+  return one_hot(labels, outputs.node().shape()[1], outputs.node().dtype());
+}
+
+void add_accuracies(const Model& model, Operand outputs, Operand labels, LossOutputs& result) {
+  constexpr std::int64_t top = 5;
+  result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
+  if (model.classes() > top)
+    result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});
+}
+
+// `labels` are int64 [N], or targets [N, classes] of the outputs' dtype.
 LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
   if (info.loss == Loss::softmax_cross_entropy) {
     if (!info.class_weights || !info.class_weights->empty()) return weighted_loss(info, outputs, labels);
     return {.loss = softmax_cross_entropy(outputs, labels, {.label_smoothing = info.label_smoothing})};
   }
-  const Operand wanted{one_hot(labels, outputs.node().shape()[1], outputs.node().dtype()), outputs.where()};
+  const Operand wanted{targets_of(outputs, labels), outputs.where()};
   return {.loss = info.loss == Loss::squared_error ? squared_error(outputs, wanted)
                                                    : binary_cross_entropy_with_logits(outputs, wanted)};
 }
@@ -57,15 +77,24 @@ std::string_view name_of(Task task) {
 }
 
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
-  constexpr std::int64_t top = 5;
   const Graph::Scope scope(outputs.node().graph(), "loss");
   if (model.info().task == Task::regression) return build_regression(model, outputs, labels);
   if (model.info().task == Task::multi_label) return build_multi_label(outputs, labels);
   if (model.info().task == Task::reconstruction) return build_reconstruction(model, outputs, labels);
   LossOutputs result = loss_of(model.info(), outputs, labels);
-  result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
-  if (model.classes() > top)
-    result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});
+  add_accuracies(model, outputs, labels, result);
+  return result;
+}
+
+LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels, Operand partner_labels,
+                             Operand share) {
+  const Graph::Scope scope(outputs.node().graph(), "loss");
+  const Node of_label = reshape(share, {labels.node().shape()[0], 1});
+  const Node of_partner = sub(1, of_label);
+  const Node targets =
+      mul(of_label, targets_of(outputs, labels)) + mul(of_partner, targets_of(outputs, partner_labels));
+  LossOutputs result = loss_of(model.info(), outputs, {targets, outputs.where()});
+  add_accuracies(model, outputs, labels, result);
   return result;
 }
 
@@ -77,7 +106,11 @@ Field expected_field(const Model& model) {
 
 ModelBuilder builder_of(Model& model) {
   return [&model](const ModelInputs& inputs) {
-    return build_loss(model, model(inputs["samples"]), inputs[expected_field(model).name]);
+    const Node outputs = model(inputs["samples"]);
+    const Node labels = inputs[expected_field(model).name];
+    if (inputs.has("partner_labels"))
+      return build_mixed_loss(model, outputs, labels, inputs["partner_labels"], inputs["label_share"]);
+    return build_loss(model, outputs, labels);
   };
 }
 

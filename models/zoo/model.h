@@ -114,13 +114,18 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 //   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples.
 // Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
+// The same for a classification whose samples are mixed of two (training/data/mixed_samples.h): `share` [N] is the share of
+// the label in the target, and the rest is that of `partner_labels`. With class weights, the loss is divided by the number
+// of samples. The metrics are those of the labels.
+LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels, Operand partner_labels,
+                             Operand share);
 
 // Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction, as
 // bytes, and "targets" of other tasks. Its type is that of one sample.
 Field expected_field(const Model& model);
 
-// For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(). The model must outlive
-// the result.
+// For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(), or, if there is a field
+// "partner_labels", build_mixed_loss(). The model must outlive the result.
 ModelBuilder builder_of(Model& model);
 
 }  // namespace plexaura

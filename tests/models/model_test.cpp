@@ -1,6 +1,8 @@
 #include "models/zoo/model.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
+#include <iterator>
 
 #include "backends/registry.h"
 #include "tests/support/error_text.h"
@@ -20,13 +22,15 @@ std::unique_ptr<Model> make(const std::string& keys, std::vector<double> balance
 }
 
 // Returns the validation loss of a model whose outputs are its inputs.
-double loss_of(Model& model, std::int64_t batch_size) {
+double loss_of(Model& model, std::int64_t batch_size, std::vector<std::pair<std::string, Tensor>> more = {}) {
   const auto backend = open_backend("cpu");
   ParameterStore store = make_store(model, DType::float32, 1);
   store.write("fc1.weight", Tensor::of<float>({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}));
-  const auto data = tensor_dataset(
-      {{"samples", Tensor::of<float>({4, 3}, {0.5, -1, 2, 1, 0.25, -0.5, -1.5, 0, 1, 0.1F, 0.2F, 0.3F})},
-       {"labels", Tensor::of<std::int64_t>({4}, {2, 0, 1, 0})}});
+  std::vector<std::pair<std::string, Tensor>> fields{
+      {"samples", Tensor::of<float>({4, 3}, {0.5, -1, 2, 1, 0.25, -0.5, -1.5, 0, 1, 0.1F, 0.2F, 0.3F})},
+      {"labels", Tensor::of<std::int64_t>({4}, {2, 0, 1, 0})}};
+  std::ranges::move(more, std::back_inserter(fields));
+  const auto data = tensor_dataset(fields);
   SingleProcess alone;
   Evaluator evaluator(builder_of(model), data->fields(), store, *backend, alone);
   return validate(evaluator, data, alone, {.batch_size = batch_size}).loss;
@@ -48,6 +52,23 @@ TEST_CASE("class weights and label smoothing give the loss of PyTorch, whatever 
   }
   CHECK(loss_of(*make(", class_weights: balanced", {1, 4, 0.5}), 4) ==
         doctest::Approx(1.12872774889598).epsilon(1e-6));
+}
+
+// The expected losses are those of torch.nn.CrossEntropyLoss(weight, label_smoothing) for the targets
+// share * one_hot(labels) + (1 - share) * one_hot(partner_labels).
+TEST_CASE("the loss of mixed samples is that of PyTorch for targets") {
+  const std::vector<std::pair<std::string, double>> expected{
+      {"", 1.0919422301486},
+      {", label_smoothing: 0.1", 1.12423389681527},
+      {", class_weights: [1, 4, 0.5], label_smoothing: 0.1", 2.81904090880231}};
+  for (const auto& [keys, loss] : expected) {
+    CAPTURE(keys);
+    for (const std::int64_t batch_size : {4, 3, 1})
+      CHECK(loss_of(*make(keys), batch_size,
+                    {{"partner_labels", Tensor::of<std::int64_t>({4}, {0, 2, 1, 1})},
+                     {"label_share", Tensor::of<float>({4}, {0.75F, 0.5F, 1, 0})}}) ==
+            doctest::Approx(loss).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("wrong class weights and label smoothing are refused") {

@@ -43,10 +43,10 @@ SampleReader::SampleReader(const SampleSource& source, const BatchPlan& plan, st
 bool SampleReader::read(const EpochPosition& place, std::span<const std::span<std::byte>> values) {
   const std::int64_t index = place.order[static_cast<std::size_t>(place.position)];
   if (on_error_ == OnError::fail) {
-    source_.read_fields(index, {seed_, place.epoch}, values);
+    source_.read_fields(index, context_of(place), values);
     return true;
   }
-  const bool could_be_read = try_read(index, place.epoch, values);
+  const bool could_be_read = try_read(index, context_of(place), values);
   if (could_be_read || !replace_) return could_be_read;
   read_replacement(place, values);
   return true;
@@ -56,18 +56,24 @@ void SampleReader::read_replacement(const EpochPosition& place,
                                     std::span<const std::span<std::byte>> values) {
   PartRing ring(plan_, place);
   for (ring.advance(); ring.position() != place.position; ring.advance())
-    if (try_read(place.order[static_cast<std::size_t>(ring.position())], place.epoch, values)) return;
+    if (try_read(place.order[static_cast<std::size_t>(ring.position())], context_of(place), values)) return;
   throw UserError(
       fmt::format("none of the samples of rank {} can be read, so on_error: skip finds no replacement; the "
                   "first error is: {}",
                   place.part, skipped().begin()->second));
 }
 
-bool SampleReader::try_read(std::int64_t index, std::int64_t epoch,
+SampleContext SampleReader::context_of(const EpochPosition& place) const {
+  const Slice batch = plan_.global_batch(place.step);
+  const std::int64_t before = batch.first + (place.position - batch.first + batch.count - 1) % batch.count;
+  return {seed_, place.epoch, place.step, place.order[static_cast<std::size_t>(before)]};
+}
+
+bool SampleReader::try_read(std::int64_t index, const SampleContext& context,
                             std::span<const std::span<std::byte>> values) {
   if (known_broken(index)) return false;
   try {
-    source_.read_fields(index, {seed_, epoch}, values);
+    source_.read_fields(index, context, values);
     return true;
   } catch (const LimitReached&) {
     throw;

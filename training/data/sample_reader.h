@@ -41,7 +41,9 @@ class SampleReader {
 
  private:
   void read_replacement(const EpochPosition& place, std::span<const std::span<std::byte>> values);
-  bool try_read(std::int64_t index, std::int64_t epoch, std::span<const std::span<std::byte>> values);
+  bool try_read(std::int64_t index, const SampleContext& context,
+                std::span<const std::span<std::byte>> values);
+  SampleContext context_of(const EpochPosition& place) const;
   bool known_broken(std::int64_t index) const;
 
   const SampleSource& source_;

@@ -10,11 +10,15 @@
 
 namespace plexaura {
 
-// The parameters of augmentation besides the sample's index. A sample is a function of (seed, epoch, index)
-// alone, so that a run does not depend on the number of workers or ranks.
+// The parameters of augmentation besides the sample's index. A sample is a function of these and of the index alone,
+// so that a run does not depend on the number of workers or ranks.
 struct SampleContext {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
+  // For sources that mix samples: the step in the epoch, and the index of the sample before this one in the batch of the
+  // step over all ranks, which for the first sample is the last one. Negative: the sample is not read for a batch.
+  std::int64_t step = 0;
+  std::int64_t partner = -1;
 };
 
 // One tensor of every sample: an input of the model, or a target of its loss.

@@ -1,5 +1,6 @@
 #include "training/programs/model_inputs.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -50,6 +51,10 @@ ModelInputs::ModelInputs(Graph& graph, std::span<const Field> fields, std::int64
 ModelInputs::ModelInputs(Graph& graph, std::span<const Feed> batch)
     : graph_(graph), samples_(longest_first_axis(batch)) {
   for (const Feed& feed : batch) nodes_.emplace_back(feed.name(), graph.input(feed.name(), feed.type()));
+}
+
+bool ModelInputs::has(std::string_view field) const {
+  return std::ranges::any_of(nodes_, [&](const auto& named) { return named.first == field; });
 }
 
 Node ModelInputs::operator[](std::string_view field) const {

@@ -27,6 +27,7 @@ class ModelInputs {
   std::int64_t samples() const { return samples_; }
   // Throws UserError for a field that the data does not have; the message names the most similar field.
   Node operator[](std::string_view field) const;
+  bool has(std::string_view field) const;
 
  private:
   Graph& graph_;
