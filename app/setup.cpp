@@ -74,6 +74,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.older_data_origin = setup.data.older_origin;
   setup.options.trainer.settings = settings_of(setup);
+  setup.options.trainer.weights = setup.data.sample_weights;
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if ((line.resume || line.replace) && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,

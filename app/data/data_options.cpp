@@ -247,6 +247,25 @@ void complete_images(const Section& data, DataOptions& options) {
   images.operations = read_augmentation(data, options.augmentation, images.image_size);
 }
 
+std::vector<Key> mix_keys(DataOptions& options) {
+  const Need images{.key = "format", .values = {"idx", "image_folder"}};
+  const NumberRange strength{.minimum = 0, .maximum = 1000};
+  return {
+      {.name = "mixup_alpha",
+       .into = &options.mix.mixup_alpha,
+       .range = strength,
+       .needs = images,
+       .meaning =
+           "`MixUp(alpha)`: each training image becomes the weighted mean of two, whose labels get the same "
+           "weights ([mixing](#mixing-images)); 0: off"},
+      {.name = "cutmix_alpha",
+       .into = &options.mix.cutmix_alpha,
+       .range = strength,
+       .needs = images,
+       .meaning = "`CutMix(alpha)`: a rectangle of each training image is that of another one; 0: off. With "
+                  "`mixup_alpha`, each step uses one of both at random"}};
+}
+
 // Appends keys. A key that needs no other key is given one: `format` must have one of these values.
 void append(std::vector<Key>& keys, std::vector<Key> more, const std::vector<std::string>& formats = {}) {
   for (Key& key : more) {
@@ -280,6 +299,21 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .into = &options.limit,
        .range = {.minimum = 1},
        .meaning = "maximum number of training samples, stratified by class; every class must keep one"},
+      {.name = "sampling",
+       .into = &options.sampling,
+       .words = {"once", "balanced", "weighted"},
+       .meaning = "`once`: each training sample comes once in an epoch. `balanced`: as many samples are "
+                  "drawn at random, with "
+                  "replacement, each class as often as the others. `weighted`: likewise, each class in "
+                  "proportion to "
+                  "`sampling_weights`. So with the last two a sample may come several times in an epoch, or "
+                  "not at all"},
+      {.name = "sampling_weights",
+       .into = &options.sampling_weights,
+       .range = {.minimum = 0, .maximum = 1'000'000},
+       .required = true,
+       .needs = {.key = "sampling", .values = {"weighted"}},
+       .meaning = "a number for each class, in the order in which a run lists them"},
       {.name = "validation_limit",
        .into = &options.validation_limit,
        .range = {.minimum = 0},
@@ -291,6 +325,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   append(keys, idx_keys(options), {"idx"});
   append(keys, cifar_keys(options), {"cifar"});
   append(keys, image_keys(options), {"image_folder", "shards"});
+  append(keys, mix_keys(options));
   append(keys, pixel_keys(options.pixels));
   return keys;
 }
@@ -308,6 +343,13 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   }
   check_task(data, options, task);
   if (options.format() == "image_folder" || options.format() == "shards") complete_images(data, options);
+  if (options.sampling != "once") {
+    if (task != Task::classification)
+      throw data.error("sampling", fmt::format("is {}, which draws classes, and model.task is {}; remove it",
+                                               options.sampling, name_of(task)));
+    data.refuse({"shuffle"},
+                fmt::format("data.sampling is {}, which draws samples at random", options.sampling));
+  }
   if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") fill_csv_options(data, options);
   return options;

@@ -12,6 +12,7 @@
 #include "training/data/idx.h"
 #include "training/data/images/cifar.h"
 #include "training/data/images/image_folder.h"
+#include "training/data/mixed_samples.h"
 #include "training/data/tables/csv.h"
 
 namespace plexaura {
@@ -30,6 +31,8 @@ struct DataOptions {
   std::filesystem::path path = {};
   std::optional<double> use_fraction = {};
   std::optional<std::int64_t> limit = {};
+  std::string sampling = "once";
+  std::vector<double> sampling_weights = {};
   std::optional<std::int64_t> validation_limit = {};
   // For tables.
   CsvOptions csv = {};  // completed by read_data_options()
@@ -45,6 +48,7 @@ struct DataOptions {
   // For images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
+  MixOptions mix = {};
   std::vector<Section> augmentation = {};  // read by read_augmentation()
   CifarLabels cifar_labels = CifarLabels::fine;
   // For arrays.

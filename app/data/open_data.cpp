@@ -23,6 +23,8 @@
 #include "app/data/prediction_data.h"
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
+#include "training/data/mixed_samples.h"
+#include "training/data/sampler.h"
 #include "training/data/subset.h"
 #include "training/data/tables/csv.h"
 #include "training/data/tables/standardise.h"
@@ -343,6 +345,40 @@ std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const TrainedD
   return std::make_shared<TargetSamples>(std::move(samples), std::ssize(trained.targets));
 }
 
+// Returns the weights with which data.sampling draws samples.
+std::shared_ptr<const std::vector<double>> weights_of(const Section& data, const DataOptions& options,
+                                                      const Dataset& train) {
+  const std::vector<std::string>& classes = train.class_names();
+  std::vector<double> weights(classes.size(), 1);
+  const bool is_weighted = options.sampling == "weighted";
+  if (is_weighted) weights = options.sampling_weights;
+  if (weights.size() != classes.size())
+    throw data.error("sampling_weights",
+                     fmt::format("has {} numbers for {} classes; give one for each: {}", weights.size(),
+                                 classes.size(), fmt::join(classes, ", ")));
+  if (std::ranges::none_of(weights, [](double weight) { return weight > 0; }))
+    throw data.error("sampling_weights", "has only zeros; give at least one class a number above 0");
+  try {
+    return std::make_shared<const std::vector<double>>(sample_weights(labels_of(train), weights));
+  } catch (const UserError& error) {
+    throw data.error(is_weighted ? "sampling_weights" : "sampling",
+                     fmt::format("cannot be used: {}", error.what()));
+  }
+}
+
+// Returns samples with the fields of mixed samples.
+std::shared_ptr<const SampleSource> as_mixed(DatasetPtr samples, const MixOptions& options) {
+  return std::make_shared<MixedSamples>(std::move(samples), options);
+}
+
+std::string mixing_text(const MixOptions& mix) {
+  const bool both = mix.mixup_alpha > 0 && mix.cutmix_alpha > 0;
+  return fmt::format("{}{}{} of the training images after: ",
+                     mix.mixup_alpha > 0 ? fmt::format("MixUp({:g})", mix.mixup_alpha) : "",
+                     both ? " or " : "",
+                     mix.cutmix_alpha > 0 ? fmt::format("CutMix({:g})", mix.cutmix_alpha) : "");
+}
+
 std::string target_names(const std::vector<std::string>& targets) {
   std::vector<std::string> names;
   for (const std::string& name : targets) names.push_back(quoted_for_error(name));
@@ -387,6 +423,12 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
               stratified_fraction(labels_of(*pair.train), *options.use_fraction, 1));
   if (options.limit)
     keep_part(data, "limit", pair.train, stratified_limit(labels_of(*pair.train), *options.limit, 1));
+  std::shared_ptr<const std::vector<double>> weights;
+  if (!trained && options.sampling != "once") {
+    weights = weights_of(data, options, *pair.train);
+    pair.origin = fnv(fmt::format("sampling {} {}", options.sampling, options.sampling_weights), pair.origin);
+    pair.older_origin.reset();
+  }
   if (!has_targets && balances_classes(model))
     pair.trained.class_weights = trained ? trained->class_weights : balanced_weights(model, *pair.train);
   if (!options.validates())
@@ -394,17 +436,19 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   else if (options.validation_limit)
     pair.validation =
         subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
+  const bool mixes = options.mix.mixes() && !trained;
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
       has_targets ? counted(std::ssize(outputs), "target", "targets")
                   : counted(std::ssize(outputs), "class", "classes"),
       pair.validation->size(), format, path.string(), ignored_text(pair.ignored));
-  return {.train = as_source(pair.train, pair.trained),
-          .validation = as_source(pair.validation, pair.trained),
+  return {.train = mixes ? as_mixed(pair.train, options.mix) : as_source(pair.train, pair.trained),
+          .validation = mixes ? as_mixed(pair.validation, {}) : as_source(pair.validation, pair.trained),
           .description = description,
           .outputs = has_targets ? target_names(outputs) : classes_text(*pair.train),
-          .preparation = pair.preparation,
+          .preparation = mixes ? mixing_text(options.mix) + pair.preparation : pair.preparation,
           .read_samples = pair.read_samples,
+          .sample_weights = weights,
           .pixels = pair.pixels,
           .origin = pair.origin,
           .older_origin = pair.older_origin,

@@ -33,7 +33,9 @@ struct RunData {
   std::string outputs;       // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"
   std::string preparation;   // how files become samples: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict
-  PixelScale pixels = {};    // how the model normalises samples of bytes
+  // The weights with which training samples are drawn; null: each comes once in an epoch.
+  std::shared_ptr<const std::vector<double>> sample_weights = {};
+  PixelScale pixels = {};  // how the model normalises samples of bytes
   // A hash of what a resumed run may not change: the classes, the labels or images, and the validation
   // samples of a table.
   std::uint64_t origin = 0;
