@@ -194,6 +194,10 @@ TEST_CASE("vectorised functions are within their stated errors") {
   CHECK(largest_ulp_error("exp", std::exp, -1, 1) < 1.5);
   CHECK(largest_ulp_error("log", std::log, 1e-30, 4) < 2);
   CHECK(largest_ulp_error("log", std::log, 0.9, 1.1) < 2);
+  CHECK(largest_ulp_error("log2", std::log2, 1e-30, 4) < 3.5);
+  CHECK(largest_ulp_error("log2", std::log2, 0.9, 1.1) < 3.5);
+  CHECK(largest_ulp_error("log10", std::log10, 1e-30, 4) < 3.5);
+  CHECK(largest_ulp_error("log10", std::log10, 0.9, 1.1) < 3.5);
   CHECK(largest_ulp_error("tanh", std::tanh, -10, 10) < 3);
   CHECK(largest_ulp_error("tanh", std::tanh, -0.6, 0.6) < 3);
   CHECK(largest_ulp_error("sigmoid", sigmoid_of, -80, 80) < 3);
@@ -232,6 +236,13 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(value_of("log", infinity) == infinity);
   CHECK(std::isnan(value_of("log", -1)));
   CHECK(value_of("log", 1) == 0);
+  for (const char* op : {"log2", "log10"}) {
+    CHECK(value_of(op, 0) == -infinity);
+    CHECK(value_of(op, infinity) == infinity);
+    CHECK(std::isnan(value_of(op, -1)));
+    CHECK(value_of(op, 1) == 0);
+  }
+  CHECK(value_of("log2", std::numeric_limits<float>::denorm_min()) == -149);
   CHECK(value_of("tanh", 100) == 1);
   CHECK(value_of("tanh", -infinity) == -1);
   CHECK(value_of("erf", infinity) == 1);

@@ -1,3 +1,5 @@
+#include "backends/regions/row_norm_regions.h"
+
 #include <cmath>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -5,7 +7,6 @@
 #include <limits>
 
 #include "backends/cpu/cpu_backend.h"
-#include "backends/regions/row_norm_regions.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/layer_norm.h"
