@@ -6,11 +6,13 @@
 #include "app/data/open_data.h"
 #include "app/data/prediction_data.h"
 #include "app/data/sent_data.h"
+#include "app/data/text_data.h"
 #include "app/model_settings.h"
 #include "app/options/distributed_config.h"
 #include "app/options/version.h"
 #include "app/use_model.h"
 #include "backends/registry.h"
+#include "core/base/fnv.h"
 #include "core/params/module.h"
 #include "distributed/communicator/handshake.h"
 #include "training/optimizers/parameter_groups.h"
@@ -28,8 +30,14 @@ Settings values_of(const Setup& setup) {
   return values;
 }
 
-// Returns the settings that define what weights mean: the model, the scaling of samples and targets, and the
-// named classes.
+std::string text_of_vocabulary(const Vocabulary& vocabulary) {
+  std::uint64_t hash = fnv_start;
+  for (const std::string& token : vocabulary.tokens()) hash = fnv(token + '\0', hash);
+  return fmt::format("{} {} ({:016x})", vocabulary.size(), name_of(vocabulary.kind()), hash);
+}
+
+// Returns the settings that define what weights mean: the model, the scaling of samples and targets, the
+// named classes, and the vocabulary.
 Settings settings_of(const Setup& setup) {
   const Settings values = values_of(setup);
   Settings settings = values;
@@ -41,6 +49,8 @@ Settings settings_of(const Setup& setup) {
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))
       settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
+  if (setup.data.trained.vocabulary)
+    settings["the vocabulary"] = text_of_vocabulary(*setup.data.trained.vocabulary);
   return settings;
 }
 
@@ -48,6 +58,7 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
   if (visit != nullptr) return open_data(config, visit->samples());
   if (!uses_model(line)) return open_data(config);
   const std::optional<TrainedData> trained = trained_data(line, config);
+  if (line.generate.count > 0) return data_to_generate(config, trained);
   if (!line.predict.empty())
     if (std::optional<RunData> data = prediction_data(config, trained)) return *std::move(data);
   return open_data(config, trained);
@@ -99,7 +110,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
   check_agreement(ranks, {{"the build", build_id()},
                           {"distributed.strategy", strategy},
                           {"--evaluate", given(line.evaluate)},
-                          {"--predict", given(!line.predict.empty())}});
+                          {"--predict", given(!line.predict.empty())},
+                          {"--generate", given(line.generate.count > 0)}});
   setup.data_is_sent = sends_data(strategy) && ranks.size() > 1 && !uses_model(line);
   together(ranks, what, [&] {
     if (!setup.data_is_sent || ranks.rank() == 0)

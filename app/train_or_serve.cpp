@@ -115,7 +115,9 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::uni
     backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made = make_store_of(setup);
-    if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
+    if (!line.weights.empty() && !roles.is_spare())
+      check_vocabulary(load_weights(line.weights, made, line.skip), line.weights,
+                       setup.options.trainer.notes);
     return made;
   });
   if (setup.visit)

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "app/confusion.h"
+#include "app/generate.h"
 #include "app/predict.h"
 #include "app/report/report.h"
 #include "backends/registry.h"
@@ -71,7 +72,7 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
                        consequence);
   if (*origin == data.origin) return "";
   throw UserError(fmt::format(
-      "{} was made with another table or split than the section data describes now, so "
+      "{} was made with another table, text or split than the section data describes now, so "
       "that {}; give the same data.path, label, folds and fold or validation_share, and "
       "split_seed{}",
       file.string(), consequence,
@@ -191,9 +192,20 @@ void predict(const std::vector<std::string>& files, const RunData& data, const T
         fmt::format("unreadable files that were left out: {}; the first: {}", skipped.count, skipped.first));
 }
 
+void generate(const GenerateOptions& generate, const RunData& data, const TrainerOptions& options,
+              Model& model, ParameterStore& store, Backend& backend) {
+  std::set<std::string> ops_on_host;
+  print_output(
+      generated_text(generate, model, *data.trained.vocabulary, store, backend, options.strict, ops_on_host) +
+      "\n");
+  report_ops_on_host(ops_on_host, backend);
+}
+
 }  // namespace
 
-bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
+bool uses_model(const CommandLine& line) {
+  return line.evaluate || !line.predict.empty() || line.generate.count > 0;
+}
 
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
   return read_weights(line, read_output_folder(config), [](const fs::path& file) {
@@ -206,8 +218,9 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   std::string remark;
   ParameterStore store = together(ranks, "loading the weights", [&] {
-    if (!line.predict.empty() && ranks.size() > 1)
-      throw UserError("--predict is for one rank; start the program without mpirun");
+    if (!line.evaluate && ranks.size() > 1)
+      throw UserError(fmt::format("{} is for one rank; start the program without mpirun",
+                                  line.predict.empty() ? "--generate" : "--predict"));
     ParameterStore loaded = make_store(model, options.types.values);
     loaded.set_types(options.types);
     require_no_skipped(loaded, line);
@@ -222,6 +235,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
   if (!line.predict.empty()) predict(line.predict, data, options.trainer, model, store, *backend);
+  if (line.generate.count > 0) generate(line.generate, data, options.trainer, model, store, *backend);
   if (!remark.empty() && ranks.rank() == 0) print_error(remark);
   return 0;
 }

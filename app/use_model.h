@@ -17,9 +17,9 @@ bool uses_model(const CommandLine& line);
 // of other programs. Throws UserError if they cannot be read.
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config);
 
-// Collective. The modes --evaluate and --predict: evaluates a model on the validation data, or predicts the
-// samples of files, with the weights of --weights or else of the newest checkpoint in output.dir. --predict
-// works with one rank only. Returns the exit status.
+// Collective. The modes --evaluate, --predict and --generate: evaluates a model on the validation data, predicts the
+// samples of files, or continues a text, with the weights of --weights or else of the newest checkpoint in output.dir.
+// --predict and --generate work with one rank only. Returns the exit status.
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
               Model& model);
 

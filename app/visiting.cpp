@@ -194,7 +194,8 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
   const LogicalWeights form(store.specs());
   prepare_outputs(line, options.trainer.output.string(), std::numeric_limits<std::int64_t>::max());
   Snapshots snapshots(options, store, form);
-  if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
+  if (!line.weights.empty())
+    check_vocabulary(load_weights(line.weights, store, line.skip), line.weights, options.trainer.notes);
   const auto former = line.resume ? snapshots.load() : std::nullopt;
   std::vector<std::byte> weights(form.bytes());
   form.read([&](std::string_view name) { return store.read(name); }, weights);

@@ -82,15 +82,20 @@ Tensor random_images(Shape shape) {
   return samples;
 }
 
-// Returns class numbers, or the targets of a regression.
-Tensor random_labels(const Model& model, std::int64_t count) {
-  const std::int64_t classes = model.classes();
-  if (model.info().task != Task::classification) return random_samples(DType::float32, {count, classes});
-  Tensor labels({DType::int64, {count}});
+Tensor random_numbers(Shape shape, std::int64_t classes) {
+  Tensor numbers({DType::int64, std::move(shape)});
   std::mt19937_64 random(2);
   std::uniform_int_distribution<std::int64_t> any(0, classes - 1);
-  for (std::int64_t& label : labels.as<std::int64_t>()) label = any(random);
-  return labels;
+  for (std::int64_t& number : numbers.as<std::int64_t>()) number = any(random);
+  return numbers;
+}
+
+// Returns the numbers of classes or tokens, or the targets of a regression.
+Tensor random_labels(const Model& model, std::int64_t count) {
+  const Field expected = expected_field(model);
+  const Shape shape = batched(count, expected.type.shape);
+  return expected.type.dtype == DType::int64 ? random_numbers(shape, model.classes())
+                                             : random_samples(DType::float32, shape);
 }
 
 // A model on one backend, and a batch for it.
@@ -107,7 +112,10 @@ struct Bench {
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
-    samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.types.values, Shape(shape));
+    if (model->info().task == Task::language_model)
+      samples = random_numbers(Shape(shape), options.classes);
+    else
+      samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.types.values, Shape(shape));
     labels = random_labels(*model, batch);
   }
 

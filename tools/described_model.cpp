@@ -58,6 +58,7 @@ DescribedModel read_model(const ModelSource& source) {
     check_keys(config, data.train->size(), true);
     if (!is_floating(data.sample().dtype)) described.samples = data.sample().dtype;
   }
+  if (described.model->info().task == Task::language_model) described.samples = DType::int64;
   described.settings = config.values();
   keep_model_settings(described.settings, *described.model);
   if (config.root().has("output")) described.output = read_output_folder(config).string();

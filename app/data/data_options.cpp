@@ -41,6 +41,12 @@ std::vector<ColumnRef> target_columns(const Section& data, const DataOptions& op
 
 // Checks the keys that only some tasks have.
 void check_task(const Section& data, const DataOptions& options, Task task) {
+  const bool is_text = options.format() == "text";
+  if (is_text != (task == Task::language_model))
+    throw data.error("format",
+                     fmt::format("is {}, and model.task is {}; set {}", options.format(), name_of(task),
+                                 is_text ? "model.task to language_model, or name the format of other data"
+                                         : "it to text, or set another task"));
   if (task == Task::reconstruction) {
     if (options.format() == "csv")
       throw data.error("format",
@@ -56,6 +62,7 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
                        "name the column of the classes in data.label");
     return;
   }
+  if (task == Task::language_model) return;
   // Keys of arrays name the targets, and shards contain them.
   if (options.has_arrays() || options.format() == "shards") return;
   if (options.format() != "csv")
@@ -154,6 +161,50 @@ std::vector<Key> row_keys(DataOptions& options, DataUse use) {
        .into = &options.split_seed,
        .range = {.minimum = 0},
        .meaning = "seed of the choice of held-out samples"},
+  };
+}
+
+std::vector<Key> text_keys(DataOptions& options, DataUse use) {
+  TextOptions& text = options.text;
+  return {
+      {.name = "tokens",
+       .into = one_of(
+           text.tokens,
+           {{"bytes", TokenKind::bytes}, {"characters", TokenKind::characters}, {"words", TokenKind::words}}),
+       .meaning = "what a text consists of: bytes; characters of UTF-8; or words, which are runs of letters, "
+                  "digits and "
+                  "`_`, or any other single character, each with a blank that stands before it"},
+      {.name = "sequence_length",
+       .into = &text.sequence_length,
+       .range = {.minimum = 1, .maximum = 1 << 20},
+       .required = true,
+       .meaning = "number of tokens of a sample, a window of the text; the model predicts the token after "
+                  "each of them"},
+      {.name = "stride",
+       .into = &text.stride,
+       .range = {.minimum = 1},
+       .most = [&text] { return static_cast<double>(text.sequence_length); },
+       .late_default = {.set = [&text] { text.stride = text.sequence_length; }},
+       .meaning = "distance of the beginnings of two windows to train on; by default `sequence_length`, so "
+                  "that an epoch "
+                  "predicts each token once, as validation always does"},
+      {.name = "minimum_count",
+       .into = &text.minimum_count,
+       .range = {.minimum = 1},
+       .needs = {.key = "tokens", .values = {"characters", "words"}},
+       .meaning = "a character or word that occurs less often in the text to train on is replaced by the "
+                  "token `<unk>`"},
+      {.name = "extension",
+       .into = &text.extension,
+       .meaning = "the end of the names of files to read if `path` or `validation_path` is a folder"},
+      {.name = "validation_path",
+       .into = &text.validation_path,
+       .meaning = "a file or folder with a text to validate on, instead of `validation_share`"},
+      {.name = "validation_share",
+       .into = &text.validation_share,
+       .range = use == DataUse::train ? NumberRange{.minimum = 0, .below = 1}
+                                      : NumberRange{.minimum = 0, .maximum = 1},
+       .meaning = "fraction of each file, its end, that is held out for validation; 0 turns validation off"},
   };
 }
 
@@ -280,7 +331,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   std::vector<Key> keys{
       {.name = "format",
        .into = &options.pixels.format,
-       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder", "shards"},
+       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder", "shards", "text"},
        .required = true,
        .meaning = "the format of the data"},
       {.name = "path",
@@ -289,8 +340,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .meaning =
            "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
            "npz file; the folder with MNIST's four files, plain or gzipped; the folder with the binary "
-           "version of CIFAR-10 or CIFAR-100; the folder with packed shards; or the folder with "
-           "`train/CLASS/` and `val/CLASS/`"},
+           "version of CIFAR-10 or CIFAR-100; the folder with packed shards; the folder with "
+           "`train/CLASS/` and `val/CLASS/`; or the file or folder with the text"},
       {.name = "use_fraction",
        .into = &options.use_fraction,
        .range = {.maximum = 1, .above = 0},
@@ -324,6 +375,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   append(keys, array_keys(options), {"npy", "npz"});
   append(keys, idx_keys(options), {"idx"});
   append(keys, cifar_keys(options), {"cifar"});
+  append(keys, text_keys(options, use), {"text"});
   append(keys, image_keys(options), {"image_folder", "shards"});
   append(keys, mix_keys(options));
   append(keys, pixel_keys(options.pixels));
@@ -341,6 +393,8 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
       throw data.error("validation_labels",
                        "is missing; name the array of the labels of data.validation_samples");
   }
+  if (data.has("validation_path") && data.has("validation_share"))
+    throw data.error("validation_share", "and validation_path are both given; give one of them");
   check_task(data, options, task);
   if (options.format() == "image_folder" || options.format() == "shards") complete_images(data, options);
   if (options.sampling != "once") {

@@ -14,6 +14,7 @@
 #include "training/data/images/image_folder.h"
 #include "training/data/mixed_samples.h"
 #include "training/data/tables/csv.h"
+#include "training/data/text/vocabulary.h"
 
 namespace plexaura {
 
@@ -23,6 +24,17 @@ struct ArrayNames {
   std::string labels = "y_train";
   std::optional<std::string> validation_samples = {};
   std::optional<std::string> validation_labels = {};
+};
+
+// The options of a text.
+struct TextOptions {
+  TokenKind tokens = TokenKind::characters;
+  std::int64_t sequence_length = 0;
+  std::int64_t stride = 0;
+  std::int64_t minimum_count = 2;
+  std::string extension = ".txt";
+  std::filesystem::path validation_path = {};  // empty: the end of each file is for validation
+  double validation_share = 0.1;
 };
 
 // The options of the section `data`. Those for reading samples in training are in TrainerOptions.
@@ -45,6 +57,7 @@ struct DataOptions {
   std::optional<std::int64_t> folds = {};
   std::int64_t fold = 0;
   std::int64_t split_seed = 1;
+  TextOptions text = {};
   // For images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};

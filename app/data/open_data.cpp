@@ -21,6 +21,7 @@
 #include "app/data/open_pixels.h"
 #include "app/data/open_shards.h"
 #include "app/data/prediction_data.h"
+#include "app/data/text_data.h"
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/mixed_samples.h"
@@ -68,7 +69,7 @@ void require_kind(const Section& data, const std::string& format, const fs::path
   if (is_one_file && is_folder)
     throw data.error("path", fmt::format("'{}' is a folder and data.format {} reads {}; name the file",
                                          path.string(), format, format == "csv" ? "a table" : "one file"));
-  if (!is_one_file && !is_folder)
+  if (!is_one_file && format != "text" && !is_folder)
     throw data.error("path", fmt::format("'{}' is not a folder, but data.format {} reads a folder; name "
                                          "the folder that contains the files",
                                          path.string(), format));
@@ -403,6 +404,11 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
+  if (format == "text") {
+    RunData text = open_text(data, options, trained);
+    text.keys = keys_of_data(config);
+    return text;
+  }
   DataPair pair = format == "csv" ? open_csv(data, options, task, trained)
                   : options.has_arrays()
                       ? prepare_samples(data, options, open_arrays(data, options, task, trained), trained, 0)

@@ -46,24 +46,15 @@ NamedSamples read_rows(const std::string& file, const CsvOptions& options, std::
   return found;
 }
 
-RunData without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples) {
-  RunData data;
-  data.train = std::make_shared<NoSamples>(std::move(sample));
-  data.validation = data.train;
-  data.read_samples = std::move(read_samples);
-  data.trained = trained;
-  return data;
-}
-
 RunData open_rows(const DataOptions& options, const TrainedData& trained) {
   const TensorType row{DType::float32, {static_cast<std::int64_t>(trained.columns.size())}};
-  return without_samples(row, trained, row_reader(options.csv, trained, options.standardise));
+  return data_without_samples(row, trained, row_reader(options.csv, trained, options.standardise));
 }
 
 RunData open_images(const Section& data, const DataOptions& options, const TrainedData& trained) {
   const std::int64_t side = options.images.image_size;
   const TensorType image{DType::uint8, {3, side, side}};
-  RunData found = without_samples(image, trained, image_reader(without_augmentation(options.images)));
+  RunData found = data_without_samples(image, trained, image_reader(without_augmentation(options.images)));
   found.pixels = pixel_scale_of(options.pixels, data);
   return found;
 }
@@ -75,6 +66,15 @@ bool are_targets_of(const DataOptions& options, const TrainedData& trained) {
 }
 
 }  // namespace
+
+RunData data_without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples) {
+  RunData data;
+  data.train = std::make_shared<NoSamples>(std::move(sample));
+  data.validation = data.train;
+  data.read_samples = std::move(read_samples);
+  data.trained = trained;
+  return data;
+}
 
 ImageFolderOptions without_augmentation(ImageFolderOptions options) {
   options.augment = false;
@@ -121,6 +121,10 @@ void require_table(const Section& data, const DataOptions& options, const Traine
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
   const DataOptions options = read_data_options(data, DataUse::predict, read_task(config.section("model")));
+  if (options.format() == "text")
+    throw data.error("format",
+                     "is text, and --predict reads tables (csv) and images (image_folder, idx); --generate "
+                     "continues a text");
   if (options.format() != "csv" && options.format() != "image_folder" && options.format() != "idx")
     throw data.error("format",
                      fmt::format("is {}, and --predict reads tables (csv) and images (image_folder, idx)",

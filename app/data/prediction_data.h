@@ -18,6 +18,9 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options);
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 
+// Returns data without samples, for samples of other files.
+RunData data_without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples);
+
 // Throws UserError unless the model was trained on a table, for the same task, and predicts data.targets.
 void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
 

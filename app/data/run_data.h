@@ -29,8 +29,9 @@ using ReadSamples = std::function<NamedSamples(const std::string& file)>;
 struct RunData {
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;
-  std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
-  std::string outputs;       // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"
+  std::string description;  // "400 samples of 5 classes, 125 for validation, from ..."
+  std::string
+      outputs;  // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"; or tokens
   std::string preparation;   // how files become samples: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict
   // The weights with which training samples are drawn; null: each comes once in an epoch.
@@ -40,17 +41,23 @@ struct RunData {
   // samples of a table.
   std::uint64_t origin = 0;
   std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
-  // True for a table whose training and validation samples come from the same file.
+  // True for a table or text whose training and validation samples come from the same file.
   bool is_cut = false;
   // True if samples are scaled by statistics that were measured on `train` when it was opened.
   bool is_measured = false;
   TrainedData trained = {};
   Settings keys = {};  // of the section `data`
 
-  // Returns what `outputs` names: "classes" or "targets".
-  const char* kind_of_outputs() const { return trained.targets.empty() ? "classes" : "targets"; }
+  // Returns what `outputs` names: "classes", "targets" or "tokens".
+  const char* kind_of_outputs() const {
+    if (trained.vocabulary) return "tokens";
+    return trained.targets.empty() ? "classes" : "targets";
+  }
   // Returns the number of outputs of a model.
-  std::int64_t output_count() const { return std::ssize(trained.classes) + std::ssize(trained.targets); }
+  std::int64_t output_count() const {
+    if (trained.vocabulary) return trained.vocabulary->size();
+    return std::ssize(trained.classes) + std::ssize(trained.targets);
+  }
   // Returns the type of one sample of `train`.
   TensorType sample() const { return train->fields().front().type; }
 };

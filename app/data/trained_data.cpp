@@ -70,6 +70,28 @@ std::vector<double> read_class_weights(const Metadata& metadata, const std::file
   return weights;
 }
 
+constexpr const char* tokens_key = "data.tokens";
+
+std::string token_key(std::size_t index) { return fmt::format("data.token {}", index); }
+
+std::optional<Vocabulary> read_vocabulary(const Metadata& metadata, const std::filesystem::path& path) {
+  const auto kind_name = metadata.find(tokens_key);
+  if (kind_name == metadata.end()) return std::nullopt;
+  std::vector<std::string> tokens;
+  for (auto found = metadata.find(token_key(0)); found != metadata.end();
+       found = metadata.find(token_key(tokens.size())))
+    tokens.push_back(found->second);
+  for (const TokenKind kind : {TokenKind::bytes, TokenKind::characters, TokenKind::words})
+    if (name_of(kind) == kind_name->second) try {
+        return Vocabulary(kind, tokens);
+      } catch (const UserError& error) {
+        throw UserError(fmt::format("{}: its metadata has {}", path.string(), error.what()));
+      }
+  throw UserError(
+      fmt::format("{}: its metadata has {} '{}', which is no kind of token; name another file of weights",
+                  path.string(), tokens_key, kind_name->second));
+}
+
 bool are_equal(const Standardisation& a, const Standardisation& b) {
   return a.mean == b.mean && a.stddev == b.stddev;
 }
@@ -79,7 +101,7 @@ bool are_equal(const Standardisation& a, const Standardisation& b) {
 bool operator==(const TrainedData& a, const TrainedData& b) {
   return a.columns == b.columns && are_equal(a.scale, b.scale) && a.classes == b.classes &&
          a.targets == b.targets && are_equal(a.target_scale, b.target_scale) &&
-         a.class_weights == b.class_weights;
+         a.class_weights == b.class_weights && a.vocabulary == b.vocabulary;
 }
 
 Metadata to_metadata(const TrainedData& data) {
@@ -89,6 +111,10 @@ Metadata to_metadata(const TrainedData& data) {
   for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
   for (std::size_t i = 0; i < data.class_weights.size(); ++i)
     metadata[weight_key(i)] = fmt::format("{}", data.class_weights[i]);
+  if (!data.vocabulary) return metadata;
+  metadata[tokens_key] = name_of(data.vocabulary->kind());
+  const std::vector<std::string>& tokens = data.vocabulary->tokens();
+  for (std::size_t i = 0; i < tokens.size(); ++i) metadata[token_key(i)] = tokens[i];
   return metadata;
 }
 
@@ -99,9 +125,22 @@ std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::
   for (auto found = metadata.find(class_key(0)); found != metadata.end();
        found = metadata.find(class_key(data.classes.size())))
     data.classes.push_back(found->second);
-  if (data.classes.empty() && data.targets.empty()) return std::nullopt;
+  data.vocabulary = read_vocabulary(metadata, path);
+  if (data.classes.empty() && data.targets.empty() && !data.vocabulary) return std::nullopt;
   data.class_weights = read_class_weights(metadata, path);
   return data;
+}
+
+void check_vocabulary(const Metadata& weights, const std::filesystem::path& path, const Metadata& data) {
+  const std::optional<Vocabulary> now = read_vocabulary(data, path);
+  if (!now) return;
+  const std::optional<Vocabulary> trained = read_vocabulary(weights, path);
+  if (trained && *trained != *now)
+    throw UserError(fmt::format(
+        "{} has weights of {} {}, and the text has {} {}, of which at least one is another; "
+        "train on the same text, or set "
+        "data.tokens to bytes in both runs",
+        path.string(), trained->size(), name_of(trained->kind()), now->size(), name_of(now->kind())));
 }
 
 }  // namespace plexaura

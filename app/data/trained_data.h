@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "training/data/tables/standardise.h"
+#include "training/data/text/vocabulary.h"
 #include "training/files/safetensors.h"
 
 namespace plexaura {
@@ -20,16 +21,21 @@ struct TrainedData {
   Standardisation target_scale = {};  // of each target, as `scale`
   std::vector<double> class_weights =
       {};  // with model.class_weights balanced: of each class; otherwise empty
+  std::optional<Vocabulary> vocabulary = {};  // of a text
 };
 
 bool operator==(const TrainedData& a, const TrainedData& b);
 
 // Converts to metadata of weights, without rounding: "data.class 0" is a name, "data.column 0" is "MEAN
 // DEVIATION NAME", and so is "data.target 0". "data.class_weight 0" is a
-// number.
+// number, "data.tokens" the kind of the tokens of a text, and "data.token 0" is a token.
 Metadata to_metadata(const TrainedData& data);
 // Returns nothing for weights without these entries. Throws UserError, which names `path`, for entries that
 // cannot be read.
 std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::filesystem::path& path);
+
+// For training that starts from the weights of a file. Throws UserError if the metadata of the file contain another
+// vocabulary than those of the data, because its weights belong to other tokens.
+void check_vocabulary(const Metadata& weights, const std::filesystem::path& path, const Metadata& data);
 
 }  // namespace plexaura

@@ -90,6 +90,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       {line.evaluate, "--evaluate"},
       {!line.predict.empty(), "--predict"},
       {line.check_gradients, "--check-gradients"},
+      {line.generate.count > 0, "--generate"},
       {line.dry_run, "--dry-run"},
       {serves && line.steps.has_value(), "--steps"},
       {serves && !line.log.empty(), "--log"},
@@ -110,6 +111,31 @@ std::string report_log_in(const std::string& folder) {
   return (std::filesystem::path(folder) / report_log).string();
 }
 
+// Declares --generate and the options that need it.
+void declare(CLI::App& app, GenerateOptions& generate) {
+  CLI::Option* const count = app.add_option("--generate", generate.count,
+                                            "continues a text by N tokens, with a language model, and exits")
+                                 ->type_name("N")
+                                 ->check(at_least_one);
+  app.add_option("--prompt", generate.prompt, "with --generate: the text to continue (a new line)")
+      ->type_name("TEXT")
+      ->needs(count);
+  app.add_option(
+         "--temperature", generate.temperature,
+         "with --generate: below 1 probable tokens are drawn more often; 0 takes the most probable one (1)")
+      ->type_name("T")
+      ->check(CLI::Range(0.0, 1e6))
+      ->needs(count);
+  app.add_option("--top-k", generate.top_k, "with --generate: draws among the K most probable tokens (all)")
+      ->type_name("K")
+      ->check(at_least_one)
+      ->needs(count);
+  app.add_option("--seed", generate.seed, "with --generate: the seed of the draws (1)")
+      ->type_name("N")
+      ->check(at_least_one)
+      ->needs(count);
+}
+
 // Throws for combinations of options in which one has no effect.
 void check_modes(const std::string& program, const CommandLine& line) {
   check_visiting(program, line);
@@ -117,6 +143,7 @@ void check_modes(const std::string& program, const CommandLine& line) {
     throw UserError(fmt::format("{}: --skip needs --weights", program));
   const std::pair<bool, const char*> modes[] = {{line.evaluate, "--evaluate"},
                                                 {!line.predict.empty(), "--predict"},
+                                                {line.generate.count > 0, "--generate"},
                                                 {line.check_gradients, "--check-gradients"},
                                                 {line.dry_run, "--dry-run"}};
   const char* mode = nullptr;
@@ -192,6 +219,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("FILE ...")
       ->check(not_empty)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
                "compares the gradient of each parameter with differences on the first batch, and exits");
   app.add_option("--profile", line.profile,

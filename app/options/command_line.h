@@ -10,6 +10,15 @@ namespace plexaura {
 // The log in the folder of --report.
 inline constexpr const char* report_log = "log.jsonl";
 
+// How the program continues a text.
+struct GenerateOptions {
+  std::int64_t count = 0;     // of tokens to append; 0: nothing is generated
+  std::string prompt = "\n";  // the text to continue
+  double temperature = 1;     // divides the logits; 0: always the most probable token
+  std::int64_t top_k = 0;     // draws among this number of the most probable tokens; 0: among all
+  std::int64_t seed = 1;
+};
+
 // The arguments of the program.
 struct CommandLine {
   std::string config;            // the YAML file
@@ -29,6 +38,7 @@ struct CommandLine {
   bool evaluate = false;             // validates and exits
   bool check_gradients = false;      // compares the gradients with differences and exits
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
+  GenerateOptions generate;          // a text to continue; a count of 0: trains
   std::string profile;               // trace file; empty: none
   // Serves clients that are jobs of their own, which find this server by this file; empty: no.
   std::string serve;

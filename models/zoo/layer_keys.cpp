@@ -67,7 +67,7 @@ std::vector<Key> first_keys(LayerKeys& keys, const LayerPlace& place) {
        .most = [x = place.input] { return most_outputs(features_of(x)); },
        .late_default = {.set = [&keys, classes = place.classes] { keys.units = classes; }},
        .needs = with_type({"linear"}),
-       .meaning = "number of outputs; by default the number of classes, or of targets"},
+       .meaning = "number of outputs; by default the number of classes, targets or tokens"},
       {.name = "units",
        .into = &keys.units,
        .range = count,
@@ -75,6 +75,18 @@ std::vector<Key> first_keys(LayerKeys& keys, const LayerPlace& place) {
        .required = true,
        .needs = with_type({"rnn", "lstm", "gru"}),
        .meaning = "number of hidden values"},
+      {.name = "units",
+       .into = &keys.units,
+       .range = count,
+       .most = [classes = place.classes] { return most_outputs(classes); },
+       .required = true,
+       .needs = with_type({"embedding"}),
+       .meaning = "number of values for each token"},
+      {.name = "deviation",
+       .into = &keys.deviation,
+       .range = {.above = 0},
+       .needs = with_type({"embedding"}),
+       .meaning = "standard deviation of the normal distribution with which the table starts"},
   };
 }
 

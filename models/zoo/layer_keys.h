@@ -33,6 +33,7 @@ struct LayerKeys {
   std::int64_t heads = 1;
   bool causal = false;
   layers::TransformerOptions transformer = {};
+  double deviation = 1;
   std::int64_t scale = 1;
   bool smooth = false;
   std::vector<std::int64_t> shape = {};

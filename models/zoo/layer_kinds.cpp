@@ -165,6 +165,12 @@ Made encoder_layer(const LayerRequest& request) {
   return std::make_unique<EncoderLayer>(request.keys, width);
 }
 
+Made embedding_layer(const LayerRequest& request) {
+  return std::make_unique<layers::Embedding>(
+      request.classes, request.keys.units,
+      layers::EmbeddingOptions{.weight = Initialiser::normal(request.keys.deviation)});
+}
+
 Made positions_layer(const LayerRequest& request) {
   check_sequence(request);
   return std::make_unique<layers::Positions>(request.x[1], request.x[2]);
@@ -206,25 +212,25 @@ std::vector<LayerKind> make_kinds() {
   std::vector<LayerKind> kinds{
       {"conv", "conv", "convolution over the one, two or three axes after the channels",
        conv_layer<layers::Convolution, layers::ConvOptions>},
-      {"linear", "fc", "linear map of the last axis", linear_layer},
+      {"linear", "fc", "linear map of the last axis", linear_layer, true},
       {"max_pool", "max_pool", "the largest value of each window", max_pool_layer},
       {"avg_pool", "avg_pool", "the mean of each window", avg_pool_layer},
       {"global_avg_pool", "global_avg_pool", "the mean of each channel", plain_layer<layers::GlobalAvgPool>},
   };
   for (const std::string& name : layers::Activation::names())
-    kinds.push_back({name, name, "activation", activation_layer});
+    kinds.push_back({name, name, "activation", activation_layer, true});
   const std::vector<LayerKind> others{
       {"flatten", "flatten", "turns [C, H, W] into one axis, as `linear` requires",
        plain_layer<layers::Flatten>},
-      {"dropout", "dropout", "sets values to 0 in training, and scales the others", dropout_layer},
+      {"dropout", "dropout", "sets values to 0 in training, and scales the others", dropout_layer, true},
       {"batch_norm", "bn",
        "normalises each channel over the batch, for one value per channel, sequences, images and "
        "volumes",
        batch_norm_layer},
       {"standardise", "standardise", "scales each sample to mean 0 and variance 1 over the last axis",
-       plain_layer<layers::Standardise>},
+       plain_layer<layers::Standardise>, true},
       {"residual", "residual", "relu(layers + shortcut); the two lists have the keys of this table",
-       residual_layer},
+       residual_layer, true},
       {"conv_transpose", "conv_transpose",
        "transposed convolution, which enlarges, over the one, two or three axes after the channels",
        conv_layer<layers::TransposedConvolution, layers::TransposedConvOptions>},
@@ -232,26 +238,30 @@ std::vector<LayerKind> make_kinds() {
       {"frozen_batch_norm", "bn",
        "`batch_norm` whose running statistics are used in training, too, and never change", batch_norm_layer},
       {"layer_norm", "layer_norm", "normalises the last axis, with a scale and a shift for each element",
-       layer_norm_layer},
+       layer_norm_layer, true},
       {"rms_norm", "rms_norm",
-       "divides the last axis by the root of its mean square, with a scale for each element", rms_norm_layer},
+       "divides the last axis by the root of its mean square, with a scale for each element", rms_norm_layer,
+       true},
       {"group_norm", "group_norm", "normalises groups of channels in each sample", group_norm_layer},
       {"instance_norm", "instance_norm", "normalises each channel in each sample", instance_norm_layer},
       {"tokens", "tokens", "turns [C, H, W] into a sequence of pixels [H W, C]", plain_layer<layers::Tokens>},
       {"reshape", "reshape", "gives a sample another shape", reshape_layer},
       {"positions", "positions", "adds learned values to each step of a sequence [steps, features]",
-       positions_layer},
+       positions_layer, true},
       {"rnn", "rnn", "recurrent net with tanh over a sequence: the hidden values after each step",
-       recurrent_layer<layers::Rnn>},
+       recurrent_layer<layers::Rnn>, true},
       {"lstm", "lstm", "long short-term memory over a sequence: the hidden values after each step",
-       recurrent_layer<layers::Lstm>},
+       recurrent_layer<layers::Lstm>, true},
       {"gru", "gru", "gated recurrent unit over a sequence: the hidden values after each step",
-       recurrent_layer<layers::Gru>},
+       recurrent_layer<layers::Gru>, true},
       {"transformer_encoder", "encoder", "self-attention and two linear layers, for a sequence",
-       encoder_layer},
+       encoder_layer, true},
       {"last_step", "last_step", "the last step of a sequence", plain_layer<layers::LastStep>},
       {"mean_of_steps", "mean_of_steps", "the mean over the steps of a sequence",
        plain_layer<layers::MeanOfSteps>},
+      {"embedding", "embedding",
+       "a row of a table for each token of a text: `[steps]` becomes `[steps, units]`", embedding_layer,
+       true},
   };
   kinds.insert(kinds.end(), others.begin(), others.end());
   return kinds;

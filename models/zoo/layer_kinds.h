@@ -17,6 +17,7 @@ struct LayerRequest {
   const Section& yaml;
   const LayerKeys& keys;
   Shape x;                          // shape of one sample before the layer
+  std::int64_t classes;             // of the net, or the number of its targets or tokens
   Initialiser weight;               // how the weights of linear layers and convolutions start
   std::optional<Initialiser> bias;  // how their biases start; empty: as in PyTorch
   // Makes the layers of an inner list, whose path ends with `name`.
@@ -31,6 +32,9 @@ struct LayerKind {
   std::string meaning;  // in Markdown
   // Throws UserError for keys that do not fit the sample.
   std::unique_ptr<layers::Layer> (*make)(const LayerRequest& request);
+  // True if it maps a sequence [steps, features] to one, no step of which depends on later steps. Of a transformer_encoder
+  // this holds with the key `causal` alone.
+  bool keeps_order = false;
 };
 
 const std::vector<LayerKind>& layer_kinds();

@@ -1,6 +1,7 @@
 #include "models/zoo/layer_list.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/config/yaml_tree.h"
 #include "models/zoo/layer_kinds.h"
@@ -41,7 +42,22 @@ std::unique_ptr<layers::Layer> LayerList::make_layer(const Section& yaml, const 
     Node y = x;
     return make(list, y, fmt::format("{}.{}", path, name));
   };
-  return kind_of_layer(keys.type).make({yaml, keys, x.shape(), weight_, bias_start(), inner});
+  if (predicts_steps_) check_steps(yaml, keys);
+  return kind_of_layer(keys.type).make({yaml, keys, x.shape(), classes_, weight_, bias_start(), inner});
+}
+
+// Throws UserError for a layer that lets a step see later ones, which would let the net copy what it is to predict.
+void LayerList::check_steps(const Section& yaml, const LayerKeys& keys) const {
+  constexpr auto rule = "model.task is language_model, in which a step may not see the tokens after it";
+  if (!kind_of_layer(keys.type).keeps_order) {
+    std::vector<std::string> types;
+    for (const LayerKind& kind : layer_kinds())
+      if (kind.keeps_order) types.push_back(kind.type);
+    throw yaml.error("type",
+                     fmt::format("is {}, and {}; choose one of {}", keys.type, rule, fmt::join(types, ", ")));
+  }
+  if (keys.type == "transformer_encoder" && !keys.causal)
+    throw yaml.error("causal", fmt::format("is false, and {}; set it to true", rule));
 }
 
 // Returns PyTorch's default for biases if weights have PyTorch's default, otherwise zeros.

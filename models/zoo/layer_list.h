@@ -16,7 +16,10 @@ namespace plexaura {
 // with their line.
 class LayerList {
  public:
-  LayerList(std::int64_t classes, Initialiser weight) : classes_(classes), weight_(weight) {}
+  // `predicts_steps`: the net predicts the next token at each step of a text, so that no step may depend on a later one.
+  // Other layers are refused.
+  LayerList(std::int64_t classes, Initialiser weight, bool predicts_steps = false)
+      : classes_(classes), weight_(weight), predicts_steps_(predicts_steps) {}
 
   // `x`: a batch of one sample before the call, the output of the layers after it. `path`: the path of the
   // list in the model.
@@ -27,9 +30,11 @@ class LayerList {
   std::unique_ptr<layers::Layer> make_layer(const Section& yaml, const LayerKeys& keys, const Node& x,
                                             const std::string& path);
   std::optional<Initialiser> bias_start() const;
+  void check_steps(const Section& yaml, const LayerKeys& keys) const;
 
   std::int64_t classes_;
   Initialiser weight_;
+  bool predicts_steps_;
 };
 
 }  // namespace plexaura

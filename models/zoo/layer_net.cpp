@@ -41,8 +41,8 @@ std::unique_ptr<Model> make_layer_net(ModelInfo info, const LayerNetKeys& keys, 
     throw yaml.error("layers", "is empty; give at least the layer that makes the outputs");
   Graph graph(Mode::inference);
   const Graph::WithOrigin here(graph, yaml_origin(yaml.position("layers")));
-  Node x = one_sample(graph, info.sample_shape);
-  LayerList list(info.classes, initialisers().at(keys.initialiser));
+  Node x = one_sample(graph, info);
+  LayerList list(info.classes, initialisers().at(keys.initialiser), info.task == Task::language_model);
   auto layers = list.make(keys.layers, x, "");
   return std::make_unique<LayerNet>(std::move(info), std::move(layers));
 }

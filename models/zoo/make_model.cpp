@@ -2,6 +2,8 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
+#include <string>
 #include <unistd.h>
 #include <vector>
 
@@ -37,10 +39,16 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
                   to_string(largest.type)));
 }
 
+// True for the models whose first layer cannot read the tokens of a text.
+bool reads_numbers(const std::string& name) {
+  static const std::set<std::string> names{"mlp", "resnet", "vgg", "mobilenet_v2", "convnext"};
+  return names.contains(name);
+}
+
 // Builds the model for one sample, so that layers that do not fit are found before any data is read.
 void try_once(Model& model) {
   Graph graph(Mode::inference);
-  const Node outputs = model(one_sample(graph, model.sample_shape()));
+  const Node outputs = model(one_sample(graph, model.info()));
   if (model.info().task == Task::reconstruction) {
     if (outputs.shape().elements() != model.classes())
       throw UserError(
@@ -51,12 +59,15 @@ void try_once(Model& model) {
                       to_string(model.sample_shape()), model.classes()));
     return;
   }
-  if (outputs.shape() != Shape{1, model.classes()})
+  const bool has_positions = model.info().task == Task::language_model;
+  const Shape wanted =
+      has_positions ? batched(1, {model.sample_shape()[0], model.classes()}) : Shape{1, model.classes()};
+  if (outputs.shape() != wanted)
     throw UserError(fmt::format(
         "{0}: the model's output for one sample is {1} and the data has {2} {3}; its last layer must be a "
-        "value [1, {3}]",
+        "value [1, {4}{3}]",
         to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes(),
-        model.info().task == Task::classification ? "classes" : "targets"));
+        name_of_outputs(model.info().task), has_positions ? "positions, " : ""));
 }
 
 Key task_key(Task& task) {
@@ -64,12 +75,13 @@ Key task_key(Task& task) {
           .into = one_of(task, {{"classification", Task::classification},
                                 {"regression", Task::regression},
                                 {"multi_label", Task::multi_label},
-                                {"reconstruction", Task::reconstruction}}),
+                                {"reconstruction", Task::reconstruction},
+                                {"language_model", Task::language_model}}),
           .meaning =
               "what the outputs are: a score for each class of the data; a number for each column of "
-              "`data.targets`; or, with `multi_label`, a score for each of these columns, which hold 0 or 1; "
-              "or, with "
-              "`reconstruction`, the pixels of the image itself"};
+              "`data.targets`; with `multi_label`, a score for each of these columns, which hold 0 or 1; "
+              "with `reconstruction`, the pixels of the image itself; or, with `language_model`, for each "
+              "position of a text a score for each token that may follow"};
 }
 
 Key class_weights_key(std::optional<std::vector<double>>& weights) {
@@ -110,7 +122,8 @@ std::vector<Key> model_keys(ModelKeys& keys, TaskLosses& losses) {
        .needs = {.key = "task", .values = {"classification"}},
        .meaning = "`squared_error` and `binary_cross_entropy`, of the sigmoid of each output, are against "
                   "one-hot labels and summed over the classes. All are means over the samples. With "
-                  "`multi_label` it is `binary_cross_entropy`, as a mean over samples and labels"},
+                  "`multi_label` it is `binary_cross_entropy`, as a mean over samples and labels; with "
+                  "`language_model` it is `softmax_cross_entropy`, as a mean over all positions"},
       {.name = "loss",
        .into = one_of(losses.regression, {{"mse", Loss::mse}, {"l1", Loss::l1}, {"huber", Loss::huber}}),
        .needs = {.key = "task", .values = {"regression"}},
@@ -184,6 +197,11 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
                                   PixelScale pixels, std::vector<double> target_units,
                                   std::vector<double> balanced_weights) {
   const ModelKeys keys = read_model_keys(yaml);
+  if (keys.task == Task::language_model && reads_numbers(keys.name))
+    throw yaml.error("task",
+                     fmt::format("is language_model, and model.name is {}, which reads numbers and no "
+                                 "text; set that to convnet, and list the layers",
+                                 keys.name));
   const std::int64_t outputs = keys.task == Task::reconstruction ? sample_shape.elements() : classes;
   ModelInfo info{.sample_shape = sample_shape,
                  .classes = outputs,

@@ -8,6 +8,7 @@
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
 #include "core/ops/shape.h"
+#include "models/zoo/language_model.h"
 #include "models/zoo/multi_label.h"
 #include "models/zoo/reconstruction.h"
 #include "models/zoo/regression.h"
@@ -71,9 +72,15 @@ LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
 }  // namespace
 
 std::string_view name_of(Task task) {
-  static constexpr std::array<std::string_view, 4> names{"classification", "regression", "multi_label",
-                                                         "reconstruction"};
+  static constexpr std::array<std::string_view, 5> names{"classification", "regression", "multi_label",
+                                                         "reconstruction", "language_model"};
   return names.at(static_cast<std::size_t>(task));
+}
+
+const char* name_of_outputs(Task task) {
+  if (task == Task::classification) return "classes";
+  if (task == Task::reconstruction) return "values";
+  return task == Task::language_model ? "tokens" : "targets";
 }
 
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
@@ -81,6 +88,7 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   if (model.info().task == Task::regression) return build_regression(model, outputs, labels);
   if (model.info().task == Task::multi_label) return build_multi_label(outputs, labels);
   if (model.info().task == Task::reconstruction) return build_reconstruction(model, outputs, labels);
+  if (model.info().task == Task::language_model) return build_language_model(outputs, labels);
   LossOutputs result = loss_of(model.info(), outputs, labels);
   add_accuracies(model, outputs, labels, result);
   return result;
@@ -101,6 +109,7 @@ LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels
 Field expected_field(const Model& model) {
   if (model.info().task == Task::classification) return {"labels", {DType::int64, {}}};
   if (model.info().task == Task::reconstruction) return {"samples", {DType::uint8, model.sample_shape()}};
+  if (model.info().task == Task::language_model) return {"targets", {DType::int64, model.sample_shape()}};
   return {"targets", {DType::float32, {model.classes()}}};
 }
 

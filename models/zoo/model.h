@@ -19,8 +19,11 @@ enum class Task : std::uint8_t {
   regression,      // a number for each target
   multi_label,     // a score for each label, of which a sample has any number
   reconstruction,  // the values of the sample itself
+  language_model,  // for each position of a text, a score for each token that may follow
 };
 std::string_view name_of(Task task);
+// Returns what the outputs are called: "classes", "targets", "values" or "tokens".
+const char* name_of_outputs(Task task);
 
 // The loss that training minimises: a mean over the samples.
 enum class Loss : std::uint8_t {
@@ -37,7 +40,7 @@ enum class Loss : std::uint8_t {
 
 struct ModelInfo {
   Shape sample_shape;        // without the batch: [4], [1, 28, 28]
-  std::int64_t classes = 0;  // the number of outputs: of classes, targets, labels or values of a sample
+  std::int64_t classes = 0;  // the number of outputs: of classes, targets, labels, values of a sample, or tokens
   Loss loss = Loss::softmax_cross_entropy;
   PixelScale pixels = {};  // normalises samples of bytes
   Origin origin = {};      // the model's place in a YAML file; empty for a model that was written in C++
@@ -54,7 +57,8 @@ struct ModelInfo {
 };
 
 // A network that distinguishes classes, predicts numbers or labels, or reconstructs its samples: [N, sample shape...] ->
-// [N, classes], for reconstruction also [N, sample shape...]. Name its parameters with
+// [N, classes], for reconstruction also [N, sample shape...]; or a language model: int64 [N, positions] ->
+// [N, positions, classes]. Name its parameters with
 // specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
 // with any batch size. A call of a named model of this library changes nothing in it: several threads may
 // call it at the same time, each with its own graph.
@@ -109,9 +113,10 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 
 // Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
 // "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
-// the five largest outputs. For other tasks see build_regression(), build_multi_label() and
-// build_reconstruction().
-//   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples.
+// the five largest outputs. For other tasks see build_regression(), build_multi_label(), build_reconstruction() and
+// build_language_model().
+//   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples. Of a language model:
+//   targets int64 [N, positions].
 // Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 // The same for a classification whose samples are mixed of two (training/data/mixed_samples.h): `share` [N] is the share of

@@ -82,11 +82,6 @@ std::string table_of(const std::vector<std::vector<std::string>>& lines) {
   return text;
 }
 
-const char* kind_of_outputs(Task task) {
-  if (task == Task::reconstruction) return "values";
-  return task == Task::regression ? "targets" : "classes";
-}
-
 }  // namespace
 
 std::string with_commas(std::int64_t number) {
@@ -102,7 +97,7 @@ std::string with_commas(std::int64_t number) {
 std::string summary(Model& model) {
   const std::vector<ParameterSpec> specs = specs_of(model, model.dtype());
   Graph graph(Mode::train);  // a training graph contains dropout ops
-  const Node output = model(one_sample(graph, model.sample_shape(), model.dtype()));
+  const Node output = model(one_sample(graph, model.info(), model.dtype()));
   std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
   for (const SummaryRow& row : rows_of(output, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
@@ -111,7 +106,7 @@ std::string summary(Model& model) {
                                        with_commas(elements(specs, ParameterRole::trainable)),
                                        with_commas(elements(specs, ParameterRole::buffer)),
                                        to_string(model.sample_shape()), model.classes(),
-                                       kind_of_outputs(model.info().task));
+                                       name_of_outputs(model.info().task));
 }
 
 }  // namespace plexaura

@@ -1,5 +1,6 @@
 #include "models/zoo/layer_kinds.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
 #include <map>
 
@@ -22,7 +23,10 @@ struct Net {
   std::unique_ptr<layers::Sequential> layers;
 
   Net(const std::string& list, const Shape& sample, DType dtype = DType::float32)
-      : config(Config::parse("layers: " + list + "\n", "x.yaml")), x(one_sample(graph, sample)), y(x) {
+      : config(Config::parse("layers: " + list + "\n", "x.yaml")),
+        x(one_sample(graph, sample,
+                     list.find("embedding") == std::string::npos ? DType::float32 : DType::int64)),
+        y(x) {
     layers = LayerList(7, Initialiser::lecun_uniform()).make(config.root().sections("layers"), y, "");
     config.check_all_used();
     specs_of(*layers, dtype);
@@ -83,6 +87,7 @@ const std::map<std::string, Example>& examples() {
       {"transformer_encoder", {"heads: 2, depth: 2, norm_first: true, causal: true", steps, {1, 5, 8}, 26}},
       {"last_step", {"", steps, {1, 8}}},
       {"mean_of_steps", {"", steps, {1, 8}}},
+      {"embedding", {"units: 3, deviation: 0.02", {5}, {1, 5, 3}, 1}},
   };
   return all;
 }
@@ -137,6 +142,35 @@ TEST_CASE("a step of a causal encoder does not see later steps") {
   }
 }
 
+TEST_CASE("a layer that keeps the order lets no step see later ones") {
+  for (const LayerKind& kind : layer_kinds()) {
+    if (!kind.keeps_order || kind.type == "embedding") continue;
+    CAPTURE(kind.type);
+    const std::string keys = examples().at(kind.type).keys;
+    const Net net("[{type: " + kind.type + (keys.empty() ? "" : ", ") + keys + "}]", {5, 8});
+    ParameterStore store = make_store(*net.layers, DType::float32, 1);
+    const auto first_steps = [&](double last) {
+      Tensor x = pattern({1, 5, 8});
+      x.as<double>()[39] = last;
+      std::vector<double> y =
+          run_graph(net.graph, store, {net.y}, {{"x", x.cast(DType::float32)}})[0].to_doubles();
+      y.resize(y.size() / 5 * 4);
+      return y;
+    };
+    CHECK(first_steps(0) == first_steps(5));
+  }
+}
+
+TEST_CASE("an embedding has a row for each class, which starts with its deviation") {
+  const Net net("[{type: embedding, units: 1000, deviation: 0.5}]", {5});
+  ParameterStore store = make_store(*net.layers, DType::float32, 1);
+  const Tensor weight = store.read("embedding1.weight");
+  CHECK(weight.shape() == Shape{7, 1000});
+  double squares = 0;
+  for (const double value : weight.to_doubles()) squares += value * value;
+  CHECK(std::sqrt(squares / 7000) == doctest::Approx(0.5).epsilon(0.03));
+}
+
 TEST_CASE("pieces of sequences and images are where they should be") {
   const auto values_of = [](const std::string& type) {
     const Net net("[{type: " + type + "}]", {2, 3});
@@ -166,7 +200,7 @@ TEST_CASE("layers whose keys do not fit the sample are refused at their place") 
       "many");
   CHECK(error_of("[{type: reshape, shape: [16777216, 16777216, 16777216]}]", {1, 6, 6})
             .find("has more elements") != std::string::npos);
-  CHECK(error_of("[{type: tanh, units: 3}]", {4}).find("or choose linear, rnn, lstm or gru") !=
+  CHECK(error_of("[{type: tanh, units: 3}]", {4}).find("or choose linear, rnn, lstm, gru or embedding") !=
         std::string::npos);
 }
 

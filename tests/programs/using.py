@@ -111,7 +111,7 @@ class Evaluate(ProgramTest):
             self.assertEqual(self.run_one("mlp", *self.iris("output.dir=run", *settings), "--predict", table).out, told)
             for option in (["--evaluate", "--weights", weights], ["--evaluate", "--weights", old], ["--predict", table, "--weights", old]):
                 result = self.run_one("mlp", *self.iris(*settings), *option, status=2)
-                self.assertRegex(result.err, rf"\A\S+.safetensors was made with another table or split than the section data describes now, so that {says[option[0]]}; give the same .*\n\Z")
+                self.assertRegex(result.err, rf"\A\S+.safetensors was made with another table, text or split than the section data describes now, so that {says[option[0]]}; give the same .*\n\Z")
         bare = support.write_safetensors(self.folder / "bare", self.weights("run"), {"fc1.weight": [30, 4], "fc2.weight": [20, 30], "fc3.weight": [3, 20]})
         for option in (["--evaluate"], ["--predict", table]):
             result = self.run_one("mlp", *self.iris(), *option, "--weights", bare)

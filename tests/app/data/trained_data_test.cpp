@@ -31,6 +31,13 @@ TEST_CASE("what weights say of their data is read again exactly") {
   weighted.class_weights = {1.0 / 3, 2.5};
   CHECK(to_metadata(weighted).at("data.class_weight 1") == "2.5");
   CHECK(trained_data_in(to_metadata(weighted), "weights") == weighted);
+  TrainedData text;
+  text.vocabulary = Vocabulary(TokenKind::words, {"<unk>", "\n", " a"});
+  CHECK(to_metadata(text).at("data.tokens") == "words");
+  CHECK(to_metadata(text).at("data.token 2") == " a");
+  CHECK(trained_data_in(to_metadata(text), "weights") == text);
+  text.vocabulary = Vocabulary();
+  CHECK(trained_data_in(to_metadata(text), "weights") == text);
 }
 
 TEST_CASE("data that differ in one thing are not equal") {
@@ -55,6 +62,19 @@ TEST_CASE("data that differ in one thing are not equal") {
   other = table;
   other.classes.pop_back();
   CHECK(!(other == table));
+  other = table;
+  other.vocabulary = Vocabulary();
+  CHECK(!(other == table));
+}
+
+TEST_CASE("a vocabulary that cannot be one is refused") {
+  CHECK(user_error([] {
+          trained_data_in({{"data.tokens", "letters"}}, "w");
+        }) ==
+        "w: its metadata has data.tokens 'letters', which is no kind of token; name another file of weights");
+  CHECK(user_error([] {
+          trained_data_in({{"data.tokens", "words"}}, "w");
+        }).starts_with("w: its metadata has a vocabulary of no tokens; "));
 }
 
 TEST_CASE("a weight of a class that is no number above 0 is refused") {
@@ -73,6 +93,21 @@ TEST_CASE("a column that is told wrongly is refused") {
                     "', which is not a mean, a deviation above 0 and a name; name another file of weights");
   CHECK(trained_data_in({{"data.column 0", "1 2 "}, {"data.class 0", "x"}}, "weights")->columns ==
         std::vector<std::string>{""});
+}
+
+TEST_CASE("weights of other tokens are refused") {
+  TrainedData text;
+  text.vocabulary = Vocabulary(TokenKind::words, {"<unk>", "a"});
+  const Metadata now = to_metadata(text);
+  check_vocabulary(now, "w", now);
+  check_vocabulary({}, "w", now);
+  check_vocabulary(now, "w", to_metadata(table));
+  TrainedData other;
+  other.vocabulary = Vocabulary(TokenKind::words, {"<unk>", "b"});
+  CHECK(user_error([&] { check_vocabulary(to_metadata(other), "w", now); }) ==
+        "w has weights of 2 words, and the text has 2 words, of which at least one is another; train on the "
+        "same text, or "
+        "set data.tokens to bytes in both runs");
 }
 
 }  // namespace plexaura::testing::trained_data_test

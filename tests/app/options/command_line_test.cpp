@@ -89,4 +89,32 @@ TEST_CASE("a server and its clients have options of their own, and others have n
         "mlp: --serve only serves those that train; leave out --log");
 }
 
+TEST_CASE("--generate takes how a text is continued, and excludes other modes") {
+  const GenerateOptions options = parse({"run.yaml", "--generate", "20", "--prompt", "A b", "--temperature",
+                                         "0", "--top-k", "5", "--seed", "3"})
+                                      .generate;
+  CHECK(options.count == 20);
+  CHECK(options.prompt == "A b");
+  CHECK(options.temperature == 0);
+  CHECK(options.top_k == 5);
+  CHECK(options.seed == 3);
+  CHECK(parse({"run.yaml"}).generate.count == 0);
+  const auto refusal = [](const Words& words) { return user_error([&] { parse(words); }); };
+  for (const char* const option : {"--prompt", "--temperature", "--top-k", "--seed"}) {
+    CAPTURE(option);
+    CHECK(refusal({"run.yaml", option, "1"}).find("requires --generate") != std::string::npos);
+  }
+  CHECK(refusal({"run.yaml", "--generate", "2", "--evaluate"}) ==
+        "mlp: --evaluate and --generate exclude each other; give one of them");
+  CHECK(refusal({"run.yaml", "--generate", "2", "--resume"}) ==
+        "mlp: --generate does not train; leave out --resume");
+  CHECK(refusal({"run.yaml", "--generate", "2", "--join", "x"}).find("leave out --generate") !=
+        std::string::npos);
+  for (const Words& words : {Words{"0"}, Words{"2", "--temperature", "-1"}, Words{"2", "--top-k", "0"}}) {
+    Words all{"run.yaml", "--generate"};
+    all.insert(all.end(), words.begin(), words.end());
+    CHECK(!refusal(all).empty());
+  }
+}
+
 }  // namespace plexaura::testing::command_line_test

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+
+#include "app/options/command_line.h"
+#include "models/zoo/model.h"
+#include "training/data/random.h"
+#include "training/data/text/vocabulary.h"
+
+namespace plexaura {
+
+// Draws a token with the probabilities softmax(logits / temperature), never the unknown token. Of equal logits that of the
+// lower token comes first. Throws UserError if a logit is not finite.
+std::int64_t drawn_token(std::span<const double> logits, const Vocabulary& vocabulary,
+                         const GenerateOptions& options, Random& random);
+
+// Returns the prompt and the tokens after it, each of which depends on the tokens before it that fit into one window. The
+// same options and weights give the same text. The store contains the weights. `strict`, `ops_on_host`: see
+// predictions(). Throws UserError for an empty prompt, and one that is not UTF-8 unless the tokens are bytes.
+std::string generated_text(const GenerateOptions& options, Model& model, const Vocabulary& vocabulary,
+                           ParameterStore& store, Backend& backend, bool strict,
+                           std::set<std::string>& ops_on_host);
+
+}  // namespace plexaura
