@@ -83,6 +83,10 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
 }
 
 void fill_csv_options(const Section& data, DataOptions& options) {
+  if (options.csv.missing == MissingCells::mean && !options.standardise)
+    throw data.error("missing",
+                     "is mean, and data.standardise is false; the means are measured when columns are "
+                     "scaled, so set it to true, or give data.missing_value");
   if (options.delimiter.size() != 1 || options.delimiter == "\"" || options.delimiter == "\n")
     throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
   options.csv.delimiter = options.delimiter.front();
@@ -97,6 +101,7 @@ void fill_csv_options(const Section& data, DataOptions& options) {
 }
 
 std::vector<Key> csv_keys(DataOptions& options) {
+  constexpr double largest_missing = 1e30;  // float32 holds it
   return {
       {.name = "header",
        .into = &options.csv.header,
@@ -125,6 +130,22 @@ std::vector<Key> csv_keys(DataOptions& options) {
        .meaning = "with `model.task: regression`, trains on (target − mean) / standard deviation, both taken "
                   "over the training rows. The loss is "
                   "then one of such numbers; errors and predictions are in the unit of the column"},
+      {.name = "missing",
+       .into = one_of(options.csv.missing, {{"error", MissingCells::error},
+                                            {"drop", MissingCells::drop},
+                                            {"mean", MissingCells::mean},
+                                            {"value", MissingCells::value}}),
+       .needs = {.key = "format", .values = {"csv"}},
+       .meaning =
+           "what is done about a cell that is empty or contains a word such as `NA`, `nan` or `?`: it is an "
+           "error; `drop` leaves out its row; `mean` replaces it by the mean of its column over the training "
+           "rows, which is kept with the weights; `value` by `missing_value`. Missing targets and labels are "
+           "errors, unless `drop` leaves out their rows"},
+      {.name = "missing_value",
+       .into = &options.csv.missing_value,
+       .range = {.minimum = -largest_missing, .maximum = largest_missing},
+       .needs = {.key = "missing", .values = {"value"}},
+       .meaning = "the number that replaces missing cells, before columns are scaled"},
       {.name = "missing_is_class",
        .into = &options.csv.missing_is_class,
        .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "

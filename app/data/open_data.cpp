@@ -235,8 +235,9 @@ DataPair split_and_scale(const Section& data, const DataOptions& options, const 
     pair.is_measured = !trained;
     if (pair.is_measured) measure(*pair.train, options, pair.trained);
     const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale);
+    const bool fills = options.csv.missing == MissingCells::mean;
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale, fills);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale, fills);
   }
   return pair;
 }
@@ -256,6 +257,9 @@ DataPair open_csv(const Section& data, const DataOptions& options, Task task,
       data, options, {.samples = table, .columns = table->feature_names(), .targets = table->target_names()},
       trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
+  if (table->dropped() > 0)
+    pair.preparation +=
+        fmt::format("; without {} that lack a cell", counted(table->dropped(), "row", "rows"));
   pair.read_samples = row_reader(csv, pair.trained, options.standardise);
   return pair;
 }

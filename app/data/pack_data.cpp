@@ -117,7 +117,10 @@ std::string pack_folder(const Section& data, const DataOptions& read, const Pack
   return text;
 }
 
-UnsplitSamples open_table(const DataOptions& read) {
+UnsplitSamples open_table(const Section& data, const DataOptions& read) {
+  if (read.csv.missing == MissingCells::mean)
+    throw data.error("missing",
+                     "is mean, and columns are measured when a run splits the data; pack with drop or value");
   const auto table = std::make_shared<CsvDataset>(read.path, read.csv);
   return {.samples = table, .columns = table->feature_names(), .targets = table->target_names()};
 }
@@ -139,7 +142,7 @@ std::string pack_data(const Config& config, const PackOptions& options) {
     throw data.error(
         "format",
         fmt::format("is {}, and --resize and --pixels are for image_folder; leave them out", format));
-  if (format == "csv") return pack_both(open_table(read), options);
+  if (format == "csv") return pack_both(open_table(data, read), options);
   if (read.has_arrays()) return pack_both(open_arrays(data, read, task, {}), options);
   if (format == "cifar") return pack_both(open_cifar_samples(data, read), options);
   throw data.error(

@@ -33,7 +33,8 @@ NamedSamples read_rows(const std::string& file, const CsvOptions& options, std::
     throw UserError(
         fmt::format("{}: a row has {} columns and the model takes {}; leave out the label's column", file,
                     width, columns));
-  if (scale) rows = std::make_shared<StandardisedDataset>(rows, *scale);
+  if (scale)
+    rows = std::make_shared<StandardisedDataset>(rows, *scale, options.missing == MissingCells::mean);
   NamedSamples found{{}, Tensor(TensorType{DType::float32, {rows->size(), width}})};
   const std::span<float> values = found.samples.as<float>();
   for (std::int64_t row = 0; row < rows->size(); ++row) {
@@ -84,6 +85,8 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options) {
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise) {
   options.labelled = false;
   options.targets.clear();
+  // Each row gets a line of the output, so none may be left out.
+  if (options.missing == MissingCells::drop) options.missing = MissingCells::error;
   if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   const auto columns = static_cast<std::int64_t>(trained.columns.size());
   const auto scale = standardise ? std::optional(trained.scale) : std::nullopt;

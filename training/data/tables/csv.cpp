@@ -182,25 +182,39 @@ void check_width(const CsvText& text, const CsvRow& row, const Columns& columns)
                                                 : "give every row the same number"));
 }
 
-// The columns of a table from which numbers are read: the features, followed by the targets.
-struct NumberColumns {
-  std::vector<std::size_t> columns;
-  std::size_t features = 0;  // how many of them are features
+// The columns that are read: features, then targets, and the label.
+struct UsedColumns {
+  std::vector<std::size_t> numbers;
+  std::size_t features = 0;  // the first ones of `numbers`
+  std::size_t label = no_column;
 };
+
+bool is_missing(const std::string& text) { return text.empty() || means_missing(text); }
 
 // The contents of the rows, with labels as text.
 struct Table {
-  std::vector<double> values;
-  std::vector<NamedLabel> labels;
+  std::vector<double> values = {};
+  std::vector<NamedLabel> labels = {};
+  std::int64_t dropped = 0;
 
-  void append(const CsvText& text, const CsvRow& row, const Columns& columns, const NumberColumns& numbers,
-              std::size_t label) {
+  void append(const CsvText& text, const CsvRow& row, const Columns& columns, const UsedColumns& used,
+              const CsvOptions& options) {
     check_width(text, row, columns);
-    for (std::size_t i = 0; i < numbers.columns.size(); ++i) {
-      const std::size_t column = numbers.columns[i];
-      values.push_back(parse_cell(row[column].text, text.place(row[column]), columns.name(column),
-                                  i < numbers.features ? "features" : "targets"));
+    if (options.missing == MissingCells::drop && lacks_cell(row, used, options)) {
+      ++dropped;
+      return;
     }
+    for (std::size_t i = 0; i < used.numbers.size(); ++i) {
+      const std::size_t column = used.numbers[i];
+      const bool is_replaced = i < used.features && options.missing != MissingCells::error;
+      if (is_replaced && is_missing(row[column].text))
+        values.push_back(options.missing == MissingCells::mean ? std::numeric_limits<double>::quiet_NaN()
+                                                               : options.missing_value);
+      else
+        values.push_back(parse_cell(row[column].text, text.place(row[column]), columns.name(column),
+                                    i < used.features ? "features" : "targets"));
+    }
+    const std::size_t label = used.label;
     labels.push_back(label == no_column ? NamedLabel{} : NamedLabel{row[label].text, text.place(row[label])});
     if (label != no_column && labels.back().text.empty())
       throw UserError(fmt::format("{}: the label in {} is missing; fill in the class or remove the row",
@@ -211,6 +225,15 @@ struct Table {
     std::set<std::string> found;
     for (const NamedLabel& label : labels) found.insert(label.text);
     return sorted_classes(found);
+  }
+
+ private:
+  static bool lacks_cell(const CsvRow& row, const UsedColumns& used, const CsvOptions& options) {
+    if (std::ranges::any_of(used.numbers, [&](std::size_t column) { return is_missing(row[column].text); }))
+      return true;
+    if (used.label == no_column) return false;
+    const std::string& label = row[used.label].text;
+    return options.missing_is_class ? label.empty() : is_missing(label);
   }
 };
 
@@ -231,13 +254,25 @@ struct Spread {
   double largest() const { return std::max(std::abs(least), std::abs(most)); }
 };
 
+// Ignores NaN, which stands for a missing cell.
 Spread spread_of(const std::vector<double>& values, std::size_t column, std::size_t columns) {
-  Spread spread{values[column], values[column]};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Spread spread{infinity, -infinity};
   for (std::size_t i = column; i < values.size(); i += columns) {
+    if (std::isnan(values[i])) continue;
     spread.least = std::min(spread.least, values[i]);
     spread.most = std::max(spread.most, values[i]);
   }
   return spread;
+}
+
+// Throws for a column in which each cell is missing.
+void check_has_numbers(const std::string& file, const std::vector<double>& values,
+                       const std::vector<std::string>& names) {
+  for (std::size_t column = 0; column < names.size(); ++column)
+    if (std::isinf(spread_of(values, column, names.size()).least))
+      throw UserError(
+          fmt::format("{}: no row has a number in {}; remove the column", file, shortened(names[column])));
 }
 
 // Makes all numbers of a column equal if they differ only by the rounding of some operations in float64, as
@@ -248,7 +283,8 @@ void level_noise(std::vector<double>& values, std::size_t columns) {
   for (std::size_t column = 0; column < columns; ++column) {
     const Spread spread = spread_of(values, column, columns);
     if (spread.most - spread.least > noise * spread.largest()) continue;
-    for (std::size_t i = column; i < values.size(); i += columns) values[i] = spread.least;
+    for (std::size_t i = column; i < values.size(); i += columns)
+      if (!std::isnan(values[i])) values[i] = spread.least;
   }
 }
 
@@ -296,15 +332,22 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
   for (const std::size_t column : targets) target_names_.push_back(columns.name(column));
   if (label != no_column) label_name_ = columns.name(label);
-  NumberColumns numbers{features, features.size()};
-  numbers.columns.insert(numbers.columns.end(), targets.begin(), targets.end());
-  check_names(text, row, options, numbers.columns, label);
+  std::vector<std::size_t> numbers = features;
+  numbers.insert(numbers.end(), targets.begin(), targets.end());
+  check_names(text, row, options, numbers, label);
 
+  const UsedColumns used{numbers, features.size(), label};
   Table table;
-  if (!options.header) table.append(text, row, columns, numbers, label);
-  while (text.next(row)) table.append(text, row, columns, numbers, label);
+  if (!options.header) table.append(text, row, columns, used, options);
+  while (text.next(row)) table.append(text, row, columns, used, options);
+  dropped_ = table.dropped;
   if (table.labels.empty())
-    throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
+    throw UserError(
+        table.dropped == 0
+            ? fmt::format("{}: no row follows the header; add samples", path.string())
+            : fmt::format("{}: each of the {} rows lacks a cell, and data.missing is drop; fill in cells, "
+                          "or remove the columns that lack them",
+                          path.string(), table.dropped));
   if (options.class_names.empty() && !options.missing_is_class) check_none_means_missing(table.labels);
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
   labels_ = has_label ? place_labels(table.labels, class_names_)
@@ -312,6 +355,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   if (has_label || has_targets) {
     std::vector<std::string> names = feature_names_;
     names.insert(names.end(), target_names_.begin(), target_names_.end());
+    check_has_numbers(path.string(), table.values, names);
     level_noise(table.values, names.size());
     check_precision(path.string(), table.values, names);
   }

@@ -14,6 +14,11 @@ namespace plexaura {
 // (-1 is the last column).
 using ColumnRef = std::variant<std::int64_t, std::string>;
 
+// What is done about a cell of a feature that is empty or has a word for a missing value ("NA", "nan", "?"): it is
+// an error; its row is left out; it becomes NaN, which StandardisedDataset replaces by the mean of its column; or it
+// becomes CsvOptions::missing_value.
+enum class MissingCells : std::uint8_t { error, drop, mean, value };
+
 struct CsvOptions {
   bool header = true;  // true: the first line contains the names of the columns
   // True: a header may contain numbers as names of all features. False: such a line is an error, because it
@@ -35,6 +40,8 @@ struct CsvOptions {
   // True: a class in the file may be named "NA", "nan", "None", "?" or another word that programs write for a
   // missing value.
   bool missing_is_class = false;
+  MissingCells missing = MissingCells::error;
+  double missing_value = 0;
 };
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
@@ -42,7 +49,7 @@ struct CsvOptions {
 // [features + targets], the targets last, and every label is 0: TargetSamples separates them. The file is a
 // regular file of UTF-8 text.
 // Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
-// Every cell of a feature must be a finite number. No label may be empty or a word for a missing value. Every
+// Every cell of a feature must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may be empty or a word for a missing value. Every
 // used column must have a name of its own, unless `features` lists it. In a table with labels or targets, the
 // numbers of a column must differ by more than the rounding of float32; numbers that differ only by the rounding of
 // float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the
@@ -70,6 +77,9 @@ class CsvDataset final : public DatasetOf<float> {
   // Returns the name of the label column; empty if there is none.
   const std::string& label_name() const { return label_name_; }
 
+  // Returns the number of rows that were left out (MissingCells::drop).
+  std::int64_t dropped() const { return dropped_; }
+
   // Returns all features and targets, sample by sample.
   const std::vector<float>& values() const { return values_; }
 
@@ -80,6 +90,7 @@ class CsvDataset final : public DatasetOf<float> {
   std::vector<std::string> class_names_;
   std::vector<float> values_;  // [size, features + targets]
   std::vector<std::int64_t> labels_;
+  std::int64_t dropped_ = 0;
 };
 
 }  // namespace plexaura

@@ -27,19 +27,26 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   const auto width = static_cast<std::size_t>(training_set.sample_shape().elements());
   std::vector<double> mean(width);
   std::vector<double> squares(width);  // sums of squared differences from the mean, by Welford's method
+  std::vector<std::int64_t> counts(width);
   std::vector<float> sample(width);
   for (std::int64_t index = 0; index < training_set.size(); ++index) {
     std::int64_t label = 0;
     training_set.read_sample(index, {}, std::as_writable_bytes(std::span(sample)), label);
     for (std::size_t i = 0; i < width; ++i) {
+      if (std::isnan(sample[i])) continue;
       const double difference = sample[i] - mean[i];
-      mean[i] += difference / static_cast<double>(index + 1);
+      mean[i] += difference / static_cast<double>(++counts[i]);
       squares[i] += difference * (sample[i] - mean[i]);
     }
   }
   Standardisation result;
   for (std::size_t i = 0; i < width; ++i) {
-    const auto stddev = static_cast<float>(std::sqrt(squares[i] / static_cast<double>(training_set.size())));
+    if (counts[i] == 0)
+      throw UserError(
+          fmt::format("value {} is missing in each training sample, so that it has no mean; give more "
+                      "samples, or leave out its column",
+                      i));
+    const auto stddev = static_cast<float>(std::sqrt(squares[i] / static_cast<double>(counts[i])));
     result.mean.push_back(static_cast<float>(mean[i]));
     // Kernels may treat a number below the smallest normal one as 0.
     result.stddev.push_back(std::isnormal(stddev) ? stddev : 1);
@@ -47,8 +54,9 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   return result;
 }
 
-StandardisedDataset::StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation)
-    : raw_(std::move(raw)), standardisation_(std::move(standardisation)) {
+StandardisedDataset::StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation,
+                                         bool fills_missing)
+    : raw_(std::move(raw)), standardisation_(std::move(standardisation)), fills_missing_(fills_missing) {
   require_floats(*raw_);
   const auto width = static_cast<std::size_t>(raw_->sample_shape().elements());
   if (standardisation_.mean.size() != width || standardisation_.stddev.size() != width)
@@ -62,7 +70,9 @@ void StandardisedDataset::read(std::int64_t index, const SampleContext& context,
                                std::int64_t& label) const {
   raw_->read_sample(index, context, std::as_writable_bytes(sample), label);
   for (std::size_t i = 0; i < sample.size(); ++i)
-    sample[i] = (sample[i] - standardisation_.mean[i]) / standardisation_.stddev[i];
+    sample[i] = fills_missing_ && std::isnan(sample[i])
+                    ? 0
+                    : (sample[i] - standardisation_.mean[i]) / standardisation_.stddev[i];
 }
 
 }  // namespace plexaura

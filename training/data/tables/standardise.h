@@ -14,15 +14,18 @@ struct Standardisation {
 };
 
 // Measures the training set; the result is used for training and validation sets. The standard deviation is
-// that of the population (divided by the number of samples). Throws UserError for an empty dataset, and for
+// that of the population (divided by the number of samples). Ignores values that are NaN, which stand for missing
+// ones. Throws UserError if all of a value are NaN. Throws UserError for an empty dataset, and for
 // samples of another dtype than float32.
 Standardisation measure_standardisation(const Dataset& training_set);
 
-// Another dataset with every value of a sample replaced by (value - mean) / stddev. Thread-safe.
+// Another dataset with every value of a sample replaced by (value - mean) / stddev. With `fills_missing` NaN is
+// replaced by 0, which stands for the mean; otherwise it stays, and reading the sample is an error. Thread-safe.
 class StandardisedDataset final : public DatasetOf<float> {
  public:
   // Throws UserError if the numbers of values differ, and for samples of another dtype than float32.
-  StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation);
+  StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation,
+                      bool fills_missing = false);
 
   std::int64_t size() const override { return raw_->size(); }
   bool in_memory() const override { return raw_->in_memory(); }
@@ -35,6 +38,7 @@ class StandardisedDataset final : public DatasetOf<float> {
  private:
   std::shared_ptr<const Dataset> raw_;
   Standardisation standardisation_;
+  bool fills_missing_;
 };
 
 }  // namespace plexaura
