@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
-#include "app/confusion.h"
-#include "app/generate.h"
-#include "app/predict.h"
 #include "app/report/report.h"
+#include "app/use/confusion.h"
+#include "app/use/generate.h"
+#include "app/use/predict.h"
 #include "backends/registry.h"
 #include "core/base/print.h"
 #include "distributed/communicator/handshake.h"

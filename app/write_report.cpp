@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <vector>
 
-#include "app/judge_samples.h"
 #include "app/options/outputs.h"
+#include "app/use/judge_samples.h"
 #include "core/base/error.h"
 #include "training/data/remote_samples.h"
 #include "training/files/file.h"

@@ -48,10 +48,11 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
                                  is_text ? "model.task to language_model, or name the format of other data"
                                          : "it to text, or set another task"));
   if (task == Task::reconstruction) {
-    if (options.format() == "csv")
+    if (options.format() != "idx" && options.format() != "cifar" && options.format() != "image_folder")
       throw data.error("format",
-                       "is csv, and model.task is reconstruction, which is for images; give images (idx or "
-                       "image_folder), or set model.task to regression");
+                       fmt::format("is {}, and model.task is reconstruction, which is for images; give "
+                                   "images (idx, cifar or image_folder), or set another task",
+                                   options.format()));
     return;
   }
   if (task == Task::classification) {
@@ -293,7 +294,7 @@ std::vector<Key> image_keys(DataOptions& options) {
       {.name = "augmentation",
        .into = &options.augmentation,
        .needs = augment,
-       .meaning = "the operations of [augmentation](#augmentation) in their order, instead of random crops "
+       .meaning = "the operations of [augmentation](augmentation.md) in their order, instead of random crops "
                   "and flips"},
       {.name = "min_crop_scale",
        .into = &options.images.min_crop_scale,
@@ -329,7 +330,7 @@ std::vector<Key> mix_keys(DataOptions& options) {
        .needs = images,
        .meaning =
            "`MixUp(alpha)`: each training image becomes the weighted mean of two, whose labels get the same "
-           "weights ([mixing](#mixing-images)); 0: off"},
+           "weights ([mixing](augmentation.md#mixing-images)); 0: off"},
       {.name = "cutmix_alpha",
        .into = &options.mix.cutmix_alpha,
        .range = strength,

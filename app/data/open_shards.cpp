@@ -81,7 +81,8 @@ void require_target_labels(const ShardFiles& files) {
 
 OpenedShards open_sample_shards(const Section& data, Task task, const FilesPtr& train,
                                 const FilesPtr& validation) {
-  data.refuse({"image_size", "augment"}, "the shards in data.path have samples and no image files");
+  data.refuse({"image_size", "resize_size", "augment", "augmentation"},
+              "the shards in data.path have samples and no image files");
   const ShardContents& contents = train->contents();
   if (contents.sample.dtype != DType::uint8)
     data.refuse({"mean", "stddev"}, "the shards in data.path have numbers and no bytes of images");

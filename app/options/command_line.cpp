@@ -120,9 +120,8 @@ void declare(CLI::App& app, GenerateOptions& generate) {
   app.add_option("--prompt", generate.prompt, "with --generate: the text to continue (a new line)")
       ->type_name("TEXT")
       ->needs(count);
-  app.add_option(
-         "--temperature", generate.temperature,
-         "with --generate: below 1 probable tokens are drawn more often; 0 takes the most probable one (1)")
+  app.add_option("--temperature", generate.temperature,
+                 "with --generate: below 1 draws probable tokens more often; 0 takes the most probable (1)")
       ->type_name("T")
       ->check(CLI::Range(0.0, 1e6))
       ->needs(count);

@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "models/zoo/layer_list.h"
+#include "models/layer_lists/layer_list.h"
+#include "models/layer_lists/yaml_origin.h"
 #include "models/zoo/sample.h"
-#include "models/zoo/yaml_origin.h"
 
 namespace plexaura {
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "models/zoo/layer_keys.h"
+#include "models/layer_lists/layer_keys.h"
+#include "models/layer_lists/yaml_origin.h"
 #include "models/zoo/model.h"
 #include "models/zoo/model_kind.h"
 #include "models/zoo/pixel_scale.h"
 #include "models/zoo/sample.h"
-#include "models/zoo/yaml_origin.h"
 
 namespace plexaura {
 

@@ -39,8 +39,9 @@ enum class Loss : std::uint8_t {
 };
 
 struct ModelInfo {
-  Shape sample_shape;        // without the batch: [4], [1, 28, 28]
-  std::int64_t classes = 0;  // the number of outputs: of classes, targets, labels, values of a sample, or tokens
+  Shape sample_shape;  // without the batch: [4], [1, 28, 28]
+  std::int64_t classes =
+      0;  // the number of outputs: of classes, targets, labels, values of a sample, or tokens
   Loss loss = Loss::softmax_cross_entropy;
   PixelScale pixels = {};  // normalises samples of bytes
   Origin origin = {};      // the model's place in a YAML file; empty for a model that was written in C++

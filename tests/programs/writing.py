@@ -84,7 +84,7 @@ class Texts(ProgramTest):
         refused = self.run_ranks(2, "convnet", *self.text("output.dir=run"), "--generate", 5, status=2)
         self.assertIn("--generate is for one rank; start the program without mpirun", refused.text)
         refused = self.run_one("convnet", *self.text("output.dir=run"), "--predict", "t.txt", status=2)
-        self.assertIn("--predict reads tables (csv) and images (image_folder); --generate continues a text", refused.err)
+        self.assertIn("--predict reads tables (csv) and images (image_folder, idx); --generate continues a text", refused.err)
         self.run_one("mlp", *self.iris("output.dir=iris", "training.epochs=1"))
         refused = self.run_one("mlp", *self.iris("output.dir=iris"), "--generate", 5, status=2)
         self.assertIn("model.task is classification, and --generate continues a text; it needs language_model", refused.err)

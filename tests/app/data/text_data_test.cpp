@@ -70,7 +70,8 @@ TEST_CASE("the end of each file is for validation") {
   CHECK(data.sample() == TensorType{DType::int64, {3}});
   CHECK(
       data.description.starts_with("5 windows of 3 tokens, 1 for validation, from a text of 20 tokens in "));
-  CHECK(open(folder, "", "extension: .md, sequence_length: 3, minimum_count: 1").train->size() == 2);
+  CHECK(open(folder, "", "extension: .md, sequence_length: 3, minimum_count: 1, validation_share: 0")
+            .train->size() == 3);
 }
 
 TEST_CASE("a text of its own may be for validation") {
@@ -191,9 +192,9 @@ TEST_CASE("texts are continued without reading one, and --predict is refused") {
                            trained.trained);
         }).ends_with("model.task is regression, and --generate continues a text; it needs language_model"));
   CHECK(user_error([&] { prediction_data(config_of(folder, "none", "sequence_length: 7"), trained.trained); })
-            .ends_with(
-                "data.format is text, and --predict reads tables (csv) and images (image_folder); --generate "
-                "continues a text"));
+            .ends_with("data.format is text, and --predict reads tables (csv) and images (image_folder, "
+                       "idx); --generate "
+                       "continues a text"));
 }
 
 }  // namespace plexaura::testing::text_data_test

@@ -20,37 +20,7 @@
 
 namespace plexaura::testing::configuration_test {
 
-namespace {
-
 namespace fs = std::filesystem;
-
-// Returns the text of docs/reference/configuration.md with tables of keys inserted between its comments "keys
-// of SECTION" and "end of keys".
-std::string with_key_tables(std::string text) {
-  for (const std::string section : {"data", "training", "distributed", "output"}) {
-    std::vector<KeyText> keys = all_key_texts();
-    std::erase_if(keys, [&](const KeyText& key) { return !key.path.starts_with(section + '.'); });
-    const std::string begin = fmt::format("<!-- keys of {} -->\n", section);
-    const std::size_t first = text.find(begin);
-    REQUIRE(first != std::string::npos);
-    const std::size_t last = text.find("<!-- end of keys -->", first);
-    REQUIRE(last != std::string::npos);
-    text.replace(first + begin.size(), last - first - begin.size(), to_markdown(keys));
-  }
-  return text;
-}
-
-}  // namespace
-
-TEST_CASE("docs/reference/configuration.md has the tables of the keys") {
-  const fs::path written = fs::path(PLEXAURA_SOURCE) / "docs/reference/configuration.md";
-  const std::string text = read_text(written);
-  const std::string wanted = with_key_tables(text);
-  if (text == wanted) return;
-  const fs::path made = fs::current_path() / "configuration.md";
-  write_text(made, wanted);
-  FAIL("the keys have changed: cp " << made.string() << " " << written.string());
-}
 
 TEST_CASE("every key that is read is described, with its default") {
   const TemporaryFolder folder;
@@ -92,19 +62,6 @@ TEST_CASE("the default of on_loss follows from the other keys") {
     CHECK(on_loss("strategy: " + strategy) == "\"drop\"");
   for (const std::string strategy : {"local, delay: 1", "async-server, group: 2", "downpour, servers: 2"})
     CHECK(on_loss("strategy: " + strategy) == "\"end\"");
-}
-
-TEST_CASE("--describe prints a key or a section, and names the nearest for one that there is not") {
-  CHECK(
-      describe_keys("output.keep").starts_with("output.keep: a whole number >= 1; default 1\n    number of"));
-  CHECK(describe_keys("training.schedule").starts_with("training.schedule.name: constant, step, "));
-  CHECK(describe_keys("training.schedule").find("training.seed") == std::string::npos);
-  CHECK(describe_keys("model.layers").find("model.layers[].kernel: ") != std::string::npos);
-  CHECK(describe_keys("").find("\ndistributed.strategy: allreduce, ") != std::string::npos);
-  CHECK(user_error([] { describe_keys("output.keeps"); }) ==
-        "--describe: 'output.keeps' is not a key or section of model, data, training, distributed and "
-        "output; did "
-        "you mean 'output.keep'?");
 }
 
 TEST_CASE("keys without effect are errors") {

@@ -1,4 +1,4 @@
-#include "app/predict.h"
+#include "app/use/predict.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "models/zoo/layer_kinds.h"
+#include "models/layer_lists/layer_kinds.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "models/zoo/layer_keys.h"
+#include "models/layer_lists/layer_keys.h"
 
 #include <doctest/doctest.h>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "models/zoo/yaml_origin.h"
+#include "models/layer_lists/yaml_origin.h"
 
 namespace plexaura {
 

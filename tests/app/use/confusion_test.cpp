@@ -1,4 +1,4 @@
-#include "app/confusion.h"
+#include "app/use/confusion.h"
 
 #include <array>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "app/judge_samples.h"
+#include "app/use/judge_samples.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
-#include "models/zoo/layer_kinds.h"
+#include "models/layer_lists/layer_kinds.h"
 
 #include <cmath>
 #include <doctest/doctest.h>
 #include <map>
 
-#include "models/zoo/layer_list.h"
+#include "models/layer_lists/layer_list.h"
 #include "models/zoo/sample.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"

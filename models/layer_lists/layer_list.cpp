@@ -1,11 +1,11 @@
-#include "models/zoo/layer_list.h"
+#include "models/layer_lists/layer_list.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "models/config/yaml_tree.h"
-#include "models/zoo/layer_kinds.h"
-#include "models/zoo/yaml_origin.h"
+#include "models/layer_lists/layer_kinds.h"
+#include "models/layer_lists/yaml_origin.h"
 
 namespace plexaura {
 

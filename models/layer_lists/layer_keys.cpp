@@ -1,11 +1,11 @@
-#include "models/zoo/layer_keys.h"
+#include "models/layer_lists/layer_keys.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/layer_lists/layer_kinds.h"
 #include "models/layers/functional.h"
-#include "models/zoo/layer_kinds.h"
 
 namespace plexaura {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/layer_lists/layer_keys.h"
 #include "models/layers/sequential.h"
-#include "models/zoo/layer_keys.h"
 
 namespace plexaura {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/layer_lists/layer_keys.h"
 #include "models/layers/sequential.h"
-#include "models/zoo/layer_keys.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "app/generate.h"
+#include "app/use/generate.h"
 
 #include <algorithm>
 #include <cmath>
