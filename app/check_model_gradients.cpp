@@ -34,6 +34,7 @@ MicroBatch first_batch(const Setup& setup) {
                                    .micro_batches = options.micro_batches,
                                    .seed = static_cast<std::uint64_t>(options.seed),
                                    .shuffle = options.shuffle,
+                                   .weights = options.weights,
                                    .workers = 0,
                                    .on_error = options.on_error});
   Step step = loader.next();
@@ -120,8 +121,12 @@ int check_model_gradients(const CommandLine& line, Setup setup) {
   setup.options.types = ArenaTypes::all(DType::float64);
   const std::shared_ptr<Backend> backend = open_backend(line.backend);
   ParameterStore store = make_store_of(setup);
-  if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
+  if (!line.weights.empty())
+    check_vocabulary(load_weights(line.weights, store, line.skip), line.weights, setup.options.trainer.notes);
   const FirstStep first = make_first_step(setup, store);
+  if (first.parameters.empty())
+    throw UserError(
+        "--check-gradients has no gradient to check, because training.freeze freezes all parameters");
   const Node& loss = first.model.outputs.loss;
 
   testing::Random random(1);

@@ -43,7 +43,8 @@ Settings settings_of(const Setup& setup) {
   Settings settings = values;
   keep_model_settings(settings, *setup.model);
   for (const auto& [key, value] : values)
-    if (key.starts_with("data.standardise") || key == "data.mean" || key == "data.stddev")
+    if (key.starts_with("data.standardise") || key == "data.mean" || key == "data.stddev" ||
+        (key == "data.missing" && value != "error") || (key == "data.missing_value" && value != "0"))
       settings[key] = value;
   const std::vector<std::string>& classes = setup.data.trained.classes;
   for (std::size_t i = 0; i < classes.size(); ++i)
@@ -55,7 +56,7 @@ Settings settings_of(const Setup& setup) {
 }
 
 RunData read_data(const CommandLine& line, const Config& config, const Visit* visit) {
-  if (visit != nullptr) return open_data(config, visit->samples());
+  if (visit != nullptr) return open_data(config, visit->samples(), DataUse::train);
   if (!uses_model(line)) return open_data(config);
   const std::optional<TrainedData> trained = trained_data(line, config);
   if (line.generate.count > 0) return data_to_generate(config, trained);

@@ -138,18 +138,25 @@ struct Timed {
   Step step;
 };
 
+// Returns the fields that the loss reads. A reconstruction reads no other one than the samples.
+std::vector<Field> fields_of(const Bench& of) {
+  std::vector<Field> fields{{"samples", {of.samples.dtype(), of.sample}}};
+  if (of.model->info().task != Task::reconstruction) fields.push_back(expected_field(*of.model));
+  return fields;
+}
+
 class Training {
  public:
   explicit Training(Bench& of)
       : of_(of),
-        fields_{{"samples", {of.samples.dtype(), of.sample}}, expected_field(*of.model)},
+        fields_(fields_of(of)),
         plan_{of.batch, of.batch, 1, 1},
         programs_(builder_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr),
                   plan_, plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
     for (std::vector<Tensor>& batch : batches_) {
       batch = make_fields(fields_, of.batch, programs_.feed_memory().get());
       std::copy_n(of.samples.data(), of.samples.bytes(), batch[0].data());
-      std::copy_n(of.labels.data(), of.labels.bytes(), batch[1].data());
+      if (batch.size() > 1) std::copy_n(of.labels.data(), of.labels.bytes(), batch[1].data());
     }
   }
 
@@ -211,8 +218,9 @@ std::string measure_trainer(const Options& options, Bench& of) {
       std::copy_n(batch.data(), batch.bytes(), all.data() + static_cast<std::size_t>(i) * batch.bytes());
     return all;
   };
-  const auto data = tensor_dataset(
-      {{"samples", repeated(of.samples)}, {expected_field(*of.model).name, repeated(of.labels)}});
+  std::vector<std::pair<std::string, Tensor>> tensors{{"samples", repeated(of.samples)}};
+  if (fields_of(of).size() > 1) tensors.emplace_back(expected_field(*of.model).name, repeated(of.labels));
+  const auto data = tensor_dataset(std::move(tensors));
   StepTimes times;
   const double begin = seconds_now();
   while (times.seconds.empty() || seconds_now() - begin < options.seconds) {

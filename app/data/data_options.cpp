@@ -321,7 +321,7 @@ void complete_images(const Section& data, DataOptions& options) {
 }
 
 std::vector<Key> mix_keys(DataOptions& options) {
-  const Need images{.key = "format", .values = {"idx", "image_folder"}};
+  const Need images{.key = "format", .values = {"idx", "cifar", "image_folder"}};
   const NumberRange strength{.minimum = 0, .maximum = 1000};
   return {
       {.name = "mixup_alpha",
@@ -419,6 +419,11 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
     throw data.error("validation_share", "and validation_path are both given; give one of them");
   check_task(data, options, task);
   if (options.format() == "image_folder" || options.format() == "shards") complete_images(data, options);
+  if (options.mix.mixes() && task != Task::classification)
+    throw data.error(options.mix.mixup_alpha > 0 ? "mixup_alpha" : "cutmix_alpha",
+                     fmt::format("mixes the classes of images, and model.task is {}; remove it, or set "
+                                 "model.task to classification",
+                                 name_of(task)));
   if (options.sampling != "once") {
     if (task != Task::classification)
       throw data.error("sampling", fmt::format("is {}, which draws classes, and model.task is {}; remove it",

@@ -165,10 +165,20 @@ void require_columns(const Section& data, const fs::path& path, const CsvDataset
                                path.string(), table.feature_names().size(), trained.columns.size()));
 }
 
-// Throws unless arrays have as many columns and targets as those of the training.
+// Throws unless arrays or shards have the columns and targets of the training. Those of shards have names, and those of
+// arrays have numbers.
 void require_same_rows(const Section& data, const UnsplitSamples& samples, const TrainedData& trained) {
-  if (samples.columns.size() == trained.columns.size() && samples.targets.size() == trained.targets.size())
-    return;
+  if (samples.columns.size() == trained.columns.size() && samples.targets.size() == trained.targets.size()) {
+    if (samples.columns == trained.columns && samples.targets == trained.targets) return;
+    const bool in_columns = samples.columns != trained.columns;
+    const std::vector<std::string>& here = in_columns ? samples.columns : samples.targets;
+    const std::vector<std::string>& there = in_columns ? trained.columns : trained.targets;
+    const auto [found, wanted] = std::ranges::mismatch(here, there);
+    throw data.error("path",
+                     fmt::format("has the column '{}' where the training had '{}'; pack the columns in "
+                                 "the order of the training",
+                                 *found, *wanted));
+  }
   throw data.error("path",
                    fmt::format("has samples with {} columns and {} targets, and the weights are of a model "
                                "of {} columns and {} targets; name arrays like those of its training",
@@ -264,11 +274,25 @@ DataPair open_csv(const Section& data, const DataOptions& options, Task task,
   return pair;
 }
 
-// Splits and scales samples of arrays or shards. `source`: a hash of what they are.
+// Returns a hash of all values of rows.
+std::uint64_t hash_of_rows(const Dataset& rows) {
+  std::vector<std::byte> row(static_cast<std::size_t>(rows.sample_shape().elements()) *
+                             size_of(rows.sample_dtype()));
+  std::uint64_t hash = fnv_start;
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    std::int64_t label = 0;
+    rows.read_sample(i, {}, row, label);
+    hash = fnv(row, hash);
+  }
+  return hash;
+}
+
+// Splits and scales samples of arrays or shards. `source`: a hash of what they are; 0: rows are hashed here.
 DataPair prepare_samples(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained, std::uint64_t source) {
   if (trained) require_same_rows(data, raw, *trained);
   DataPair pair = split_and_scale(data, options, raw, trained);
+  if (source == 0 && !raw.columns.empty()) source = hash_of_rows(*raw.samples);
   pair.origin = fnv(to_string(raw.samples->sample_shape()), fnv(std::to_string(source), pair.origin));
   if (raw.samples->sample_dtype() != DType::uint8) return pair;
   pair.pixels = pixel_scale_of(options.pixels, data);
@@ -400,16 +424,20 @@ Settings keys_of_data(const Config& config) {
 }  // namespace
 
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
+  return open_data(config, trained, trained ? DataUse::evaluate : DataUse::train);
+}
+
+RunData open_data(const Config& config, const std::optional<TrainedData>& trained, DataUse use) {
   const Section data = config.section("data");
   const Section model = config.section("model");
   const Task task = read_task(model);
-  const DataOptions options = read_data_options(data, trained ? DataUse::evaluate : DataUse::train, task);
+  const DataOptions options = read_data_options(data, use, task);
   const std::string& format = options.format();
   const fs::path& path = options.path;
   require_path(data, path);
   require_kind(data, format, path);
   if (format == "text") {
-    RunData text = open_text(data, options, trained);
+    RunData text = open_text(data, options, trained, use);
     text.keys = keys_of_data(config);
     return text;
   }
@@ -434,8 +462,8 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   if (options.limit)
     keep_part(data, "limit", pair.train, stratified_limit(labels_of(*pair.train), *options.limit, 1));
   std::shared_ptr<const std::vector<double>> weights;
-  if (!trained && options.sampling != "once") {
-    weights = weights_of(data, options, *pair.train);
+  if (options.sampling != "once") {
+    if (use == DataUse::train) weights = weights_of(data, options, *pair.train);
     pair.origin = fnv(fmt::format("sampling {} {}", options.sampling, options.sampling_weights), pair.origin);
     pair.older_origin.reset();
   }
@@ -446,7 +474,7 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   else if (options.validation_limit)
     pair.validation =
         subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
-  const bool mixes = options.mix.mixes() && !trained;
+  const bool mixes = options.mix.mixes() && use == DataUse::train;
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
       has_targets ? counted(std::ssize(outputs), "target", "targets")

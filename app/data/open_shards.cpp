@@ -81,7 +81,7 @@ void require_target_labels(const ShardFiles& files) {
 
 OpenedShards open_sample_shards(const Section& data, Task task, const FilesPtr& train,
                                 const FilesPtr& validation) {
-  data.refuse({"image_size", "resize_size", "augment", "augmentation"},
+  data.refuse({"image_size", "resize_size", "augment", "augmentation", "min_crop_scale", "horizontal_flip"},
               "the shards in data.path have samples and no image files");
   const ShardContents& contents = train->contents();
   if (contents.sample.dtype != DType::uint8)

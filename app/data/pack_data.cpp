@@ -137,6 +137,7 @@ std::string pack_data(const Config& config, const PackOptions& options) {
   const Task task = read_task(config.section("model"));
   const DataOptions read = read_data_options(data, DataUse::train, task);
   const std::string& format = read.format();
+  data.refuse({"use_fraction", "limit"}, "tools/pack packs all samples; give it where the model is trained");
   if (format == "image_folder") return pack_folder(data, read, options);
   if (options.resize || options.pixels)
     throw data.error(

@@ -166,15 +166,15 @@ std::string tokens_text(const Vocabulary& vocabulary, const std::vector<std::int
 
 }  // namespace
 
-RunData open_text(const Section& data, const DataOptions& options,
-                  const std::optional<TrainedData>& trained) {
+RunData open_text(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained,
+                  DataUse use) {
   const TextOptions& text = options.text;
   if (trained) require_vocabulary(data, text, trained);
   const TextParts parts = read_parts(data, options);
   const Vocabulary vocabulary = trained ? *trained->vocabulary : make_vocabulary(data, text, parts.train);
   std::vector<std::int32_t> train = vocabulary.encode(parts.train);
   std::vector<std::int32_t> validation = vocabulary.encode(parts.validation);
-  require_length(data, options, train.size(), validation.size(), !trained);
+  require_length(data, options, train.size(), validation.size(), use == DataUse::train);
   const std::int64_t length = text.sequence_length;
   RunData found;
   found.outputs = tokens_text(vocabulary, train);

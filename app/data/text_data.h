@@ -8,7 +8,8 @@ namespace plexaura {
 // Opens the text of data.format text: divides it into tokens, and these into windows. `trained`: the data of a model that
 // was trained before, whose vocabulary is used; empty: the vocabulary is that of the training text. Throws UserError with
 // file and line, or with the name of a file.
-RunData open_text(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained);
+RunData open_text(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained,
+                  DataUse use);
 
 // Returns the data for continuing texts: the shape of a window and the vocabulary, and no sample. Throws UserError for
 // weights of a model that was not trained on such a text.

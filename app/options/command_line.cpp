@@ -54,6 +54,15 @@ std::string at_least_one(const std::string& text) {
   return is_one ? "" : fmt::format("'{}' must be a whole number above 0", text);
 }
 
+std::string a_temperature(const std::string& text) {
+  double value = -1;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && rest == text.data() + text.size();
+  return is_number && value >= 0 && value <= 1e6
+             ? ""
+             : fmt::format("'{}' must be a number from 0 to 1000000", text);
+}
+
 std::string a_port(const std::string& text) {
   constexpr std::int64_t most = 65535;
   return is_whole_number(text, most) ? ""
@@ -123,7 +132,7 @@ void declare(CLI::App& app, GenerateOptions& generate) {
   app.add_option("--temperature", generate.temperature,
                  "with --generate: below 1 draws probable tokens more often; 0 takes the most probable (1)")
       ->type_name("T")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(a_temperature)
       ->needs(count);
   app.add_option("--top-k", generate.top_k, "with --generate: draws among the K most probable tokens (all)")
       ->type_name("K")

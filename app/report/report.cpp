@@ -126,9 +126,8 @@ std::string dead_gradients_sentence(const std::vector<std::string>& dead) {
   constexpr std::size_t most = 5;
   const std::span<const std::string> first(dead.data(), std::min(dead.size(), most));
   return fmt::format(
-      "the first step does not train all parameters: the gradient of {}{}; --check-gradients names the ops "
-      "that make "
-      "them so",
+      "some parameters are not trained: the gradient of {}{}; --check-gradients names the ops that make them "
+      "so",
       fmt::join(first, ", of "), dead.size() > most ? fmt::format(", and {} more", dead.size() - most) : "");
 }
 

@@ -66,6 +66,8 @@ const Cases cases({
     convolved("stride beyond the kernel", {1, 2, 7, 7}, {2, 2, 1, 2}, {.stride = {3, 3}}),
     convolved("two groups", {1, 4, 4, 3}, {6, 2, 2, 2}, {.padding = {1, 0}, .groups = 2}, true),
     convolved("depthwise", {2, 3, 4, 4}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}),
+    convolved("depthwise on images of one pixel", {2, 64, 1, 1}, {64, 1, 3, 3},
+              {.padding = {1, 1}, .groups = 64}),
     convolved("3 to 17 channels", {1, 3, 4, 3}, {17, 3, 2, 2}, {}, true),
     convolved("17 to 3 channels", {1, 17, 3, 4}, {3, 17, 2, 1}, {.stride = {1, 2}}),
     convolved("8 to 12 channels", {1, 8, 4, 3}, {12, 8, 2, 2}, {}, true),

@@ -49,7 +49,7 @@ class CheckGradients(ProgramTest):
             error = self.run_ranks(2, "mlp", *self.iris(), "--check-gradients", status=2).text
             self.assertIn("--check-gradients is for one rank; start the program without mpirun", error)
 
-    def test_parameters_that_the_first_step_does_not_train_are_named(self):
+    def test_parameters_that_are_not_trained_are_named(self):
         sizes = {"fc1.weight": (4, 4), "fc1.bias": (4,), "fc2.weight": (3, 4), "fc2.bias": (3,)}
         self.write_zeros("zeros", sizes)
         arguments = [*self.iris("model.hidden=[4]", "training.batch_size=8"), "--weights", "zeros"]
@@ -57,10 +57,10 @@ class CheckGradients(ProgramTest):
         lines = re.findall("the gradient of '(.*)' is zero everywhere, and the op that makes it so is matmul %", self.check("mlp", *arguments).out)
         self.assertEqual(sorted(lines), dead)
         out = self.run_one("mlp", *arguments, "--steps", 2).out
-        (line,) = [line for line in out.splitlines() if "does not train" in line]
+        (line,) = [line for line in out.splitlines() if "are not trained" in line]
         self.assertEqual(sorted(re.findall("of '(.*?)' is zero everywhere", line)), dead)
         self.assertTrue(line.endswith("; --check-gradients names the ops that make them so"))
-        self.assertNotIn("does not train", self.run_one("mlp", *self.iris(), "--steps", 2).out)
+        self.assertNotIn("are not trained", self.run_one("mlp", *self.iris(), "--steps", 2).out)
 
     def write_zeros(self, name, sizes):
         header, end = {}, 0

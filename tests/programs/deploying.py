@@ -113,7 +113,8 @@ class Recipes(unittest.TestCase):
             self.assertLessEqual(set(re.findall(r"--preset (\S+)", text)), set(presets))
             self.assertLessEqual(set(re.findall(r"-D (\w+)=", text)), set(options))
             targets = re.search(r"--target (.+)", text)[1].split()
-            self.assertEqual([target for target in targets if not (BUILD / "models" / target).is_file()], [])
+            self.assertEqual([target for target in targets if not (BUILD / "models" / target).is_file() and
+                                                               f"add_custom_target({target} " not in (SOURCE / "app/CMakeLists.txt").read_text()], [])
             self.assertIn("tools/install_packages build", text)
 
     def test_the_examples_name_what_there_is(self):

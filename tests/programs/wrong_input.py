@@ -99,7 +99,7 @@ class WrongInput(MistakeTest):
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
         self.check_ranks("training.optimizer.momentum has no effect here, because training.optimizer.name is adam; remove it, or choose sgd, lars or rmsprop$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
-        self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
+        self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder or shards$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet', but this program trains only mlp; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, convnext, mlp, mobilenet_v2, resnet, vgg$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)

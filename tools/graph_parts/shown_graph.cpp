@@ -49,15 +49,17 @@ ShownGraph build_described(const GraphSource& source) {
   const bool is_inference = source.mode == "inference";
   ShownGraph shown{std::make_unique<Graph>(is_inference ? Mode::inference : Mode::train), {}};
   Graph& graph = *shown.graph;
-  const Node outputs =
-      model(graph.input("samples", {described.sample_dtype(store), described.batch(source.batch)}));
+  const Node samples = graph.input("samples", {described.sample_dtype(store), described.batch(source.batch)});
+  const Node outputs = model(samples);
   if (is_inference) {
     shown.outputs = {{.node = outputs}};
     return shown;
   }
   const Field expected = expected_field(model);
   const DType dtype = is_floating(expected.type.dtype) ? store.dtype() : expected.type.dtype;
-  const Node labels = graph.input(expected.name, {dtype, batched(source.batch, expected.type.shape)});
+  const Node labels = expected.name == "samples"
+                          ? samples
+                          : graph.input(expected.name, {dtype, batched(source.batch, expected.type.shape)});
   const LossOutputs loss = build_loss(model, outputs, labels);
   if (source.mode == "loss")
     shown.outputs = {{.node = loss.loss}};

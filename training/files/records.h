@@ -32,8 +32,8 @@ struct StepRecord {
   double images_per_second = 0;
   double learning_rate = 0;
   std::int64_t step_in_epoch = 0;  // from 1; for display only, not in the log
-  // Set for the first step of a run only: the parameters that it does not train, because their gradient is zero in every
-  // element or not finite, as texts such as "'fc1.weight' is zero everywhere". Not in the log.
+  // Texts about parameters that are not trained, such as "'fc1.weight' is zero everywhere": of the first step of a run about
+  // gradients that are not finite, and of the second about those that are zero in every element. Not in the log.
   std::vector<std::string> dead_gradients = {};
 };
 

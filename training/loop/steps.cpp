@@ -13,8 +13,19 @@ namespace plexaura {
 
 bool shows_gradients(const Run& run, std::int64_t step) {
   const StrategyParts& parts = run.strategy().parts;
-  return step == 1 && parts.scope == GradientScope::global && parts.weights == nullptr && !parts.updates_late;
+  return step <= 2 && parts.scope == GradientScope::global && parts.weights == nullptr && !parts.updates_late;
 }
+
+namespace {
+
+// The gradients of the first step may be zero by design: those of a branch of a ResNet, whose last batch norm begins with
+// zeros. The first update ends this.
+std::vector<std::string> dead_gradients_of(const Run& run, std::int64_t step) {
+  if (!shows_gradients(run, step)) return {};
+  return step == 1 ? gradients_not_finite(run.store) : zero_gradients(run.store);
+}
+
+}  // namespace
 
 Step next_step(const Run& run, StepSource& steps) {
   const ProfileSpan span(run.options.profile, "waiting for data", "data");
@@ -76,8 +87,7 @@ void note(Run& run, const LaunchedStep& step) {
       .images_per_second = rate,
       .learning_rate = step.learning_rate,
       .step_in_epoch = step.step_in_epoch + 1,
-      .dead_gradients =
-          shows_gradients(run, step.number) ? dead_gradients(run.store) : std::vector<std::string>()};
+      .dead_gradients = dead_gradients_of(run, step.number)};
   run.observers.step(record, step.steps_in_epoch);
   run.progress.stopped = run.progress.stopped || metrics.stop;
 }

@@ -15,7 +15,7 @@ Step next_step(const Run& run, StepSource& steps);
 // empty. If something fails after the update, the step is counted all the same, so that no update is made twice.
 // `begin`: when the step began, in seconds. `ends_epoch`: all ranks end the epoch with this step.
 LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begin, bool ends_epoch);
-// True for a step whose gradients are looked at, once it is noted and before the next one is launched: the first one of a
+// True for a step whose gradients are looked at, once it is noted and before the next one is launched: the first two of a
 // run. With strategies that change them later, or not before the update, none is.
 bool shows_gradients(const Run& run, std::int64_t step);
 // Adds the metrics of a step to the sums of the epoch, and gives its record to the observers.

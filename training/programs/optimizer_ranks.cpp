@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 
+#include "core/base/fnv.h"
 #include "core/exchange/collective.h"
 #include "training/optimizers/group_optimizers.h"
 #include "training/programs/optimizer.h"
@@ -28,12 +30,16 @@ void check_same_weights(Collective& ranks, const ParameterStore& store) {
   });
 }
 
-// Returns the learning rates of some steps, before and after a reduction, and the numbers of a plateau.
+// Returns a hash of the learning rates of the first 100,000 steps, before and after a reduction, and the numbers of a
+// plateau.
 std::string text_of(const Schedule& schedule) {
-  std::string text;
+  std::uint64_t rates = fnv_start;
   for (const std::int64_t reductions : {0, 1})
-    for (const std::int64_t step : {0, 1, 10, 100, 1000, 10'000, 100'000})
-      text += fmt::format("{} ", schedule.learning_rate(step, {.reductions = reductions}));
+    for (std::int64_t step = 0; step < 100'000; ++step) {
+      const double rate = schedule.learning_rate(step, {.reductions = reductions});
+      rates = fnv(std::as_bytes(std::span(&rate, 1)), rates);
+    }
+  std::string text = fmt::format("{:016x} ", rates);
   if (const Plateau* plateau = schedule.plateau())
     text += fmt::format("plateau {} {} {} {}", plateau->patience, plateau->threshold, plateau->cooldown,
                         plateau->mode == Plateau::max);

@@ -23,11 +23,9 @@ TEST_CASE("report: what was exchanged, with what is known of it") {
   CHECK(exchange_text(record) == "exchanged 41.7 MB in 2.00 s (20.8 MB/s)  sent 20.9 MB  overlap on");
 }
 
-TEST_CASE(
-    "report: parameters that the first step does not train are named, if there are many only the first") {
+TEST_CASE("report: parameters that are not trained are named, if there are many only the first") {
   CHECK(dead_gradients_sentence({"'a' is zero everywhere", "'b' has NaN at element 2"}) ==
-        "the first step does not train all parameters: the gradient of 'a' is zero everywhere, of 'b' has "
-        "NaN at element "
+        "some parameters are not trained: the gradient of 'a' is zero everywhere, of 'b' has NaN at element "
         "2; --check-gradients names the ops that make them so");
   const std::vector<std::string> many(7, "'c' is zero everywhere");
   CHECK(dead_gradients_sentence(many).find("everywhere, and 2 more; --check") != std::string::npos);

@@ -82,6 +82,7 @@ std::vector<std::int64_t> numbers(std::int64_t count) {
 
 }  // namespace
 
+// The gradients of the first two steps are looked at before the next one is launched.
 TEST_CASE("the next step is launched before the metrics of one are read, within an epoch") {
   CountingBackend backend(test_backend());
   ParameterStore store = new_store();
@@ -91,7 +92,7 @@ TEST_CASE("the next step is launched before the metrics of one are read, within 
   seen.after_step = [&](std::int64_t) { launched.push_back(backend.counts().replays); };
   trainer.run(seen);
   CHECK(seen.steps == numbers(12));
-  if (is_late()) CHECK(launched == std::vector<std::int64_t>{2, 3, 4, 5, 6, 6, 8, 9, 10, 11, 12, 12});
+  if (is_late()) CHECK(launched == std::vector<std::int64_t>{1, 2, 4, 5, 6, 6, 8, 9, 10, 11, 12, 12});
 
   ParameterStore again = new_store();
   Trainer prompt({model, again, oracle(), std::make_shared<Samples>()}, options_of(2));
@@ -133,12 +134,12 @@ TEST_CASE("a run that a signal ends goes on bitwise as if it had not been") {
   ParameterStore first = new_store();
   Observer seen;
   seen.after_step = [](std::int64_t step) {
-    if (step == 1) std::raise(SIGTERM);
+    if (step == 3) std::raise(SIGTERM);
   };
   const TrainingResult result =
       Trainer({model, first, test_backend(), std::make_shared<Samples>()}, options).run(seen);
   CHECK(result.signal == SIGTERM);
-  CHECK(result.steps == (is_late() ? 4 : 2));
+  CHECK(result.steps == (is_late() ? 6 : 4));
   CHECK(seen.steps == numbers(result.steps));
   ParameterStore second = new_store();
   Trainer resumed({model, second, test_backend(), std::make_shared<Samples>()}, options);

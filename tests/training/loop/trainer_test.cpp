@@ -12,6 +12,7 @@
 #include "core/ops/labels.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
+#include "core/params/module.h"
 #include "tests/support/backend.h"
 #include "tests/support/broken_samples.h"
 #include "tests/support/error_text.h"
@@ -436,18 +437,26 @@ TEST_CASE("times and rates are those of this run") {
   CHECK(run.result.stall_share <= 1);
 }
 
-TEST_CASE("the first step names the parameters that it does not train, and later steps name none") {
+TEST_CASE("the second step names the parameters that are not trained, and other steps name none") {
   const auto train = [](ParameterStore store) {
     Recorder seen;
     Trainer({small_model, store, test_backend(), points(30)}, momentum()).run(seen);
     return seen.steps;
   };
   for (const StepRecord& record : train(small_store())) CHECK(record.dead_gradients.empty());
+  // The first step trains weights of 0, so that the gradient of those before them is 0 in this step only.
   ParameterStore zeros = small_store();
   zeros.write("second", Tensor(zeros.spec("second").type));
-  const std::vector<StepRecord> steps = train(std::move(zeros));
-  CHECK(steps[0].dead_gradients == std::vector<std::string>{"'first' is zero everywhere"});
-  for (std::size_t i = 1; i < steps.size(); ++i) CHECK(steps[i].dead_gradients.empty());
+  for (const StepRecord& record : train(std::move(zeros))) CHECK(record.dead_gradients.empty());
+  // Weights that stay 0 let nothing through.
+  std::vector<ParameterSpec> specs = small_store().specs();
+  freeze(specs, "second");
+  ParameterStore frozen(specs, 1);
+  frozen.write("second", Tensor(frozen.spec("second").type));
+  const std::vector<StepRecord> steps = train(std::move(frozen));
+  CHECK(steps[1].dead_gradients == std::vector<std::string>{"'first' is zero everywhere"});
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (i != 1) CHECK(steps[i].dead_gradients.empty());
 }
 
 TEST_CASE("a second trainer on a store begins with its weights, and with no state of the first one") {
