@@ -166,10 +166,13 @@ void require_columns(const Section& data, const fs::path& path, const CsvDataset
 }
 
 // Throws unless arrays or shards have the columns and targets of the training. Those of shards have names, and those of
-// arrays have numbers.
-void require_same_rows(const Section& data, const UnsplitSamples& samples, const TrainedData& trained) {
+// arrays have none.
+void require_same_rows(const Section& data, const DataOptions& options, const UnsplitSamples& samples,
+                       const TrainedData& trained) {
   if (samples.columns.size() == trained.columns.size() && samples.targets.size() == trained.targets.size()) {
-    if (samples.columns == trained.columns && samples.targets == trained.targets) return;
+    if (options.format() != "shards" ||
+        (samples.columns == trained.columns && samples.targets == trained.targets))
+      return;
     const bool in_columns = samples.columns != trained.columns;
     const std::vector<std::string>& here = in_columns ? samples.columns : samples.targets;
     const std::vector<std::string>& there = in_columns ? trained.columns : trained.targets;
@@ -290,7 +293,7 @@ std::uint64_t hash_of_rows(const Dataset& rows) {
 // Splits and scales samples of arrays or shards. `source`: a hash of what they are; 0: rows are hashed here.
 DataPair prepare_samples(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained, std::uint64_t source) {
-  if (trained) require_same_rows(data, raw, *trained);
+  if (trained) require_same_rows(data, options, raw, *trained);
   DataPair pair = split_and_scale(data, options, raw, trained);
   if (source == 0 && !raw.columns.empty()) source = hash_of_rows(*raw.samples);
   pair.origin = fnv(to_string(raw.samples->sample_shape()), fnv(std::to_string(source), pair.origin));

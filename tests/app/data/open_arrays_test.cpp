@@ -115,6 +115,17 @@ TEST_CASE("arrays have the targets of a regression, or several labels for a samp
                  "y_train.npy: has the value 7 for sample 0, and model.task is multi_label"));
 }
 
+TEST_CASE("rows with one other number are other data") {
+  const Arrays arrays;
+  const auto origin = [&] {
+    return arrays.open("format: npy, labels: targets, validation_share: 0.5", "{task: regression}").origin;
+  };
+  const std::uint64_t before = origin();
+  CHECK(origin() == before);
+  arrays.folder.write("x_train.npy", npy_of<double>("<f8", "(4, 2)", {1, 10, 2, 20, 3, 30, 4, 41}));
+  CHECK(origin() != before);
+}
+
 TEST_CASE("images of bytes are normalised by the model") {
   const Arrays arrays;
   const RunData data = arrays.open(

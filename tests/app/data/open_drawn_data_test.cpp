@@ -40,6 +40,35 @@ TEST_CASE("mixed images have fields for their partners, and are not mixed in val
   CHECK(read(*data.train) < 1);
   CHECK(read(*data.validation) == 1);
   CHECK(open_data(config, data.trained).train->fields().size() == 2);
+  // A client trains with the classes of its server.
+  CHECK(open_data(config, data.trained, DataUse::train).train->fields().size() == 4);
+}
+
+TEST_CASE("only classes are mixed") {
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  CHECK(user_error([&] {
+          open_data(Config::parse(fmt::format("model: {{task: reconstruction}}\n"
+                                              "data: {{format: image_folder, path: {}, cutmix_alpha: 1}}\n",
+                                              (folder / "images").string()),
+                                  "test.yaml"));
+        })
+            .ends_with(
+                "data.cutmix_alpha mixes the classes of images, and model.task is reconstruction; remove "
+                "it, or set model.task to classification"));
+}
+
+TEST_CASE("the samples that were held out of data that is drawn are those of the evaluation") {
+  const Config config =
+      Config::parse(fmt::format("model: {{task: classification}}\n"
+                                "data: {{format: csv, path: {}/models/iris.csv, sampling: balanced}}\n",
+                                PLEXAURA_SOURCE),
+                    "test.yaml");
+  const RunData train = open_data(config);
+  const RunData evaluated = open_data(config, train.trained);
+  CHECK(train.is_cut);
+  CHECK(evaluated.origin == train.origin);
+  CHECK_FALSE(evaluated.sample_weights);
 }
 
 TEST_CASE("data.sampling draws each class as often as it says") {

@@ -82,6 +82,20 @@ TEST_CASE("a table, arrays and images are the same samples when they are packed"
              open("npy", folder.path(), ", validation_share: 0", targets));
 }
 
+TEST_CASE("weights are not used with columns in another order") {
+  const TemporaryFolder folder;
+  write_text(folder / "xy.csv", "x,y,kind\n1,5,a\n2,6,b\n3,7,a\n4,8,b\n");
+  write_text(folder / "yx.csv", "y,x,kind\n5,1,a\n6,2,b\n7,3,a\n8,4,b\n");
+  pack("csv", folder / "xy.csv", {.folder = folder / "xy"});
+  pack("csv", folder / "yx.csv", {.folder = folder / "yx"});
+  const RunData trained = open("shards", folder / "xy", ", validation_share: 0");
+  const Config config = Config::parse(
+      fmt::format("data: {{format: shards, path: {}, validation_share: 1}}\n", (folder / "yx").string()),
+      "test.yaml");
+  CHECK(contains(user_error([&] { open_data(config, trained.trained); }),
+                 "data.path has the column 'y' where the training had 'x'"));
+}
+
 TEST_CASE("images are packed smaller, or as samples") {
   const TemporaryFolder folder;
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/1.jpg", "val/b/1.jpg"}) {

@@ -110,7 +110,8 @@ TEST_CASE("--generate takes how a text is continued, and excludes other modes") 
         "mlp: --generate does not train; leave out --resume");
   CHECK(refusal({"run.yaml", "--generate", "2", "--join", "x"}).find("leave out --generate") !=
         std::string::npos);
-  for (const Words& words : {Words{"0"}, Words{"2", "--temperature", "-1"}, Words{"2", "--top-k", "0"}}) {
+  for (const Words& words : {Words{"0"}, Words{"2", "--temperature", "-1"},
+                             Words{"2", "--temperature", "nan"}, Words{"2", "--top-k", "0"}}) {
     Words all{"run.yaml", "--generate"};
     all.insert(all.end(), words.begin(), words.end());
     CHECK(!refusal(all).empty());
