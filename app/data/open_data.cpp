@@ -25,7 +25,6 @@
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/mixed_samples.h"
-#include "training/data/sampler.h"
 #include "training/data/subset.h"
 #include "training/data/tables/csv.h"
 #include "training/data/tables/standardise.h"
@@ -377,27 +376,6 @@ std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const TrainedD
   return std::make_shared<TargetSamples>(std::move(samples), std::ssize(trained.targets));
 }
 
-// Returns the weights with which data.sampling draws samples.
-std::shared_ptr<const std::vector<double>> weights_of(const Section& data, const DataOptions& options,
-                                                      const Dataset& train) {
-  const std::vector<std::string>& classes = train.class_names();
-  std::vector<double> weights(classes.size(), 1);
-  const bool is_weighted = options.sampling == "weighted";
-  if (is_weighted) weights = options.sampling_weights;
-  if (weights.size() != classes.size())
-    throw data.error("sampling_weights",
-                     fmt::format("has {} numbers for {} classes; give one for each: {}", weights.size(),
-                                 classes.size(), fmt::join(classes, ", ")));
-  if (std::ranges::none_of(weights, [](double weight) { return weight > 0; }))
-    throw data.error("sampling_weights", "has only zeros; give at least one class a number above 0");
-  try {
-    return std::make_shared<const std::vector<double>>(sample_weights(labels_of(train), weights));
-  } catch (const UserError& error) {
-    throw data.error(is_weighted ? "sampling_weights" : "sampling",
-                     fmt::format("cannot be used: {}", error.what()));
-  }
-}
-
 // Returns samples with the fields of mixed samples.
 std::shared_ptr<const SampleSource> as_mixed(DatasetPtr samples, const MixOptions& options) {
   return std::make_shared<MixedSamples>(std::move(samples), options);
@@ -466,7 +444,7 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
     keep_part(data, "limit", pair.train, stratified_limit(labels_of(*pair.train), *options.limit, 1));
   std::shared_ptr<const std::vector<double>> weights;
   if (options.sampling != "once") {
-    if (use == DataUse::train) weights = weights_of(data, options, *pair.train);
+    if (use == DataUse::train) weights = drawing_weights(data, options, *pair.train);
     pair.origin = fnv(fmt::format("sampling {} {}", options.sampling, options.sampling_weights), pair.origin);
     pair.older_origin.reset();
   }
