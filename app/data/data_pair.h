@@ -30,7 +30,7 @@ struct DataPair {
   TrainedData trained = {};  // of a classification, the classes are those of `train`
 };
 
-// Samples of a table or of arrays, before they are split and scaled.
+// Samples of a table, of arrays or of shards, before they are split and scaled.
 struct UnsplitSamples {
   DatasetPtr samples;
   DatasetPtr validation = {};  // null: some of `samples` are held out

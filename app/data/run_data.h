@@ -41,7 +41,7 @@ struct RunData {
   // samples of a table.
   std::uint64_t origin = 0;
   std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
-  // True for a table or text whose training and validation samples come from the same file.
+  // True if the training and validation samples come from one table, text, array or set of shards.
   bool is_cut = false;
   // True if samples are scaled by statistics that were measured on `train` when it was opened.
   bool is_measured = false;

@@ -65,11 +65,11 @@ struct UpdateOptions {
   bool is_guarded = false;
 };
 
-// Builds the graph of the update program, in place on the arena slices. It has one node for the
-// neighbours of one rule in each bucket, or the nodes of lars and lamb for each parameter, after the norm of all gradients if that is
-// limited. Parameters outside of the buckets do not change. For the last bucket it updates the buffers: a
-// replaced buffer gets the sum of the ranks' next values, and the sum of the ranks' changes is added to each
-// other buffer. Throws UserError that names an option with an invalid value.
+// Builds the graph of the update program, in place on the arena slices. In each bucket it has one node for neighbouring
+// parameters with the same rule, or the nodes of lars and lamb for each parameter. The norm of all gradients comes before, if
+// it is limited. Parameters outside of the buckets do not change. For the last bucket it updates the buffers: a replaced
+// buffer gets the sum of the ranks' next values, and the sum of the ranks' changes is added to each other buffer. Throws
+// UserError that names an option with an invalid value.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 

@@ -38,9 +38,10 @@ struct OptimizerOptions {
   std::int64_t kept_shapes = 16;
 };
 
-// For a training loop of one's own: computes the gradients of a loss and updates its parameters, with
-// programs that are compiled once for each shape. The loss may be any scalar and need not be a mean over samples. The Optimizer shares the store, which may be moved or destroyed. It also shares a backend that a
-// std::shared_ptr owns; another backend must outlive it.
+// For a training loop of one's own: computes the gradients of a loss and updates its parameters, with programs that are
+// compiled once for each shape. The loss may be any scalar and need not be a mean over samples. The Optimizer shares the
+// store, which may be moved or destroyed. It also shares a backend that a std::shared_ptr owns; another backend must outlive
+// it.
 //
 // On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
 // that is a mean over samples, the step of one rank with all of these samples. All ranks make it, and call step(), save(),
@@ -58,17 +59,18 @@ class Optimizer {
   // other Optimizers of the store compile again in their next step. Training begins with the store's weights and a reset
   // state of this optimizer. Throws UserError for a parameter that is to be trained and that the loss does not use, for a
   // store whose parameters are all frozen, for a pattern that fits no trainable parameter, for some of the parameters of
-  // another Optimizer, for a second Optimizer with another seed, in float16 or on several ranks, for several
-  // ranks in float16, for batch normalisation over one element per channel, for a strategy that does not sum gradients over all ranks before each update, and for
-  // stores whose weights differ between ranks.
+  // another Optimizer, for a second Optimizer with another seed, in float16 or on several ranks, for several ranks in
+  // float16, for batch normalisation over one element per channel, for a strategy that does not sum gradients over all ranks
+  // before each update, and for stores whose weights differ between ranks.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
   // Calls the function for the graph of each shape of batches, so that shorter batches and other lengths of sequences are
   // trained, too: `[=](const ModelInputs& in) { return LossOutputs{.loss = mse((*model)(in["x"]), in["y"])}; }`. `batch` is
-  // any batch, whose shapes are compiled first. Programs are kept for OptimizerOptions::kept_shapes shapes, and share the
-  // memory of intermediate values, the parameters and the state. What the function refers to must live as long as the
-  // Optimizer. Throws as the other constructor does, which is for one shape. On several ranks all batches have the shape of `batch`.
+  // any batch, whose shapes are compiled first. Programs are kept for OptimizerOptions::kept_shapes shapes. They share
+  // the parameters and the state, and those of step() the memory of intermediate values; those of gradients() have memory of
+  // their own for each shape. What the function refers to must live as long as the Optimizer. Throws as the other constructor
+  // does, which is for one shape. On several ranks all batches have the shape of `batch`.
   Optimizer(ModelBuilder model, std::span<const Feed> batch, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
   Optimizer(ModelBuilder model, std::initializer_list<Feed> batch, ParameterStore& store, Backend& backend,

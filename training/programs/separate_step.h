@@ -25,7 +25,9 @@ struct PendingBatches {
 // optimizers of the store may make steps in between. The backend and the ranks must outlive it. Only one thread may use it at a time.
 class SeparateStep {
  public:
-  // `pending`: shared by all that add batches of other shapes to the same step. `outputs`: those of training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the optimizer's states.
+  // The shapes of one Optimizer share `pending`, since their batches belong to one step. `outputs`: those of
+  // training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the
+  // optimizer's states.
   SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs, const ParameterStore& store,
                Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
                Collective& ranks, std::shared_ptr<PendingBatches> pending, bool watch);

@@ -49,11 +49,11 @@ struct CsvOptions {
 // [features + targets], the targets last, and every label is 0: TargetSamples separates them. The file is a
 // regular file of UTF-8 text.
 // Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
-// Every cell of a feature must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may be empty or a word for a missing value. Every
-// used column must have a name of its own, unless `features` lists it. In a table with labels or targets, the
-// numbers of a column must differ by more than the rounding of float32; numbers that differ only by the rounding of
-// float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the
-// column in characters) if a rule is broken. Thread-safe.
+// Every cell of a feature must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may
+// be empty or a word for a missing value. Every used column must have a name of its own, unless `features` lists it. In a
+// table with labels or targets, the numbers of a column must differ by more than the rounding of float32; numbers that differ
+// only by the rounding of float64 become one number. The constructor throws UserError with file:line:column (both counted
+// from 1, the column in characters) if a rule is broken. Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

@@ -10,8 +10,8 @@
 namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops vectorise. Errors
-// against the exact value, in units of the last place: exp 1.5, log 2, log2, log10 3.5, log1p 3, tanh 3, sigmoid 3, erf 1.5, erfinv 4, hypot 1,
-// atan2, atan 3, asin, acos 4, exp2 1.5, expm1 2, atanh 5.
+// against the exact value, in units of the last place: exp 1.5, log 2, log2 and log10 3.5, log1p 3, tanh 3, sigmoid 3,
+// erf 1.5, erfinv 4, hypot 1, atan2 and atan 3, asin and acos 4, exp2 1.5, expm1 2, atanh 5.
 // Functions that are missing here come from the standard library, and compute one element at a time.
 struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
