@@ -39,18 +39,9 @@ std::vector<std::uint8_t> resized(std::vector<std::uint8_t> file, const std::str
   const std::int64_t shorter = std::min(image.width, image.height);
   if (shorter <= side) return file;
   const ImageSize size{image.width * side / shorter, image.height * side / shorter};
-  Image small{size.width, size.height,
-              std::vector<std::uint8_t>(static_cast<std::size_t>(size.width * size.height * 3))};
-  std::vector<std::uint8_t> planes(small.pixels.size());
-  resample(image,
-           {.source = {0, 0, image.width, image.height},
-            .scaled = size,
-            .window = {0, 0, size.width, size.height}},
-           planes);
-  const std::size_t plane = planes.size() / 3;
-  for (std::size_t pixel = 0; pixel < plane; ++pixel)
-    for (std::size_t channel = 0; channel < 3; ++channel)
-      small.pixels[pixel * 3 + channel] = planes[channel * plane + pixel];
+  const Image small = resample(image, {.source = {0, 0, image.width, image.height},
+                                       .scaled = size,
+                                       .window = {0, 0, size.width, size.height}});
   return encode_jpeg(small, quality);
 }
 
