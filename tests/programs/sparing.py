@@ -36,7 +36,10 @@ class SpareTest(SurvivalTest):
         return self.start("-n", ranks, "--survive", "--spares", spares, *self.command(program, *settings))
 
     def wait_for_training(self, training, step):
-        self.wait_for(lambda: all(self.by_number().get(number) and self.by_number()[number].step >= step for number in training))
+        def is_reached():
+            ranks = self.by_number()  # once, since a rank may appear or disappear between two readings
+            return all(number in ranks and ranks[number].step >= step for number in training)
+        self.wait_for(is_reached)
 
     def by_number(self):
         return {rank.rank: rank for rank in self.ranks()}
