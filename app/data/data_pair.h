@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@
 namespace plexaura {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// Returns a hash of the labels of all samples.
+inline std::uint64_t label_hash(const Dataset& samples) {
+  const std::vector<std::int64_t> labels = labels_of(samples);
+  return fnv(std::as_bytes(std::span(labels)));
+}
 
 // The training and validation samples. Those of a regression are rows of features and targets.
 struct DataPair {

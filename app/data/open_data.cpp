@@ -36,10 +36,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
-  return fnv(std::as_bytes(std::span(labels)));
-}
-
 DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));
 }
@@ -137,7 +133,7 @@ DataPair split(const Section& data, const DataOptions& options, const DatasetPtr
       require_each_class(data, "fold", std::to_string(fold), *train, *whole,
                          "give that class more samples, or leave it out of the table");
     return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
-            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
+            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), label_hash(*whole))};
   }
   const double share = options.validation_share;
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
@@ -146,7 +142,7 @@ DataPair split(const Section& data, const DataOptions& options, const DatasetPtr
     require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
                        "give a smaller share");
   return {train, subset(whole, std::move(parts[1])),
-          fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
+          fnv(fmt::format("share {}, seed {}", share, seed), label_hash(*whole))};
 }
 
 // Selects the columns and classes of a trained model.
@@ -233,7 +229,7 @@ std::string preparation_text(const DataOptions& options, bool has_columns, bool 
 DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained) {
   DataPair pair = raw.validation
-                      ? DataPair{raw.samples, raw.validation, fnv("arrays", hash_of(labels_of(*raw.samples)))}
+                      ? DataPair{raw.samples, raw.validation, fnv("arrays", label_hash(*raw.samples))}
                       : split(data, options, raw.samples, !trained);
   pair.is_cut = !raw.validation && pair.train->size() > 0;
   const bool has_columns = !raw.columns.empty();

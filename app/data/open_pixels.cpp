@@ -44,11 +44,6 @@ NamedSamples images_in(const std::string& file, const Shape& shape) {
   return samples;
 }
 
-std::uint64_t label_hash(const Dataset& samples) {
-  const std::vector<std::int64_t> labels = labels_of(samples);
-  return fnv(std::as_bytes(std::span(labels)));
-}
-
 }  // namespace
 
 std::string normalisation_text(const PixelScale& pixels) {

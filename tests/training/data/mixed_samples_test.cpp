@@ -36,6 +36,19 @@ class FlatImages final : public DatasetOf<std::uint8_t> {
   std::int64_t broken_;
 };
 
+// Rows of numbers.
+class Rows final : public DatasetOf<float> {
+ public:
+  std::int64_t size() const override { return 1; }
+  Shape sample_shape() const override { return Shape{2}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t) const override { return 0; }
+  void read(std::int64_t, const SampleContext&, std::span<float>, std::int64_t&) const override {}
+
+ private:
+  std::vector<std::string> names_{"x"};
+};
+
 // One sample as a loader returns it.
 struct MixedSample {
   std::vector<std::uint8_t> image;
@@ -146,6 +159,8 @@ TEST_CASE("shares have the distribution Beta(alpha, alpha)") {
 }
 
 TEST_CASE("samples that are no images, and impossible strengths, are errors") {
+  CHECK(user_error([] { MixedSamples(std::make_shared<Rows>(), {.mixup_alpha = 1}); }) ==
+        "samples of float32[2] cannot be mixed; give images, uint8[channels, height, width]");
   CHECK(user_error([] { mixed({.mixup_alpha = -1}); }) == "mixup_alpha is -1; give a number from 0 to 1000");
 }
 
