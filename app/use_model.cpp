@@ -73,8 +73,8 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
   if (*origin == data.origin) return "";
   throw UserError(fmt::format(
       "{} was made with another table, text or split than the section data describes now, so "
-      "that {}; give the same data.path, label, folds and fold or validation_share, and "
-      "split_seed{}",
+      "that {}; give the same data.path, label, folds and fold or validation_share, split_seed and "
+      "sampling{}",
       file.string(), consequence,
       trained_data_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
                                       : ""));
