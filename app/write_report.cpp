@@ -157,7 +157,10 @@ void add_examples(Json& facts, const EndedRun& run) {
     Json row = Json::array();
     std::optional<std::vector<std::uint8_t>> first;
     for (std::int64_t epoch = 0; epoch < epochs_of_examples; ++epoch) {
-      const auto pixels = pixels_of(source, index, {.seed = seed, .epoch = epoch});
+      // With mixing, each epoch shows another share of the sample and the one after it.
+      const auto pixels = pixels_of(
+          source, index,
+          {.seed = seed, .epoch = epoch, .step = epoch + 1, .partner = (index + 1) % source.size()});
       if (!pixels) continue;
       changes = changes || (first && *first != *pixels);
       if (!first) first = pixels;

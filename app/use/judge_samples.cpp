@@ -1,7 +1,6 @@
 #include "app/use/judge_samples.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -28,14 +27,20 @@ struct ReadBatch {
 // Reads the samples from `first` to before `end`. Counts those that cannot be read.
 ReadBatch read_batch(const SampleSource& source, std::int64_t first, std::int64_t end,
                      std::int64_t& unreadable) {
-  const auto bytes = static_cast<std::size_t>(source.fields()[0].type.bytes());
+  const std::vector<Field> fields = source.fields();
+  const auto bytes = static_cast<std::size_t>(fields[0].type.bytes());
+  // Fields after the label, which mixed samples have, are read and ignored.
+  std::vector<std::vector<std::byte>> others;
+  for (const Field& field : std::span(fields).subspan(2))
+    others.emplace_back(static_cast<std::size_t>(field.type.bytes()));
   ReadBatch batch;
   batch.bytes.resize(bytes * static_cast<std::size_t>(end - first));
   for (std::int64_t index = first; index < end; ++index) {
     std::int64_t label = 0;
-    const std::array<std::span<std::byte>, 2> values{
+    std::vector<std::span<std::byte>> values{
         std::span(batch.bytes).subspan(bytes * batch.indices.size(), bytes),
         std::as_writable_bytes(std::span(&label, 1))};
+    values.insert(values.end(), others.begin(), others.end());
     try {
       source.read_fields(index, {}, values);
     } catch (const LimitReached&) {
@@ -67,7 +72,7 @@ JudgedSample judged(std::int64_t index, std::int64_t label, std::span<const doub
 bool can_judge(const SampleSource& source, const Model& model) {
   const std::vector<Field> fields = source.fields();
   return model.info().task == Task::classification && model.info().loss == Loss::softmax_cross_entropy &&
-         fields.size() == 2 && fields[1].type == TensorType{DType::int64, {}};
+         fields.size() >= 2 && fields[1].type == TensorType{DType::int64, {}};
 }
 
 Judgement judge_samples(const SampleSource& source, const Model& model, ParameterStore& store,

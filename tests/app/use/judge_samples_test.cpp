@@ -30,6 +30,14 @@ TEST_CASE("samples are judged by their own loss, and the worst come first") {
   CHECK(found.worst[1].index == 1);
   CHECK(found.worst[1].predicted == 0);
   CHECK(judge_samples(*data, *model, store, *backend, 3, 2).samples == 3);
+  // Mixed samples have more fields, which are of no interest.
+  const auto mixed = tensor_dataset({{"samples", Tensor::of<float>({2, 1}, {1, 3})},
+                                     {"labels", Tensor::of<std::int64_t>({2}, {1, 0})},
+                                     {"partner_labels", Tensor::of<std::int64_t>({2}, {0, 0})},
+                                     {"share", Tensor::of<float>({2}, {1, 1})}});
+  REQUIRE(can_judge(*mixed, *model));
+  CHECK(judge_samples(*mixed, *model, store, *backend, 10, 2).confusion ==
+        std::vector<std::int64_t>{0, 1, 0, 1});
 }
 
 TEST_CASE("samples without one class each are not judged") {
