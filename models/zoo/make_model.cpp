@@ -188,6 +188,8 @@ Task read_task(const Section& yaml) {
 }
 
 bool balances_classes(const Section& yaml) {
+  if (!yaml.has("class_weights"))
+    return false;  // read_keys() would add the default to the settings of this rank only
   std::optional<std::vector<double>> weights = std::vector<double>{};
   read_keys(yaml, {class_weights_key(weights)});
   return !weights;

@@ -85,6 +85,13 @@ class Ranks(ProgramTest):
             self.assertEqual(run.returncode, 0, output)
         self.assertEqual(self.weight_bytes("whole"), self.weight_bytes("sent"))
 
+    def test_rank_0_alone_has_the_data_with_any_loss(self):
+        for loss in ("softmax_cross_entropy", "squared_error", "binary_cross_entropy"):
+            for strategy in ("allreduce", "scatter-gather"):
+                self.mpirun(2, self.command("mlp", *self.iris(f"model.loss={loss}", "training.epochs=2", f"distributed.strategy={strategy}",
+                                                              f"output.dir={strategy}")))
+            self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes("scatter-gather"), loss)
+
     def test_averaged_weights_learn(self):
         settings = ("distributed.strategy=local", "distributed.every=5", "output.dir=run")
         self.mpirun(2, self.command("mlp", *self.iris(*settings), "--log", "log"))
