@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 
 #include "onnx/export/export_table.h"
 #include "onnx/export/unroll.h"
@@ -18,12 +19,12 @@ class GraphExporter {
   GraphExporter(const PassGraph& from, std::span<const ExportedOutput> outputs, const ParameterStore& store)
       : graph_(*from.graph), roots_(from.roots), outputs_(outputs), store_(store) {}
 
-  std::string run() {
+  std::string run(const ExternalFile* external) {
     reserve_names();
     for (NodeId id = 0; id < graph_.size(); ++id) add(id);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       to_.add_output(outputs_[i].name, names_.at(roots_[i]), graph_.type(roots_[i]));
-    return to_.finish("plexaura");
+    return to_.finish("plexaura", external);
   }
 
  private:
@@ -115,7 +116,8 @@ class GraphExporter {
 
 }  // namespace
 
-std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store) {
+std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store,
+                         const ExternalFile* external) {
   if (outputs.empty()) throw UserError("a model needs an output to be exported; pass one at least");
   const Graph& graph = outputs[0].node.graph();
   if (graph.mode() != Mode::inference)
@@ -131,14 +133,27 @@ std::string export_graph(std::span<const ExportedOutput> outputs, const Paramete
     roots.push_back(output.node.value());
   }
   const PassGraph flat = unroll(graph, roots);
-  return GraphExporter(flat, outputs, store).run();
+  return GraphExporter(flat, outputs, store).run(external);
 }
 
 void export_to(const std::filesystem::path& file, std::span<const ExportedOutput> outputs,
-               const ParameterStore& store) {
-  const std::string bytes = export_graph(outputs, store);
+               const ParameterStore& store, WeightsPlace weights) {
+  write_model_to(file, weights,
+                 [&](const ExternalFile& external) { return export_graph(outputs, store, &external); });
+}
+
+void write_model_to(const std::filesystem::path& file, WeightsPlace weights,
+                    const std::function<std::string(const ExternalFile&)>& make_bytes) {
+  const std::string location = file.filename().string() + ".data";
+  std::optional<AtomicFile> data;
+  const auto append = [&](std::string_view bytes) {
+    if (!data) data.emplace(file.parent_path() / location);
+    data->write(bytes);
+  };
+  const std::string bytes = make_bytes({location, append, weights == WeightsPlace::beside});
   AtomicFile written(file);
   written.write(bytes);
+  if (data) data->commit();
   written.commit();
 }
 

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
+
+#include "onnx/export/model_writer.h"
 
 #include "core/graph/graph.h"
 #include "core/params/parameter_store.h"
@@ -21,12 +25,28 @@ struct ExportedOutput {
 // Every value has its type, with the extents of the graph, also that of the batch. A loop becomes the nodes of all of
 // its steps. FileModel reads the file.
 //
+// The elements of initialisers are moved to the `external` file, if it is passed and used.
+//
 // Throws UserError for a graph of Mode::train; for two outputs with one name; for all ops at once that ONNX does not
-// have, each with the lines that made its nodes; and if the file would have 2 GiB or more.
-std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store);
+// have, each with the lines that made its nodes; and if the file would have 2 GiB or more, which the format does not
+// allow.
+std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store,
+                         const ExternalFile* external = nullptr);
 
-// Writes such a file, which appears completely or not at all. Throws as export_graph() and AtomicFile do.
+// Where the elements of initialisers are written.
+enum class WeightsPlace : std::uint8_t {
+  inside_if_small,  // in the model's file, unless it would have 2 GiB or more
+  beside,           // in "FILE.data", beside the model
+};
+
+// Writes such a file, and the file with its weights if there is one. Each appears completely or not at all. The model
+// is the last one, so that it never refers to a file that is missing. Throws as export_graph() and AtomicFile do.
 void export_to(const std::filesystem::path& file, std::span<const ExportedOutput> outputs,
-               const ParameterStore& store);
+               const ParameterStore& store, WeightsPlace weights = WeightsPlace::inside_if_small);
+
+// The same for a model that is made of several exports, such as one with an open batch: `make_bytes` returns its bytes,
+// and gets the external file, to which it may write once.
+void write_model_to(const std::filesystem::path& file, WeightsPlace weights,
+                    const std::function<std::string(const ExternalFile&)>& make_bytes);
 
 }  // namespace plexaura::onnx

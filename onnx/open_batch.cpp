@@ -1,12 +1,15 @@
 #include "onnx/open_batch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "onnx/format/proto.h"
 #include "onnx/format/tensor_data.h"
@@ -97,10 +100,55 @@ class BatchOpener {
       refuse(node.name);
     for (std::size_t i = 0; i < node.attributes.size(); ++i) {
       if (same_attributes(node.attributes[i], other.attributes[i])) continue;
-      const bool is_shape = node.op == "Constant" && shapes_.contains(node.outputs[0]);
-      if (!is_shape) refuse(reader_of(node));
+      if (node.op != "Constant") refuse(node.name);
+      if (!shapes_.contains(node.outputs[0])) return open_repeated(node, *other.attributes[i].tensor);
       open_shape(node, *other.attributes[i].tensor);
     }
+  }
+
+  // Replaces a constant that has the same elements for each sample, such as the start of a recurrent layer, by an Expand
+  // of these elements.
+  void open_repeated(NodeProto& constant, const TensorProto& other) {
+    const TensorProto& value = *constant.attributes[0].tensor;
+    const std::optional<std::size_t> axis = batch_axis(value.extents, other.extents);
+    if (!axis || value.type != other.type) refuse(reader_of(constant));
+    const std::optional<Tensor> element = repeated_element(read_tensor(value, {}), *axis);
+    if (!element || element != repeated_element(read_tensor(other, {}), *axis)) refuse(reader_of(constant));
+    const std::string name = constant.outputs[0];
+    NodeProto shape{name + "/shape", "Constant", {}, {}, {name + "/shape"}, {}};
+    join_extents(shape, value.extents, other.extents);
+    added_.push_back(constant_node(name + "/element", *element));
+    added_.push_back({name, "Expand", {}, {name + "/element", name + "/shape"}, {name}, {}});
+    constant = {};
+  }
+
+  // Returns the only axis in which the extents differ, if it is the batch there.
+  std::optional<std::size_t> batch_axis(const std::vector<std::int64_t>& extents,
+                                        const std::vector<std::int64_t>& others) const {
+    if (extents.size() != others.size() || count_differing(extents, others) != 1) return std::nullopt;
+    const auto axis = static_cast<std::size_t>(std::ranges::mismatch(extents, others).in1 - extents.begin());
+    return is_batch(extents[axis], others[axis]) ? std::optional(axis) : std::nullopt;
+  }
+
+  bool is_batch(std::int64_t extent, std::int64_t of_other) const {
+    return extent == batch_.extent && of_other == batch_.of_other;
+  }
+
+  // Returns the elements with which a tensor begins along an axis, with an extent of 1 there; nothing if others follow.
+  static std::optional<Tensor> repeated_element(const Tensor& tensor, std::size_t axis) {
+    if (tensor.bytes() == 0) return std::nullopt;
+    std::vector<std::int64_t> extents = tensor.shape().extents();
+    const auto count = static_cast<std::size_t>(std::exchange(extents[axis], 1));
+    Tensor element(TensorType{tensor.dtype(), Shape(extents)});
+    std::size_t bytes = tensor.bytes() / count;
+    for (std::size_t i = 0; i < axis; ++i) bytes /= static_cast<std::size_t>(extents[i]);
+    for (std::size_t begin = 0; begin < element.bytes(); begin += bytes) {
+      const std::byte* first = tensor.data() + begin * count;
+      for (std::size_t i = 1; i < count; ++i)
+        if (std::memcmp(first, first + i * bytes, bytes) != 0) return std::nullopt;
+      std::memcpy(element.data() + begin, first, bytes);
+    }
+    return element;
   }
 
   void open_shape(NodeProto& node, const TensorProto& other) {
@@ -113,8 +161,7 @@ class BatchOpener {
     if (differing == 1 && std::ranges::count(extents, 0) == 0 && !repeating_.contains(node.outputs[0]))
       return compute_extent(node, std::move(shape), others);
     for (std::size_t i = 0; i < extents.size(); ++i)
-      if (extents[i] != others[i] && (extents[i] != batch_.extent || others[i] != batch_.of_other))
-        refuse(reader_of(node));
+      if (extents[i] != others[i] && !is_batch(extents[i], others[i])) refuse(reader_of(node));
     join_extents(node, extents, others);
   }
 
@@ -142,11 +189,7 @@ class BatchOpener {
         continue;
       }
       parts.push_back(fmt::format("{}/{}", constant.outputs[0], i));
-      AttributeProto value;
-      value.name = "value";
-      value.kind = AttributeKind::tensor;
-      value.tensor = stored(Tensor::of({1}, std::vector{extents[i]}));
-      added_.push_back({parts[i], "Constant", {}, {}, {parts[i]}, {value}});
+      added_.push_back(constant_node(parts[i], Tensor::of({1}, std::vector{extents[i]})));
     }
     constant.op = "Concat";
     constant.inputs = std::move(parts);
@@ -167,6 +210,14 @@ class BatchOpener {
            {name},
            {integer_attribute("start", batch_.axis), integer_attribute("end", batch_.axis + 1)}});
     return name;
+  }
+
+  NodeProto constant_node(const std::string& name, Tensor value) {
+    AttributeProto attribute;
+    attribute.name = "value";
+    attribute.kind = AttributeKind::tensor;
+    attribute.tensor = stored(std::move(value));
+    return {name, "Constant", {}, {}, {name}, {attribute}};
   }
 
   static AttributeProto integer_attribute(const std::string& name, std::int64_t value) {
@@ -192,8 +243,11 @@ class BatchOpener {
     for (ValueProto& value : values) {
       const auto other = by_name.find(value.name);
       if (other == by_name.end() || other->second->extents.size() != value.extents.size()) refuse(value.name);
-      for (std::size_t i = 0; i < value.extents.size(); ++i)
-        if (value.extents[i] != other->second->extents[i]) value.extents[i] = -1;
+      for (std::size_t i = 0; i < value.extents.size(); ++i) {
+        if (value.extents[i] == other->second->extents[i]) continue;
+        if (is_batch(value.extents[i], other->second->extents[i])) value.open_names[i] = "N";
+        value.extents[i] = -1;
+      }
     }
   }
 

@@ -20,6 +20,8 @@ void declare_export(CLI::App& app, OnnxExport& command) {
                            ->check(whole_number(1))
                            ->capture_default_str();
   app.add_flag("--open-batch", command.open_batch, "leaves the number of samples open")->excludes(batch);
+  app.add_flag("--external", command.external,
+               "writes weights to OUT.onnx.data, as is done for models that would have 2 GiB or more");
 }
 
 void declare_run(CLI::App& app, OnnxRun& command) {

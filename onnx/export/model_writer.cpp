@@ -16,6 +16,7 @@ namespace {
 // Version 18 is the first one with BitwiseAnd and Mish, and programs of 2023 and later read it.
 constexpr std::int64_t written_opset = 18;
 constexpr std::size_t largest_shared_constant = 256;  // bytes
+constexpr std::size_t external_alignment = 4096;      // bytes
 
 ValueProto described(const std::string& name, const TensorType& type) {
   return {.name = name, .type = element_type_of(type.dtype), .extents = type.shape.extents()};
@@ -158,17 +159,44 @@ void ModelWriter::check_none_missing() const {
       written_opset, fmt::join(lines, "; ")));
 }
 
-void ModelWriter::check_size(std::size_t limit) const {
+// Returns the number of bytes of all tensors within the file.
+std::size_t ModelWriter::bytes_of_tensors() const {
   std::size_t bytes = 0;
-  for (const TensorProto& tensor : graph_.initialisers) bytes += tensor.raw->size();
+  for (const TensorProto& tensor : graph_.initialisers)
+    if (tensor.raw) bytes += tensor.raw->size();
   for (const NodeProto& node : graph_.nodes)
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.tensor) bytes += attribute.tensor->raw->size();
+  return bytes;
+}
+
+void ModelWriter::move_to(const ExternalFile& external) {
+  static const std::string zeros(external_alignment, '\0');
+  std::size_t end = 0;  // of the external file
+  for (TensorProto& tensor : graph_.initialisers) {
+    const std::string_view raw = *tensor.raw;
+    if (raw.empty()) continue;
+    const std::size_t padding = (external_alignment - end % external_alignment) % external_alignment;
+    if (external.append) {
+      external.append(std::string_view(zeros).substr(0, padding));
+      external.append(raw);
+    }
+    tensor.is_external = true;
+    tensor.external = {{"location", external.location},
+                       {"offset", std::to_string(end + padding)},
+                       {"length", std::to_string(raw.size())}};
+    tensor.raw.reset();
+    end += padding + raw.size();
+  }
+}
+
+void ModelWriter::check_size(std::size_t limit) const {
+  const std::size_t bytes = bytes_of_tensors();
   if (bytes >= limit)
-    throw UserError(
-        fmt::format("the parameters and constants have {} bytes, and a file of ONNX has less than 2 GiB; "
-                    "export the parts of the model one by one",
-                    bytes));
+    throw UserError(fmt::format(
+        "the parameters and constants within the file have {} bytes, and a file of ONNX has less "
+        "than 2 GiB; store parameters in a file of their own, and make large constants parameters",
+        bytes));
 }
 
 void ModelWriter::rename_outputs() {
@@ -187,9 +215,11 @@ void ModelWriter::rename_outputs() {
   }
 }
 
-std::string ModelWriter::finish(const std::string& graph_name, std::size_t limit) {
+std::string ModelWriter::finish(const std::string& graph_name, const ExternalFile* external,
+                                std::size_t limit) {
   remove_unneeded();
   check_none_missing();
+  if (external != nullptr && (external->is_always_used || bytes_of_tensors() >= limit)) move_to(*external);
   check_size(limit);
   rename_outputs();
   graph_.name = graph_name;

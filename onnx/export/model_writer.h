@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,13 @@ using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 struct MissingOp {
   std::string op;
   std::string place;
+};
+
+// A file beside the model, to which the elements of all initialisers are moved.
+struct ExternalFile {
+  std::string location;                          // its path from the folder of the model
+  std::function<void(std::string_view)> append;  // appends bytes to it; null if it is not to be written
+  bool is_always_used = false;                   // false: only for a model that would have 2 GiB or more
 };
 
 // Collects the parts of a file: nodes, constants, initialisers, inputs and outputs, each with its type. Nodes must be
@@ -51,14 +59,18 @@ class ModelWriter {
   static constexpr std::size_t largest_file = std::size_t{1} << 31;
 
   // Removes nodes that no output needs, and returns the bytes of the file. Throws UserError that lists all ops which
-  // are missing, and UserError if the tensors have `limit` bytes or more.
-  std::string finish(const std::string& graph_name, std::size_t limit = largest_file);
+  // are missing, and UserError if the tensors within the file have `limit` bytes or more. Offsets in the external file
+  // are multiples of 4 KiB, as the standard recommends for mapping it to memory.
+  std::string finish(const std::string& graph_name, const ExternalFile* external = nullptr,
+                     std::size_t limit = largest_file);
 
  private:
   TensorProto stored(const std::string& name, Tensor value);
   AttributeProto attribute(const std::string& name, AttributeValue value);
   void remove_unneeded();
   void check_none_missing() const;
+  std::size_t bytes_of_tensors() const;
+  void move_to(const ExternalFile& external);
   void check_size(std::size_t limit) const;
   void rename_outputs();
 

@@ -62,8 +62,6 @@ PoolWindow pool_window(const ExportCall& call) {
   PoolWindow window{call.integers("kernel"), call.integers("stride"), call.integers("padding"), {}};
   if (call.has_option("output")) {
     for (std::size_t i = 0; i < output.size(); ++i) {
-      if (output[i] == 0 || input[i] % output[i] != 0)
-        call.refuse(std::string(call.op()) + " with windows of different sizes");
       window.kernel[i] = window.stride[i] = input[i] / output[i];
       window.before[i] = 0;
     }
@@ -82,7 +80,51 @@ Attributes pool_attributes(const PoolWindow& window) {
           {"pads", joined(window.before, window.after)}};
 }
 
+// True for adaptive pooling to extents of which one does not divide that of the input.
+bool has_unequal_windows(const ExportCall& call) {
+  if (!call.has_option("output")) return false;
+  const Integers input = extents_after_channels(call.input_type(0).shape);
+  const Integers output = extents_after_channels(call.type().shape);
+  for (std::size_t i = 0; i < output.size(); ++i)
+    if (input[i] % output[i] != 0) return true;
+  return false;
+}
+
+// Reduces each window along one axis of a value with this shape, joins the results, and changes the shape to theirs.
+std::string pooled_along(ExportCall& call, const std::string& x, Shape& shape, std::int64_t axis) {
+  const std::int64_t input = shape[axis];
+  const std::int64_t output = call.type().shape[axis];
+  const std::string_view reduce = call.op().starts_with("max") ? "ReduceMax" : "ReduceMean";
+  std::vector<std::int64_t> extents = shape.extents();
+  const auto with_extent = [&](std::int64_t extent) {
+    extents[static_cast<std::size_t>(axis)] = extent;
+    return call.with_shape(Shape(extents));
+  };
+  const std::string axes = call.integers({axis});
+  Names windows;
+  for (std::int64_t i = 0; i < output; ++i) {
+    const std::int64_t start = i * input / output;
+    const std::int64_t stop = ((i + 1) * input + output - 1) / output;
+    const std::string window = call.add("Slice", {x, call.integers({start}), call.integers({stop}), axes},
+                                        with_extent(stop - start));
+    windows.push_back(call.add(reduce, {window, axes}, with_extent(1)));
+  }
+  shape = with_extent(output).shape;
+  return call.add("Concat", std::move(windows), call.with_shape(shape), {{"axis", axis}});
+}
+
+// The mean of a window is the mean along one axis after another, because all rows of a window have one length. So is
+// the largest element.
+Names pool_of_unequal_windows(ExportCall& call) {
+  std::string value = call[0];
+  Shape shape = call.input_type(0).shape;
+  for (std::int64_t axis = 2; axis < shape.rank(); ++axis)
+    if (shape[axis] != call.type().shape[axis]) value = pooled_along(call, value, shape, axis);
+  return {value};
+}
+
 Names max_pool_of(ExportCall& call, const ExportRow&) {
+  if (has_unequal_windows(call)) return pool_of_unequal_windows(call);
   return {call.add("MaxPool", {call[0]}, pool_attributes(pool_window(call)))};
 }
 
@@ -103,6 +145,7 @@ Names mean_pool_of_padded(ExportCall& call, PoolWindow window) {
 
 // A mean that counts the padding counts that of both sides, but not what the last window has beyond it.
 Names mean_pool_of(ExportCall& call, const ExportRow&) {
+  if (has_unequal_windows(call)) return pool_of_unequal_windows(call);
   const PoolWindow window = pool_window(call);
   const bool counts_padding = !call.has_option("count_include_pad") && !call.has_option("output");
   if (counts_padding && window.after != window.before) return mean_pool_of_padded(call, window);

@@ -43,12 +43,13 @@ std::pair<std::string, std::string> parse_entry(std::string_view bytes) {
   return entry;
 }
 
-std::int64_t parse_extent(std::string_view bytes) {
+void parse_extent(std::string_view bytes, ValueProto& value) {
   std::int64_t extent = -1;
   for_each_field(bytes, [&](const WireReader& field) {
     if (field.number() == 1) extent = field.integer();
+    if (field.number() == 2) value.open_names[value.extents.size()] = field.text();
   });
-  return extent;
+  value.extents.push_back(extent);
 }
 
 void parse_tensor_type(std::string_view bytes, ValueProto& value) {
@@ -56,7 +57,7 @@ void parse_tensor_type(std::string_view bytes, ValueProto& value) {
     if (field.number() == 1) value.type = static_cast<ElementType>(field.integer());
     if (field.number() != 2) return;
     for_each_field(field.bytes(), [&](const WireReader& axis) {
-      if (axis.number() == 1) value.extents.push_back(parse_extent(axis.bytes()));
+      if (axis.number() == 1) parse_extent(axis.bytes(), value);
     });
   });
 }

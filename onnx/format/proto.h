@@ -95,6 +95,8 @@ struct ValueProto {
   std::string name;
   ElementType type = ElementType::undefined;  // undefined if it is no tensor
   std::vector<std::int64_t> extents = {};
+  std::map<std::size_t, std::string> open_names =
+      {};  // names of open extents by axis; equal names are equal extents
 };
 
 struct GraphProto {

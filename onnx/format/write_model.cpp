@@ -13,15 +13,24 @@ void write_tensor(WireWriter& to, const TensorProto& tensor) {
   for (const std::int64_t extent : tensor.extents) to.integer(1, extent);
   to.integer(2, static_cast<std::int64_t>(tensor.type));
   if (!tensor.name.empty()) to.bytes(8, tensor.name);
-  to.bytes(9, tensor.raw.value_or(std::string_view()));
+  if (!tensor.is_external) return to.bytes(9, tensor.raw.value_or(std::string_view()));
+  for (const auto& [key, value] : tensor.external) {
+    to.message(13, [&] {
+      to.bytes(1, key);
+      to.bytes(2, value);
+    });
+  }
+  to.integer(14, 1);
 }
 
 void write_value(WireWriter& to, const ValueProto& value) {
   to.bytes(1, value.name);
   const auto write_extents = [&] {
-    for (const std::int64_t extent : value.extents)
+    for (std::size_t axis = 0; axis < value.extents.size(); ++axis)
       to.message(1, [&] {
-        if (extent >= 0) to.integer(1, extent);
+        if (value.extents[axis] >= 0) return to.integer(1, value.extents[axis]);
+        if (const auto name = value.open_names.find(axis); name != value.open_names.end())
+          to.bytes(2, name->second);
       });
   };
   const auto write_tensor_type = [&] {

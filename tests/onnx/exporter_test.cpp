@@ -238,6 +238,32 @@ TEST_CASE("a file appears only if the export succeeds") {
   CHECK(onnx::FileModel(folder.path() / "good.onnx").outputs() == std::vector<std::string>{"y"});
 }
 
+TEST_CASE("parameters may be in a file beside the model, from which they are read again") {
+  const testing::TemporaryFolder folder;
+  const Tensor weight = numbers({2, 3}, 2);
+  ParameterStore store = store_of({{"bias", numbers({3}, 3)}, {"weight", weight}});
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {4, 2}});
+  const Node product = matmul(x, graph.parameter("weight", weight.type()));
+  const Node y = product + graph.parameter("bias", {DType::float32, {3}});
+  const std::vector<onnx::ExportedOutput> outputs{{"y", y}};
+  onnx::export_to(folder / "inside.onnx", outputs, store);
+  CHECK(!std::filesystem::exists(folder / "inside.onnx.data"));
+  onnx::export_to(folder / "beside.onnx", outputs, store, onnx::WeightsPlace::beside);
+  CHECK(std::filesystem::file_size(folder / "beside.onnx.data") == 4096 + 12);
+  onnx::FileModel model(folder / "beside.onnx");
+  ParameterStore read = model.make_store();
+  CHECK(read.read("weight") == weight);
+  const Tensor samples = numbers({4, 2});
+  CHECK(onnx::Runner(model, read, test_backend())({{"x", samples}})[0] ==
+        evaluate(y, {{"x", samples}}, test_backend(), &store));
+  CHECK(!testing::user_error([&] {
+           onnx::export_to(folder / "bad.onnx", std::vector<onnx::ExportedOutput>{{"y", erfc(y)}}, store,
+                           onnx::WeightsPlace::beside);
+         }).empty());
+  CHECK(!std::filesystem::exists(folder / "bad.onnx.data"));
+}
+
 TEST_CASE("graphs that cannot be exported are errors") {
   const auto error_of = [](const std::vector<onnx::ExportedOutput>& outputs) {
     return testing::user_error([&] { export_graph(outputs, no_parameters); });

@@ -84,6 +84,17 @@ class Exporting(ProgramTest):
         self.onnx("export", *lstm, "lstm.onnx", "--open-batch")
         self.assertIn("output outputs float32[3,10]: ", self.onnx("run", "lstm.onnx", "--open", 3))
 
+    def test_weights_in_a_file_beside_the_model(self):
+        iris = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3, "--untrained"]
+        self.onnx("export", *iris, "inside.onnx", "--open-batch")
+        self.onnx("export", *iris, "out.onnx", "--open-batch", "--external")
+        self.assertLess((self.folder / "out.onnx").stat().st_size, (self.folder / "inside.onnx").stat().st_size)
+        self.assertEqual((self.folder / "out.onnx.data").stat().st_size % 4096, 3 * 4)  # the last bias
+        self.assertFalse((self.folder / "inside.onnx.data").exists())
+        self.assertEqual(self.onnx("run", "out.onnx", "--open", 5), self.onnx("run", "inside.onnx", "--open", 5))
+        (self.folder / "out.onnx.data").unlink()
+        self.assertRegex(self.onnx("run", "out.onnx", status=2), "out.onnx: the tensor 'fc1.weight': .*out.onnx.data")
+
     def test_weights_of_another_model_are_refused(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         said = self.onnx("export", *self.iris("output.dir=run", "model.activation=relu"), "iris.onnx", status=2)

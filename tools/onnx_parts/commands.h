@@ -15,6 +15,7 @@ struct OnnxExport {
   bool untrained = false;
   std::int64_t batch = 1;
   bool open_batch = false;  // the file takes any number of samples
+  bool external = false;    // weights are in a file beside the model, also if they are few
 };
 
 struct OnnxRun {

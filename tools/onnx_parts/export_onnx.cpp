@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/print.h"
 #include "training/checkpoints/checkpoint_directory.h"
-#include "training/files/file.h"
 
 namespace plexaura {
 
@@ -33,11 +32,20 @@ void load_checked(const std::filesystem::path& file, const DescribedModel& descr
   check_settings(file, metadata, described.settings, "give the same");
 }
 
-std::string exported(const DescribedModel& described, const ParameterStore& store, std::int64_t samples) {
+std::string exported(const DescribedModel& described, const ParameterStore& store, std::int64_t samples,
+                     const onnx::ExternalFile& external) {
   Graph graph(Mode::inference);
   const Node input = graph.input("samples", {described.sample_dtype(store), described.batch(samples)});
   const Node outputs = (*described.model)(input);
-  return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store);
+  return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store, &external);
+}
+
+// Makes the file from two exports. The first one writes the weights.
+std::string exported_with_open_batch(const DescribedModel& described, const ParameterStore& store,
+                                     const onnx::ExternalFile& external) {
+  const std::string one = exported(described, store, 7907, external);
+  const onnx::ExternalFile unwritten{external.location, nullptr, external.is_always_used};
+  return onnx::with_open_batch(one, exported(described, store, 7919, unwritten));
 }
 
 // Returns the name and the type of a value: "samples float32[N,4]".
@@ -61,13 +69,16 @@ void export_onnx(const OnnxExport& command) {
   const DescribedModel described = read_model(command.model);
   ParameterStore store = make_store(*described.model, DType::float32);
   if (!command.untrained) load_checked(weights_of(command, described), described, store);
-  const std::string bytes = command.open_batch ? onnx::with_open_batch(exported(described, store, 7907),
-                                                                       exported(described, store, 7919))
-                                               : exported(described, store, command.batch);
-  AtomicFile file(command.file);
-  file.write(bytes);
-  file.commit();
-  print_output(fmt::format("{}: {}\n", command.file, interface_of(bytes)));
+  std::string interface;
+  onnx::write_model_to(
+      command.file, command.external ? onnx::WeightsPlace::beside : onnx::WeightsPlace::inside_if_small,
+      [&](const onnx::ExternalFile& external) {
+        std::string bytes = command.open_batch ? exported_with_open_batch(described, store, external)
+                                               : exported(described, store, command.batch, external);
+        interface = interface_of(bytes);
+        return bytes;
+      });
+  print_output(fmt::format("{}: {}\n", command.file, interface));
 }
 
 }  // namespace plexaura
