@@ -221,6 +221,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
                           setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));
   report->say(fmt::format("{}: {}", setup.data.kind_of_outputs(), setup.data.outputs));
+  if (const std::optional<double>& ema = setup.options.trainer.optimizer.ema)
+    report->say(
+        fmt::format("validation and files of weights have averages of the weights (training.ema {})", *ema));
   if (replaces)
     report->say("the checkpoints in " + output +
                 " will be removed as this run writes its own; --resume continues from the newest");

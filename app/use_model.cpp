@@ -22,6 +22,7 @@
 #include "training/data/loader.h"
 #include "training/files/safetensors.h"
 #include "training/files/shortage.h"
+#include "training/optimizers/averaged_weights.h"
 #include "training/programs/evaluation.h"
 #include "training/ranks/store_hash.h"
 
@@ -78,6 +79,13 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
       file.string(), consequence,
       trained_data_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
                                       : ""));
+}
+
+// Returns a sentence if the weights are averages over updates.
+std::string remark_on_averages(const fs::path& file, const Metadata& metadata) {
+  const auto found = metadata.find(averaged_key);
+  if (found == metadata.end()) return "";
+  return fmt::format("{} holds averages of the weights (training.ema {})", file.string(), found->second);
 }
 
 void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
@@ -217,6 +225,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
               Model& model) {
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   std::string remark;
+  std::string averages;
   ParameterStore store = together(ranks, "loading the weights", [&] {
     if (!line.evaluate && ranks.size() > 1)
       throw UserError(fmt::format("{} is for one rank; start the program without mpirun",
@@ -230,13 +239,15 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
       if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
         throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
       remark = check_origin(file, metadata, line, data);
+      averages = remark_on_averages(file, metadata);
     });
     return loaded;
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
   if (!line.predict.empty()) predict(line.predict, data, options.trainer, model, store, *backend);
   if (line.generate.count > 0) generate(line.generate, data, options.trainer, model, store, *backend);
-  if (!remark.empty() && ranks.rank() == 0) print_error(remark);
+  for (const std::string& sentence : {averages, remark})
+    if (!sentence.empty() && ranks.rank() == 0) print_error(sentence);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "training/data/remote_samples.h"
 #include "training/files/file.h"
+#include "training/optimizers/averaged_weights.h"
 #include "training/ranks/on_rank_0.h"
 
 namespace plexaura {
@@ -115,7 +116,10 @@ void add_judgement(Json& facts, const EndedRun& run) {
   if (!can_judge(source, model))
     return leave_out(
         "samples are judged only in a classification by softmax_cross_entropy with one label each");
-  const Judgement judgement = judge_samples(source, model, run.store, run.backend, most_judged, worst_shown);
+  Judgement judgement;
+  with_averages(run.store, run.setup.options.trainer.optimizer, [&] {
+    judgement = judge_samples(source, model, run.store, run.backend, most_judged, worst_shown);
+  });
   facts["judged"] = {{"samples", judgement.samples},
                      {"of", source.size()},
                      {"unreadable", judgement.unreadable},

@@ -14,12 +14,25 @@ namespace plexaura {
 
 namespace {
 
+// True if all ranks update by the same sums.
+bool all_update_alike(const std::string& strategy) {
+  return !keeps_own_weights(strategy) && !has_parameter_server(strategy) && !sends_data(strategy);
+}
+
+void check_averages(const Section& distributed, const RunOptions& run) {
+  if (run.trainer.optimizer.ema && !all_update_alike(run.strategy.name))
+    throw distributed.error(
+        "strategy",
+        fmt::format(
+            "is '{}', and training.ema averages the weights over updates, which all ranks have to make "
+            "alike; remove training.ema, or choose the strategy allreduce",
+            run.strategy.name));
+}
+
 // Throws for a strategy or a compression that does not support the precision.
 void check_precision(const Section& distributed, const RunOptions& run) {
   const std::string& strategy = run.strategy.name;
-  const bool all_update_alike =
-      !keeps_own_weights(strategy) && !has_parameter_server(strategy) && !sends_data(strategy);
-  if (run.types.scales_loss() && !all_update_alike)
+  if (run.types.scales_loss() && !all_update_alike(strategy))
     throw distributed.error(
         "strategy",
         fmt::format("is '{}', and training.precision is float16, for whose loss scale all ranks have to "
@@ -186,6 +199,7 @@ void read_distributed(const Section& distributed, RunOptions& run) {
   run.trainer.bucket_bytes = run.bucket_bytes.value_or(run.trainer.bucket_bytes);
   check_local(distributed, run.strategy.local, run.trainer.epochs);
   check_precision(distributed, run);
+  check_averages(distributed, run);
   check_drop(distributed, run);
   check_device(distributed, run);
   check_automatic(distributed, run);

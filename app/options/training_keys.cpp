@@ -198,6 +198,13 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
            "an op for which the backend has no kernel is an error; off: the host computes such an op, and "
            "the run names it at its start"},
   };
+  keys.push_back({.name = "ema",
+                  .into = &trainer.optimizer.ema,
+                  .range = {.above = 0, .below = 1},
+                  .meaning =
+                      "keeps [averages of the weights](#averages-of-the-weights) over updates, and is the "
+                      "factor of the old average, such as 0.999. Validation and files of weights have "
+                      "the averages. Only for strategies where all ranks update by the same sums"});
   for (Key& key : optimizer_keys(input, trainer.optimizer)) keys.push_back(std::move(key));
   keys.push_back({.name = "tuning",
                   .into = tuning_words(run.tuning),

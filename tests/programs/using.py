@@ -19,6 +19,23 @@ class Evaluate(ProgramTest):
             for weights in ([], ["--weights", self.checkpoint("run") / "weights.safetensors"]):
                 self.assertEqual(figures.findall(self.run_ranks(ranks, "convnet", *arguments, "--evaluate", *weights).out), [trained])
 
+    def test_averages_of_weights(self):
+        arguments = self.iris("training.epochs=5", "training.ema=0.9", "output.dir=run")
+        figures = re.compile(r"validation loss \S+  validation accuracy \S+ %")
+        says = "holds averages of the weights (training.ema 0.9)"
+        last_lines = []
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            result = self.run_ranks(ranks, "mlp", *arguments, "--replace")
+            self.assertIn("files of weights have averages of the weights (training.ema 0.9)", result.out)
+            last_lines.append(figures.findall(result.out)[-1])
+            used = self.run_ranks(ranks, "mlp", *arguments, "--evaluate")
+            self.assertEqual(figures.findall(used.out), last_lines[-1:])
+            self.assertIn(says, used.text)
+        self.assertEqual(last_lines, last_lines[:1] * len(last_lines))
+        self.assertIn(says, self.run_one("mlp", *arguments, "--predict", SOURCE / "models/iris.csv").err)
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--replace")
+        self.assertEqual(self.run_one("mlp", *self.iris("output.dir=run"), "--evaluate").err, "")
+
     def test_confusions_are_counted_over_all_ranks(self):
         self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"))
         tables = []

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "training/loop/strategy_history.h"
+#include "training/optimizers/averaged_weights.h"
 
 namespace plexaura {
 
@@ -60,6 +61,7 @@ std::optional<RunState> resume(Run& run) {
       load_checkpoint(options.output, run.store, now.optimizer, now.settings, run.ranks().rank());
   if (!saved) return std::nullopt;
   check_resumes_run(*saved, now, options);
+  exchange_averages(run.store, options.optimizer);  // the file of weights holds the averages: see save()
   // Without a goal of its own the run keeps the best checkpoint of the run that it continues.
   const bool keeps_best = !options.goal || saved->goal == run.progress.goal_name;
   if (keeps_best) run.progress.goal_name = saved->goal;

@@ -9,6 +9,7 @@
 #include "training/loop/signals.h"
 #include "training/loop/steps.h"
 #include "training/loop/strategy_history.h"
+#include "training/optimizers/averaged_weights.h"
 #include "training/ranks/on_rank_0.h"
 #include "training/ranks/verify_ranks.h"
 
@@ -66,7 +67,8 @@ std::optional<RankWaits> take_waits(const Run& run, double seconds, double waite
 }
 
 // The weights are checked even if no checkpoint is written: a finite loss does not prove that they are finite, because
-// an op can turn NaN into a number.
+// an op can turn NaN into a number. If there are averages, they are what a user of the weights is to get: the file of
+// weights holds them, and the file of the state holds the weights that are trained.
 void save(Run& run) {
   if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
   run.programs->step().await_weights();
@@ -75,7 +77,9 @@ void save(Run& run) {
   if (run.folder.is_written()) state.strategy = gather_state_of_strategy(run);
   on_rank_0(run.ranks(), "saving a checkpoint", [&] {
     if (!run.folder.is_written()) return check_weights(run.store);
-    run.folder.write(run.store, state);
+    const OptimizerSpec& optimizer = run.options.optimizer;
+    if (has_averages(run.store, optimizer)) state.notes[averaged_key] = fmt::format("{}", *optimizer.ema);
+    with_averages(run.store, optimizer, [&] { run.folder.write(run.store, state); });
   });
   if (run.folder.is_written()) report_event(EventKind::saved, state.step);
   run.progress.place.saved = true;
@@ -184,8 +188,12 @@ void summarize(Run& run, const StepSource& steps, double rate) {
 }
 
 Validation validate(Run& run) {
-  return validate(run.programs->evaluator(), run.parts.validation, run.ranks(), reading(run),
-                  run.strategy().parts.courier);
+  Validation result;
+  with_averages(run.store, run.options.optimizer, [&] {
+    result = validate(run.programs->evaluator(), run.parts.validation, run.ranks(), reading(run),
+                      run.strategy().parts.courier);
+  });
+  return result;
 }
 
 void verify(Run& run) {

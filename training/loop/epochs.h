@@ -17,7 +17,7 @@ void end_run(Run& run);
 // After end_run(): fills in the summary of TrainingResult. `rate` is in images per second of all ranks.
 void summarize(Run& run, const StepSource& steps, double rate);
 
-// Evaluates the validation data with the weights in the store.
+// Evaluates the validation data with the weights in the store, or with their averages if there are any.
 Validation validate(Run& run);
 // If Run::verifies is set, checks that all ranks hold the same weights and optimizer state.
 void verify(Run& run);

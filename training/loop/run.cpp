@@ -32,14 +32,19 @@ void check_trainer_parts(const TrainerParts& parts) {
 }
 
 // Refuses several ranks without a strategy, which would train independently without notice; a rank that serves instead
-// of training; and whatever check_strategy_parts() refuses.
-void check_trainer_strategy(const StrategyInUse& strategy, const Collective& ranks) {
+// of training; whatever check_strategy_parts() refuses; and `averages` of weights where ranks make updates of their own.
+void check_trainer_strategy(const StrategyInUse& strategy, const Collective& ranks, bool averages) {
   if (strategy.strategy == nullptr && ranks.size() > 1)
     throw UserError(
         fmt::format("the Trainer has {} ranks and no strategy; set TrainerParts::strategy, for one to "
                     "make_strategy({{}}, ranks)",
                     ranks.size()));
   check_strategy_parts(strategy.parts);
+  if (averages && (strategy.parts.scope == GradientScope::local || strategy.parts.courier != nullptr))
+    throw UserError(
+        "OptimizerSpec::ema, in YAML training.ema, averages the weights over updates, and with this strategy "
+        "the "
+        "ranks do not all make the same ones; leave it out, or choose the strategy allreduce");
   if (strategy.parts.server != nullptr)
     throw UserError(fmt::format(
         "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
@@ -131,7 +136,7 @@ void share_out(Run& run, const StrategyInUse& strategy) {
   together(run.ranks(), "the division of the data", [&] {
     check_trainer_parts(run.parts);
     check_trainer_options(options);
-    if (!options.is_spare) check_trainer_strategy(strategy, run.ranks());
+    if (!options.is_spare) check_trainer_strategy(strategy, run.ranks(), options.optimizer.ema.has_value());
     division.train.samples = run.parts.train->size();
     if (run.parts.validation) division.validation.samples = run.parts.validation->size();
     division.train.check();

@@ -35,6 +35,9 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // the run stops after this many updates in all
+  // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them. The store holds
+  // the weights that are trained; see with_averages(). Throws UserError for a strategy with which ranks do not all update by the
+  // same sums.
   OptimizerSpec optimizer = {};
   // A number or a Schedule. At the start of epoch E the schedule is at step E * N, where N is the number of steps in an
   // epoch of this run. So a run that is resumed with another batch size, and a schedule made for it, continues with the

@@ -57,6 +57,8 @@ void check_spec(const OptimizerSpec& optimizer) {
                   "trust_coefficient", optimizer.trust_coefficient, "a number above 0");
   check_optimizer(std::isfinite(optimizer.max_gradient_norm) && optimizer.max_gradient_norm >= 0,
                   "max_gradient_norm", optimizer.max_gradient_norm, "a number above 0, or 0 for no limit");
+  const double ema = optimizer.ema.value_or(0.5);
+  check_optimizer(ema > 0 && ema < 1, "ema", ema, "above 0 and less than 1");
 }
 
 void check_group(const ParameterGroup& group) {
@@ -81,10 +83,10 @@ void check_group(const ParameterGroup& group) {
     throw UserError(fmt::format(
         "{} has an optimizer with weight_decay = {}, which has no effect; set the decay of the group", where,
         rule->weight_decay));
-  if (rule->max_gradient_norm != 0 || rule->scaled_loss || !rule->groups.empty())
+  if (rule->max_gradient_norm != 0 || rule->scaled_loss || !rule->groups.empty() || rule->ema)
     throw UserError(
-        fmt::format("{} has an optimizer with max_gradient_norm, scaled_loss or groups, which have no effect "
-                    "there; set them in the OptimizerSpec that has the group",
+        fmt::format("{} has an optimizer with max_gradient_norm, scaled_loss, groups or ema, which have no "
+                    "effect there; set them in the OptimizerSpec that has the group",
                     where));
 }
 

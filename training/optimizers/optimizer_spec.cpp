@@ -67,6 +67,12 @@ class UpdateBuilder {
         placement_(placement),
         types_(placement.types),
         dtype_(placement.types.values) {
+    if (optimizer_.ema && types_.states != types_.values)
+      throw UserError(
+          fmt::format("the averages of parameters (OptimizerSpec::ema) are states of {}, and the parameters "
+                      "are {}; give both "
+                      "one type with ParameterStore::set_types()",
+                      name_of(types_.states), name_of(types_.values)));
     if (optimizer_.scaled_loss) divisor_ = graph_.step_scalar(StepScalar::loss_scale, dtype_);
     if (!types_.scales_loss()) return;
     for (std::int64_t slot = 0; slot < scaling_count; ++slot)
@@ -206,6 +212,21 @@ class UpdateBuilder {
     graph_.update(graph_.arena_slice(shadow, *types_.shadow), as(*types_.shadow, next));
   }
 
+  // Updates trained parameters and their averages.
+  void update_weights(const Bucket& part, const Node& value, const Node& next) {
+    update_value(part, value, next);
+    if (!optimizer_.ema) return;
+    const Node average = state(state_count(optimizer_) - 1, part);
+    graph_.update(average, average + (next - average) * share_in_average());
+  }
+
+  // Returns the share of a new value in its average: 1 in the first update, before which averages are 0, and 0 in a step
+  // that is skipped.
+  Node share_in_average() {
+    const Node share = where(eq(update_number(dtype_), 1), 1, constant(1 - *optimizer_.ema));
+    return is_good_.is_empty() ? share : where(is_good_, share, 0);
+  }
+
   Node learning_rate() { return graph_.step_scalar(StepScalar::learning_rate, dtype_); }
 
   void step_each(const Bucket& slice, const OptimizerSpec& rule) {
@@ -247,7 +268,7 @@ class UpdateBuilder {
     const SgdResult next =
         sgd_step(value, grad, momentum.is_empty() ? Node() : as_value(momentum), learning_rate(),
                  {rule.momentum, rule.nesterov, std::move(segments)}, divisor);
-    update_value(part, value, next.value);
+    update_weights(part, value, next.value);
     if (!momentum.is_empty()) update_state(momentum, next.momentum);
   }
 
@@ -260,7 +281,7 @@ class UpdateBuilder {
     const AdamResult next =
         adam_step(value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
                   {rule.beta1, rule.beta2, rule.epsilon, decoupled, std::move(segments)}, divisor_);
-    update_value(part, value, next.value);
+    update_weights(part, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
   }
@@ -282,7 +303,7 @@ class UpdateBuilder {
                        .momentum = options.momentum != 0 ? as_value(states.back()) : Node()};
     const Node value = slice(ArenaKind::value, part);
     const RmsResult next = rms_step(value, grad, old, decayed_rate(rule), std::move(options), divisor_);
-    update_value(part, value, next.value);
+    update_weights(part, value, next.value);
     update_state(states[0], next.state.square);
     if (!old.mean.is_empty()) update_state(states[1], next.state.mean);
     if (!old.momentum.is_empty()) update_state(states.back(), next.state.momentum);
@@ -323,7 +344,7 @@ class UpdateBuilder {
     const Node direction = mean / bias_correction(rule.beta1) / deviation + value * *group.decay;
     const Node trust = ratio_or_one(norm(value), norm(direction));
     const Node rate = group.rate == 1 ? learning_rate() : learning_rate() * group.rate;
-    update_value(part, value, or_old(value, value - direction * (rate * trust)));
+    update_weights(part, value, or_old(value, value - direction * (rate * trust)));
     update_state(old_mean, or_old(as_value(old_mean), mean));
     update_state(old_square, or_old(as_value(old_square), square));
   }
@@ -347,15 +368,16 @@ std::string optimizer_name(const OptimizerSpec& optimizer) {
   for (auto group = optimizer.groups.begin(); group != last; ++group)
     others += fmt::format("{}{}: {}", others.empty() ? "" : ", ", group->pattern,
                           name_of_states(rule_of(*group, optimizer)));
-  if (others.empty()) return kind_name(optimizer);
-  return fmt::format("{} ({})", name_of_states(optimizer), others);
+  const std::string averages = optimizer.ema ? " with training.ema" : "";
+  if (others.empty()) return kind_name(optimizer) + averages;
+  return fmt::format("{} ({}){}", name_of_states(optimizer), others, averages);
 }
 
 std::int64_t state_count(const OptimizerSpec& optimizer) {
   std::int64_t most = states_of_kind(optimizer);
   for (const ParameterGroup& group : optimizer.groups)
     most = std::max(most, states_of_kind(rule_of(group, optimizer)));
-  return most;
+  return most + (optimizer.ema ? 1 : 0);
 }
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,

@@ -45,14 +45,21 @@ struct OptimizerSpec {
   std::vector<ParameterGroup> groups = {};
   // Gradients are multiplied by the step's loss scale, and the update divides by it before anything else.
   bool scaled_loss = false;
+  // Also keeps an average of each trained parameter, as the last state of the store. The first update sets it to the new
+  // value of the parameter, and each later one to ema * average + (1 - ema) * the new value, as
+  // torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(). Above 0 and below 1; empty: there are no averages.
+  // See training/optimizers/averaged_weights.h.
+  std::optional<double> ema = {};
 };
 
 // Returns the name by which a checkpoint knows the optimizer. That of one rule is "sgd", "adam", "adamw", "lars", "lamb",
 // "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad". Groups with rules of their own follow,
-// with the groups before them, which decide what is left to them: "adamw (*.bias: sgd with momentum)".
+// with the groups before them, which decide what is left to them: "adamw (*.bias: sgd with momentum)". With averages
+// "with training.ema" is added.
 std::string optimizer_name(const OptimizerSpec& optimizer);
 
-// Returns the number of state arenas that the optimizer needs, for that of its rules which needs most: 0 to 3.
+// Returns the number of state arenas that the optimizer needs, for that of its rules which needs most, and for the
+// averages: 0 to 4.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {

@@ -82,6 +82,10 @@ void Optimizer::begin(Backend& backend, const std::function<OptimizerShape()>& m
 // Takes the parameters to train, and makes the first shape.
 PartBesideOthers Optimizer::take_part(const std::function<OptimizerShape()>& make_shape) {
   check_trains(store_);
+  if (options_.optimizer.ema)
+    throw UserError(
+        "OptimizerSpec::ema is for a Trainer, which validates and saves the averages; leave it out for an "
+        "Optimizer");
   parameters_ = trained_parameters(store_, options_.parameters);
   TrainedPart part{.name = name_of(options_),
                    .parameters = parameters_,

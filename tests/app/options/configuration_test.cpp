@@ -346,6 +346,25 @@ TEST_CASE("float16 is for strategies whose ranks share a loss scale, without com
   CHECK(refusal("strategy: reduce-broadcast").empty());
 }
 
+TEST_CASE("averages of weights are for strategies whose ranks update alike") {
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const auto refusal = [&](const std::string& ema, const std::string& strategy) {
+    return user_error([&] {
+      read(csv, fmt::format("ema: {}, batch_size: 2, optimizer: {{name: sgd, learning_rate: 0.1}}", ema),
+           "strategy: " + strategy);
+    });
+  };
+  for (const std::string strategy : {"scatter-gather", "local", "elastic", "async-server", "downpour"})
+    CHECK(refusal("0.9", strategy) ==
+          "test.yaml:3:25: distributed.strategy is '" + strategy +
+              "', and training.ema averages the weights over updates, which all ranks have to make alike; "
+              "remove training.ema, or choose the strategy allreduce");
+  for (const std::string strategy : {"allreduce", "reduce-broadcast", "send-recv"})
+    CHECK(refusal("0.9", strategy).empty());
+  for (const std::string ema : {"0", "1", "-0.5", "nan", "often"})
+    CHECK(refusal(ema, "allreduce").find("training.ema is ") != std::string::npos);
+}
+
 TEST_CASE("a number of the optimizer that is lost in the precision names its key") {
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
   const auto refusal = [&](const std::string& precision, const std::string& optimizer) {

@@ -34,6 +34,9 @@ TEST_CASE("numbers that make no update are refused by their names") {
   refuses({.kind = OptimizerSpec::adagrad, .initial_accumulator = nan},
           "the optimizer has initial_accumulator = nan; it must be a number from 0 on");
   refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
+  refuses({.ema = 0.0}, "the optimizer has ema = 0; it must be above 0 and less than 1");
+  refuses({.ema = 1.0}, "the optimizer has ema = 1; it must be above 0 and less than 1");
+  refuses({.ema = nan}, "the optimizer has ema = nan; it must be above 0 and less than 1");
   refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
   refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");
   refuses({.trust_coefficient = 0}, "the optimizer has trust_coefficient = 0; it must be a number above 0");
@@ -59,10 +62,10 @@ TEST_CASE("the optimizer of a group is checked as any, and has no option that co
         "the "
         "decay of the group");
   for (const OptimizerSpec& rule : std::initializer_list<OptimizerSpec>{
-           {.max_gradient_norm = 1}, {.groups = {{"a"}}}, {.scaled_loss = true}})
+           {.max_gradient_norm = 1}, {.groups = {{"a"}}}, {.scaled_loss = true}, {.ema = 0.9}})
     CHECK(
         refusal(rule).starts_with("the group of parameters '*.bias' has an optimizer with max_gradient_norm, "
-                                  "scaled_loss or groups, which have no effect there"));
+                                  "scaled_loss, groups or ema, which have no effect there"));
 }
 
 }  // namespace plexaura::testing::optimizer_checks_test

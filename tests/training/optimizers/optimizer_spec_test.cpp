@@ -8,6 +8,7 @@
 #include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/read_tail.h"
 
 namespace plexaura::testing::optimizer_spec_test {
@@ -58,6 +59,11 @@ class Updates {
   Three value() const {
     const std::vector<double> a = store_.read("a").to_doubles();
     return {a[0], a[1], store_.read("b").to_doubles()[0]};
+  }
+  Three average() const {
+    const std::int64_t last = store_.states() - 1;
+    const std::vector<double> a = store_.read_state(last, "a").to_doubles();
+    return {a[0], a[1], store_.read_state(last, "b").to_doubles()[0]};
   }
   std::vector<double> running() const { return store_.read("running").to_doubles(); }
   bool failed() const { return read_tail(store_, TailSlot::failed) != 0; }
@@ -382,6 +388,61 @@ TEST_CASE("a guarded update changes nothing where a gradient is not finite, and 
       CHECK(updates.running() == std::vector<double>{10, 20, 30});
     }
   }
+}
+
+// The expected averages are those of torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn().
+TEST_CASE("averages of three updates") {
+  const auto check = [](OptimizerSpec optimizer, double ema, const Three& expected) {
+    CAPTURE(optimizer_name(optimizer));
+    Updates plain(optimizer);
+    optimizer.ema = ema;
+    Updates updates(optimizer);
+    CHECK(updates.average() == Three{});
+    for (std::size_t i = 0; i < 3; ++i) {
+      plain.step(gradients[i], rates[i]);
+      updates.step(gradients[i], rates[i]);
+      CHECK(updates.value() == plain.value());
+      if (i == 0) CHECK(updates.average() == updates.value());
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(updates.average()[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  };
+  check({}, 0.9, {0.9928, -1.99295, 0.4821});
+  check({}, 0.3, {1.0012, -2.06855, 0.5589});
+  check({.kind = Kind::adam}, 0.9, {0.91236338814329798, -1.9080062404510352, 0.39527702490585159});
+  check({.kind = Kind::adam}, 0.3, {0.97479408403121459, -1.9616367306363245, 0.38731654823164052});
+}
+
+TEST_CASE("every optimizer keeps averages as its last state") {
+  for (OptimizerSpec rule :
+       {OptimizerSpec{.momentum = 0.9}, OptimizerSpec{.kind = Kind::adamw}, OptimizerSpec{.kind = Kind::lars},
+        OptimizerSpec{.kind = Kind::lamb}, OptimizerSpec{.kind = Kind::adagrad},
+        OptimizerSpec{.kind = Kind::rmsprop, .momentum = 0.9, .centered = true}}) {
+    const std::int64_t states = state_count(rule);
+    rule.ema = 0.75;
+    CAPTURE(optimizer_name(rule));
+    CHECK(state_count(rule) == states + 1);
+    Updates updates(rule);
+    Three expected{};
+    for (std::size_t step = 0; step < 3; ++step) {
+      updates.step(gradients[step], rates[step]);
+      for (std::size_t i = 0; i < 3; ++i)
+        expected[i] = step == 0 ? updates.value()[i] : 0.75 * expected[i] + 0.25 * updates.value()[i];
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(updates.average()[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  }
+  CHECK(optimizer_name({.kind = Kind::lamb, .ema = 0.5}) == "lamb with training.ema");
+}
+
+TEST_CASE("averages have the type of the parameters") {
+  Placement placement;
+  placement.types.states = DType::bfloat16;
+  Graph graph;
+  CHECK(user_error([&] { build_update(graph, {.ema = 0.5}, placement, make_buckets(placement, 1)); }) ==
+        "the averages of parameters (OptimizerSpec::ema) are states of bfloat16, and the parameters are "
+        "float32; "
+        "give both one type with ParameterStore::set_types()");
 }
 
 TEST_CASE("the states that an optimizer needs") {
