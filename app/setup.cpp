@@ -92,7 +92,8 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
     throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,
                                 line.resume ? "--resume" : "--replace"));
   setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
-  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // on a client, the server saves
+  if (line.dry_run || line.find_lr || setup.visit)
+    setup.options.trainer.output.clear();  // on a client, the server saves
 }
 
 Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
@@ -152,6 +153,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--resume"] = given(line.resume);
   facts["--replace"] = given(line.replace);
   facts["--dry-run"] = given(line.dry_run);
+  facts["--find-lr"] = given(line.find_lr);
   facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));

@@ -9,6 +9,7 @@
 #include "app/choices/kernel_choice.h"
 #include "app/choices/shared_cores.h"
 #include "app/described_step.h"
+#include "app/find_learning_rate.h"
 #include "app/observed_metrics.h"
 #include "app/options/distributed_config.h"
 #include "app/options/outputs.h"
@@ -202,6 +203,10 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
   parts.strategy = strategy;
+  if (line.find_lr) {
+    find_learning_rate(ranks, *setup.config, parts, setup.options.trainer);
+    return end_with_others(survivors, {});
+  }
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));

@@ -99,6 +99,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       {line.evaluate, "--evaluate"},
       {!line.predict.empty(), "--predict"},
       {line.check_gradients, "--check-gradients"},
+      {line.find_lr, "--find-lr"},
       {line.generate.count > 0, "--generate"},
       {line.dry_run, "--dry-run"},
       {serves && line.steps.has_value(), "--steps"},
@@ -153,6 +154,7 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                 {!line.predict.empty(), "--predict"},
                                                 {line.generate.count > 0, "--generate"},
                                                 {line.check_gradients, "--check-gradients"},
+                                                {line.find_lr, "--find-lr"},
                                                 {line.dry_run, "--dry-run"}};
   const char* mode = nullptr;
   for (const auto& [given, option] : modes) {
@@ -170,7 +172,9 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                       {!line.profile.empty(), "--profile"},
                                                       {!line.report.empty(), "--report"}};
   for (const auto& [given, option] : of_training)
-    if (given) throw UserError(fmt::format("{}: {} does not train; leave out {}", program, mode, option));
+    if (given)
+      throw UserError(fmt::format("{}: {} {}; leave out {}", program, mode,
+                                  line.find_lr ? "keeps nothing that it trains" : "does not train", option));
 }
 
 }  // namespace
@@ -230,6 +234,9 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
                "compares the gradient of each parameter with differences on the first batch, and exits");
+  app.add_flag(
+      "--find-lr", line.find_lr,
+      "trains 100 steps with a growing learning rate, prints their losses and suggests a rate, and exits");
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE")

@@ -37,6 +37,7 @@ struct CommandLine {
   std::vector<std::string> skip;     // patterns of parameters that are not read from it
   bool evaluate = false;             // validates and exits
   bool check_gradients = false;      // compares the gradients with differences and exits
+  bool find_lr = false;              // sweeps the learning rate and exits
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
   GenerateOptions generate;          // a text to continue; a count of 0: trains
   std::string profile;               // trace file; empty: none

@@ -1,4 +1,4 @@
-"""Tests --check-gradients, and that a run names the parameters that get no gradient."""
+"""Tests --check-gradients and --find-lr, and that a run names the parameters that get no gradient."""
 
 import json
 import math
@@ -61,6 +61,35 @@ class CheckGradients(ProgramTest):
         self.assertEqual(sorted(re.findall("of '(.*?)' is zero everywhere", line)), dead)
         self.assertTrue(line.endswith("; --check-gradients names the ops that make them so"))
         self.assertNotIn("are not trained", self.run_one("mlp", *self.iris(), "--steps", 2).out)
+
+    def test_a_sweep_suggests_a_learning_rate_and_leaves_no_trace(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        before = sorted(path.name for path in self.folder.rglob("*"))
+        tables = []
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            out = self.run_ranks(ranks, "mlp", *self.iris("output.dir=run"), "--find-lr").out
+            tables.append(re.findall(r"^(\d\S*) +(\d\S*) +\d\S*$", out, re.M))
+            (rate,) = re.findall(r"^the loss falls fastest at --set training.optimizer.learning_rate=(\S+)$", out, re.M)
+        for table in tables:
+            for (rate_of_one, loss_of_one), (same_rate, loss) in zip(tables[0], table, strict=True):
+                self.assertEqual(rate_of_one, same_rate)
+                self.assertAlmostEqual(float(loss_of_one), float(loss), delta=1e-3 * float(loss))
+        self.assertEqual(tables[0][0][0], "1e-07")
+        self.assertIn(float(rate), [float(f"{float(row[0]):.3g}") for row in tables[0]])
+        self.assertEqual(sorted(path.name for path in self.folder.rglob("*")), before)
+        out = self.run_one("mlp", *self.iris(f"training.optimizer.learning_rate={rate}", "training.epochs=10")).out
+        self.assertGreater(float(re.findall(r"validation accuracy (\S+) %", out)[-1]), 90)
+
+    def test_a_sweep_that_can_suggest_nothing_is_an_error(self):
+        sizes = {"fc1.weight": (4, 4), "fc1.bias": (4,), "fc2.weight": (3, 4), "fc2.bias": (3,)}
+        self.write_zeros("zeros", sizes)
+        result = self.run_one("mlp", *self.iris("model.hidden=[4]"), "--weights", "zeros", "--find-lr", status=2)
+        self.assertIn("the loss falls by less than 5 % at these learning rates, so that none can be suggested; ", result.err)
+        for setting, says in (("distributed.strategy=local", "needs one loss for each step"),
+                              ("training.optimizer.base_batch_size=4", "multiplies the learning rate, and --find-lr finds")):
+            ranks = 2 if "local" in setting and support.HAS_MPI else 1
+            if ranks == 2 or "local" not in setting:
+                self.assertIn(says, self.run_ranks(ranks, "mlp", *self.iris(setting), "--find-lr", status=2).text)
 
     def write_zeros(self, name, sizes):
         header, end = {}, 0

@@ -76,7 +76,10 @@ void save(Run& run) {
   state.strategy_ranks = run.history.saved_ranks = run.ranks().size();
   if (run.folder.is_written()) state.strategy = gather_state_of_strategy(run);
   on_rank_0(run.ranks(), "saving a checkpoint", [&] {
-    if (!run.folder.is_written()) return check_weights(run.store);
+    if (!run.folder.is_written()) {
+      if (!run.options.ends_on_divergence) check_weights(run.store);
+      return;
+    }
     const OptimizerSpec& optimizer = run.options.optimizer;
     if (has_averages(run.store, optimizer)) state.notes[averaged_key] = fmt::format("{}", *optimizer.ema);
     with_averages(run.store, optimizer, [&] { run.folder.write(run.store, state); });

@@ -1,5 +1,6 @@
 // The training loop of ranks that make each step together.
 
+#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
@@ -38,6 +39,10 @@ void note_under_way(Run& run) {
   const bool ends_run = step.number == run.options.steps || run.progress.stopped;
   const bool is_last = step.ends_epoch || ends_run || is_to_be_saved(run, step.number);
   for (const LaunchedStep& each : run.runner->read(is_last)) {
+    if (run.options.ends_on_divergence && !std::isfinite(each.metrics.loss)) {
+      run.progress.stopped = true;
+      return;
+    }
     check_loss_of_all(run, each.metrics.loss, fmt::format("the loss of step {}", each.number));
     note(run, each);
   }

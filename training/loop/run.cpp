@@ -65,6 +65,11 @@ void check_trainer_options(const TrainerOptions& options) {
   require("bucket_bytes", options.bucket_bytes, 1);
   require("verify_every", options.verify_every, 0);
   if (options.goal) require("patience of the goal", options.goal->patience.value_or(1), 1);
+  if (options.ends_on_divergence && !options.output.empty())
+    throw UserError(
+        "the Trainer has ends_on_divergence and an output, into which weights that are not finite would be "
+        "saved; "
+        "leave out one of them");
   if (!(options.report_seconds >= 0))
     throw UserError(
         fmt::format("the Trainer's report_seconds is {}; give 0 or more", options.report_seconds));

@@ -65,6 +65,16 @@ TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither wher
   CHECK(user_error([] {
           parse({"run.yaml", "--check-gradients", "--evaluate"});
         }) == "mlp: --evaluate and --check-gradients exclude each other; give one of them");
+  CHECK(parse({"run.yaml", "--find-lr", "--weights", "w"}).find_lr);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--find-lr", "--resume"});
+        }) == "mlp: --find-lr keeps nothing that it trains; leave out --resume");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--find-lr", "--dry-run"});
+        }) == "mlp: --find-lr and --dry-run exclude each other; give one of them");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--find-lr", "--join", "x"});
+        }) == "mlp: --join trains with the weights of its server; leave out --find-lr");
 }
 
 TEST_CASE("a server and its clients have options of their own, and others have no effect there") {
