@@ -15,6 +15,7 @@
 #include "core/base/fnv.h"
 #include "core/params/module.h"
 #include "distributed/communicator/handshake.h"
+#include "training/data/tables/categories.h"
 #include "training/optimizers/parameter_groups.h"
 
 namespace plexaura {
@@ -42,14 +43,20 @@ Settings settings_of(const Setup& setup) {
   const Settings values = values_of(setup);
   Settings settings = values;
   keep_model_settings(settings, *setup.model);
+  const bool has_images = setup.data.sample().dtype == DType::uint8;
   for (const auto& [key, value] : values)
-    if (key.starts_with("data.standardise") || key == "data.mean" || key == "data.stddev" ||
-        (key == "data.missing" && value != "error") || (key == "data.missing_value" && value != "0"))
+    if (key.starts_with("data.standardise") || (has_images && (key == "data.mean" || key == "data.stddev")) ||
+        (key == "data.missing_value" && value != "0"))
       settings[key] = value;
+    else if (key == "data.missing")  // a default has quotes, and a word of the file may have none
+      settings[key] = value.starts_with('"') ? value : fmt::format("\"{}\"", value);
   const std::vector<std::string>& classes = setup.data.trained.classes;
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))
       settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
+  const TrainedData& trained = setup.data.trained;
+  for (const auto& [column, words] : words_of_features(trained.columns, trained.categories))
+    settings[fmt::format("the words of {}", column)] = fmt::format("{}", fmt::join(words, ", "));
   if (setup.data.trained.vocabulary)
     settings["the vocabulary"] = text_of_vocabulary(*setup.data.trained.vocabulary);
   return settings;

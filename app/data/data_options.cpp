@@ -1,43 +1,13 @@
 #include "app/data/data_options.h"
 
-#include <charconv>
 #include <fmt/format.h>
-#include <system_error>
 
 #include "app/data/augmentation_keys.h"
+#include "app/data/table_keys.h"
 
 namespace plexaura {
 
 namespace {
-
-// Reads the label's column number: without a header, columns have no names.
-std::int64_t label_number(const Section& data, const std::string& text) {
-  if (text.find_first_not_of("+-0123456789") == std::string::npos) return data.integer("label");
-  throw data.error("label", fmt::format("is '{}' and with data.header=false the columns have no names; give "
-                                        "its number from 0, or leave out data.header",
-                                        text));
-}
-
-// Returns the columns of data.targets: their names, or, without a header, their numbers.
-std::vector<ColumnRef> target_columns(const Section& data, const DataOptions& options) {
-  std::vector<ColumnRef> columns;
-  for (const std::string& text : *options.targets) {
-    std::int64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, number);
-    const bool is_number = read.ec == std::errc{} && read.ptr == end;
-    if (options.csv.header)
-      columns.emplace_back(text);
-    else if (is_number)
-      columns.emplace_back(number);
-    else
-      throw data.error("targets",
-                       fmt::format("names '{}' and with data.header=false the columns have no names; give "
-                                   "numbers from 0, or leave out data.header",
-                                   text));
-  }
-  return columns;
-}
 
 // Checks the keys that only some tasks have.
 void check_task(const Section& data, const DataOptions& options, Task task) {
@@ -81,77 +51,6 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
                                                           : "labels, for example [sweet, sour]"));
   if (task == Task::multi_label)
     data.refuse({"standardise_targets"}, "model.task is multi_label, whose targets are 0 or 1");
-}
-
-void fill_csv_options(const Section& data, DataOptions& options) {
-  if (options.csv.missing == MissingCells::mean && !options.standardise)
-    throw data.error("missing",
-                     "is mean, and data.standardise is false; the means are measured when columns are "
-                     "scaled, so set it to true, or give data.missing_value");
-  if (options.delimiter.size() != 1 || options.delimiter == "\"" || options.delimiter == "\n")
-    throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
-  options.csv.delimiter = options.delimiter.front();
-  options.csv.names_may_be_numbers = data.has("header");
-  options.csv.label_is_assumed = !options.label;
-  if (options.targets) options.csv.targets = target_columns(data, options);
-  if (!options.label) return;
-  if (options.csv.header)
-    options.csv.label = *options.label;
-  else
-    options.csv.label = label_number(data, *options.label);
-}
-
-std::vector<Key> csv_keys(DataOptions& options) {
-  constexpr double largest_missing = 1e30;  // float32 holds it
-  return {
-      {.name = "header",
-       .into = &options.csv.header,
-       .meaning = "whether the first line names the columns; a first line whose features are all numbers is "
-                  "an error unless this key is given"},
-      {.name = "delimiter",
-       .into = &options.delimiter,
-       .meaning = "the character between cells: `\";\"`, or `\"\\t\"` for a tab"},
-      {.name = "label",
-       .into = &options.label,
-       .rule = "the name of one column, or its number if there is no header",
-       .meaning =
-           "the label column: its name, or, without a header, its number from 0 (negative numbers count from "
-           "the end); by default the last column. Where another one is called `label`, `class` or `target`, "
-           "the key must be given. Numbers that are nearly all different are an error: that would be "
-           "regression"},
-      {.name = "targets",
-       .into = &options.targets,
-       .meaning =
-           "with `model.task: regression` or `multi_label`, which need them: the columns of the numbers, "
-           "or of the labels, 0 or 1, to predict, by name, or, "
-           "without a header, by number as in `label`; all others are inputs"},
-      {.name = "standardise_targets",
-       .into = &options.standardise_targets,
-       .needs = {.key = "targets"},
-       .meaning = "with `model.task: regression`, trains on (target − mean) / standard deviation, both taken "
-                  "over the training rows. The loss is "
-                  "then one of such numbers; errors and predictions are in the unit of the column"},
-      {.name = "missing",
-       .into = one_of(options.csv.missing, {{"error", MissingCells::error},
-                                            {"drop", MissingCells::drop},
-                                            {"mean", MissingCells::mean},
-                                            {"value", MissingCells::value}}),
-       .needs = {.key = "format", .values = {"csv"}},
-       .meaning =
-           "what is done about a cell that is empty or contains a word such as `NA`, `nan` or `?`: it is an "
-           "error; `drop` leaves out its row; `mean` replaces it by the mean of its column over the training "
-           "rows, which is kept with the weights; `value` by `missing_value`. Missing targets and labels are "
-           "errors, unless `drop` leaves out their rows"},
-      {.name = "missing_value",
-       .into = &options.csv.missing_value,
-       .range = {.minimum = -largest_missing, .maximum = largest_missing},
-       .needs = {.key = "missing", .values = {"value"}},
-       .meaning = "the number that replaces missing cells, before columns are scaled"},
-      {.name = "missing_is_class",
-       .into = &options.csv.missing_is_class,
-       .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
-                  "otherwise it is an error, since programs write it for a missing label"},
-  };
 }
 
 // Returns the keys of rows of numbers, and of samples without a validation set of their own.
@@ -321,7 +220,7 @@ void complete_images(const Section& data, DataOptions& options) {
 }
 
 std::vector<Key> mix_keys(DataOptions& options) {
-  const Need images{.key = "format", .values = {"idx", "cifar", "image_folder"}};
+  const Need images{.key = "format", .values = {"idx", "cifar", "image_folder", "npy", "npz", "shards"}};
   const NumberRange strength{.minimum = 0, .maximum = 1000};
   return {
       {.name = "mixup_alpha",
@@ -392,7 +291,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .range = {.minimum = 0},
        .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
   };
-  append(keys, csv_keys(options), {"csv"});
+  append(keys, table_keys(options), {"csv"});
   append(keys, row_keys(options, use), {"csv", "npy", "npz", "shards"});
   append(keys, array_keys(options), {"npy", "npz"});
   append(keys, idx_keys(options), {"idx"});
@@ -407,6 +306,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
 DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   DataOptions options;
   read_keys(data, data_keys(options, use));
+  // The table of the trainer has this key, and checks its value.
+  if (data.has("on_error") && data.text("on_error") == "skip") options.on_error = OnError::skip;
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
   if (options.arrays.validation_samples) {
@@ -432,7 +333,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
                 fmt::format("data.sampling is {}, which draws samples at random", options.sampling));
   }
   if (task == Task::multi_label) options.standardise_targets = false;
-  if (options.format() == "csv") fill_csv_options(data, options);
+  if (options.format() == "csv") complete_table(data, options);
   return options;
 }
 

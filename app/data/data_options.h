@@ -43,6 +43,7 @@ struct DataOptions {
   std::filesystem::path path = {};
   std::optional<double> use_fraction = {};
   std::optional<std::int64_t> limit = {};
+  OnError on_error = OnError::fail;  // while a run opens the data; the trainer has its own
   std::string sampling = "once";
   std::vector<double> sampling_weights = {};
   std::optional<std::int64_t> validation_limit = {};
@@ -51,6 +52,8 @@ struct DataOptions {
   std::string delimiter = ",";
   std::optional<std::string> label = {};
   std::optional<std::vector<std::string>> targets = {};
+  std::vector<std::string> categories = {};  // columns of words
+  std::vector<std::string> ignored = {};     // columns that are not read
   bool standardise = true;
   bool standardise_targets = true;
   double validation_share = 0.2;

@@ -43,7 +43,8 @@ struct UnsplitSamples {
   DatasetPtr validation = {};  // null: some of `samples` are held out
   // Names of the features of rows, which may be scaled; empty: each sample has another shape than a row.
   std::vector<std::string> columns = {};
-  std::vector<std::string> targets = {};  // names; empty: the samples have classes
+  std::vector<std::string> targets = {};     // names; empty: the samples have classes
+  std::vector<std::string> categories = {};  // see TrainedData
 };
 
 }  // namespace plexaura

@@ -1,13 +1,10 @@
 #include "app/data/open_data.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
 #include <optional>
-#include <set>
-#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -16,17 +13,17 @@
 #include "app/data/data_pair.h"
 #include "app/data/describe_data.h"
 #include "app/data/image_layout.h"
-#include "app/data/label_column.h"
 #include "app/data/open_arrays.h"
 #include "app/data/open_pixels.h"
 #include "app/data/open_shards.h"
+#include "app/data/open_table.h"
 #include "app/data/prediction_data.h"
+#include "app/data/split_data.h"
 #include "app/data/text_data.h"
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/mixed_samples.h"
 #include "training/data/subset.h"
-#include "training/data/tables/csv.h"
 #include "training/data/tables/standardise.h"
 #include "training/data/tables/target_samples.h"
 
@@ -35,10 +32,6 @@ namespace plexaura {
 namespace fs = std::filesystem;
 
 namespace {
-
-DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
-  return std::make_shared<SubsetDataset>(whole, std::move(indices));
-}
 
 // False for a file in a folder that cannot be read. The code that opens the file reports the reason.
 bool is_there(const fs::path& path) {
@@ -97,69 +90,6 @@ void require_path(const Section& data, const fs::path& path) {
                   path.string(), where_looked(data, path)));
 }
 
-// Throws if a class has no samples to learn from. `value` is the value of the key that has chosen the part;
-// `remedy` is the end of the sentence.
-void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
-                        const Dataset& whole, std::string_view remedy) {
-  const bool has_classes = whole.class_names().size() > 1;
-  if (!has_classes && part.size() == 0)
-    throw data.error(key, fmt::format("is {}, which leaves none of the {} samples to train on; {}", value,
-                                      whole.size(), remedy));
-  const std::vector<std::int64_t> labels = labels_of(part);
-  const std::set<std::int64_t> left(labels.begin(), labels.end());
-  for (const std::int64_t label : labels_of(whole))
-    if (!left.contains(label))
-      throw data.error(
-          key,
-          fmt::format("is {}, which leaves {} of the {} samples to train on and none of the class '{}'; {}",
-                      value, part.size(), whole.size(), whole.class_names()[static_cast<std::size_t>(label)],
-                      remedy_for_classes(whole, remedy)));
-}
-
-// Splits a table into training and validation samples: by folds, one of which is for validation, or by a
-// share. `trains`: the data is for training. A trained model may be used on all rows.
-DataPair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
-  const auto seed = static_cast<std::uint64_t>(options.split_seed);
-  const std::vector<std::int64_t> labels = labels_of(*whole);
-  if (options.folds) {
-    const std::int64_t count = *options.folds;
-    if (count > whole->size())
-      throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
-                                            count, whole->size()));
-    const std::int64_t fold = options.fold;
-    const auto folds = stratified_folds(labels, count, seed);
-    const DatasetPtr train = subset(whole, without_fold(folds, fold));
-    if (trains)
-      require_each_class(data, "fold", std::to_string(fold), *train, *whole,
-                         "give that class more samples, or leave it out of the table");
-    return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
-            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), label_hash(*whole))};
-  }
-  const double share = options.validation_share;
-  auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
-  const DatasetPtr train = subset(whole, std::move(parts[0]));
-  if (trains)
-    require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
-                       "give a smaller share");
-  return {train, subset(whole, std::move(parts[1])),
-          fnv(fmt::format("share {}, seed {}", share, seed), label_hash(*whole))};
-}
-
-// Selects the columns and classes of a trained model.
-void ask_for(const TrainedData& trained, CsvOptions& options) {
-  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
-  options.class_names = trained.classes;
-}
-
-void require_columns(const Section& data, const fs::path& path, const CsvDataset& table,
-                     const TrainedData& trained) {
-  if (table.feature_names().size() == trained.columns.size()) return;
-  throw data.error("path",
-                   fmt::format("'{}' has {} columns of features and the weights are of a model that takes "
-                               "{}; name a table with those of its training",
-                               path.string(), table.feature_names().size(), trained.columns.size()));
-}
-
 // Throws unless arrays or shards have the columns and targets of the training. Those of shards have names, and those of
 // arrays have none.
 void require_same_rows(const Section& data, const DataOptions& options, const UnsplitSamples& samples,
@@ -184,103 +114,13 @@ void require_same_rows(const Section& data, const DataOptions& options, const Un
                                trained.targets.size()));
 }
 
-// Returns mean 0 and deviation 1, for columns that are not scaled.
-Standardisation no_scale(std::size_t columns) {
-  return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
-}
-
-// Returns the scale of the columns from `first` on.
-Standardisation part_of(const Standardisation& scale, std::size_t first, std::size_t count) {
-  const auto part = [&](const std::vector<float>& numbers) {
-    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(first);
-    return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
-  return {part(scale.mean), part(scale.stddev)};
-}
-
-Standardisation joined(Standardisation scale, const Standardisation& after) {
-  scale.mean.insert(scale.mean.end(), after.mean.begin(), after.mean.end());
-  scale.stddev.insert(scale.stddev.end(), after.stddev.begin(), after.stddev.end());
-  return scale;
-}
-
-// Measures the columns that are to be scaled.
-void measure(const Dataset& train, const DataOptions& options, TrainedData& trained) {
-  const std::size_t columns = trained.columns.size();
-  const std::size_t targets = trained.targets.size();
-  const Standardisation measured = measure_standardisation(train);
-  if (options.standardise) trained.scale = part_of(measured, 0, columns);
-  if (options.standardise_targets) trained.target_scale = part_of(measured, columns, targets);
-}
-
-std::string preparation_text(const DataOptions& options, bool has_columns, bool has_targets) {
-  if (!has_columns) return "the numbers as they are";
-  const bool of_columns = options.standardise;
-  const bool of_targets = has_targets && options.standardise_targets;
-  if (!of_columns && !of_targets) return "the columns as they are";
-  const char* const which = !of_columns       ? "every target"
-                            : of_targets      ? "every column and target"
-                            : options.targets ? "every column, but no target,"
-                                              : "every column";
-  return fmt::format("{} less its mean, by its deviation, both of the training rows", which);
-}
-
-// Splits the samples, unless they have a validation set, and scales rows.
-DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
-                         const std::optional<TrainedData>& trained) {
-  DataPair pair = raw.validation
-                      ? DataPair{raw.samples, raw.validation, fnv("arrays", label_hash(*raw.samples))}
-                      : split(data, options, raw.samples, !trained);
-  pair.is_cut = !raw.validation && pair.train->size() > 0;
-  const bool has_columns = !raw.columns.empty();
-  const bool has_targets = !raw.targets.empty();
-  pair.preparation = preparation_text(options, has_columns, has_targets);
-  pair.trained = trained ? *trained
-                         : TrainedData{has_targets ? std::vector<std::string>{} : raw.samples->class_names(),
-                                       raw.columns, no_scale(raw.columns.size()), raw.targets,
-                                       no_scale(raw.targets.size())};
-  if (has_columns && (options.standardise || (has_targets && options.standardise_targets))) {
-    pair.is_measured = !trained;
-    if (pair.is_measured) measure(*pair.train, options, pair.trained);
-    const Standardisation scale = joined(pair.trained.scale, pair.trained.target_scale);
-    const bool fills = options.csv.missing == MissingCells::mean;
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, scale, fills);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, scale, fills);
-  }
-  return pair;
-}
-
-DataPair open_csv(const Section& data, const DataOptions& options, Task task,
-                  const std::optional<TrainedData>& trained) {
-  if (trained) require_table(data, options, *trained);
-  CsvOptions csv = options.csv;
-  if (trained) ask_for(*trained, csv);
-  const auto table = std::make_shared<CsvDataset>(options.path, csv);
-  if (trained)
-    require_columns(data, options.path, *table, *trained);
-  else if (csv.targets.empty())
-    check_label_column(data, *table);
-  if (task == Task::multi_label) check_target_labels(data, *table);
-  DataPair pair = split_and_scale(
-      data, options, {.samples = table, .columns = table->feature_names(), .targets = table->target_names()},
-      trained);
-  pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
-  if (table->dropped() > 0)
-    pair.preparation +=
-        fmt::format("; without {} that lack a cell", counted(table->dropped(), "row", "rows"));
-  pair.read_samples = row_reader(csv, pair.trained, options.standardise);
-  return pair;
-}
-
-// Returns a hash of all values of rows.
-std::uint64_t hash_of_rows(const Dataset& rows) {
+// Returns a hash of all values of rows, without those that cannot be read and may be skipped.
+std::uint64_t hash_of_rows(const Dataset& rows, OnError on_error) {
   std::vector<std::byte> row(static_cast<std::size_t>(rows.sample_shape().elements()) *
                              size_of(rows.sample_dtype()));
   std::uint64_t hash = fnv_start;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
-    std::int64_t label = 0;
-    rows.read_sample(i, {}, row, label);
-    hash = fnv(row, hash);
+    if (read_values(rows, i, row, on_error)) hash = fnv(row, hash);
   }
   return hash;
 }
@@ -290,7 +130,7 @@ DataPair prepare_samples(const Section& data, const DataOptions& options, const 
                          const std::optional<TrainedData>& trained, std::uint64_t source) {
   if (trained) require_same_rows(data, options, raw, *trained);
   DataPair pair = split_and_scale(data, options, raw, trained);
-  if (source == 0 && !raw.columns.empty()) source = hash_of_rows(*raw.samples);
+  if (source == 0 && !raw.columns.empty()) source = hash_of_rows(*raw.samples, options.on_error);
   pair.origin = fnv(to_string(raw.samples->sample_shape()), fnv(std::to_string(source), pair.origin));
   if (raw.samples->sample_dtype() != DType::uint8) return pair;
   pair.pixels = pixel_scale_of(options.pixels, data);
@@ -361,7 +201,7 @@ std::uint64_t with_classes(const std::string& format, const std::vector<std::str
 
 // Keeps only these training samples.
 void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
-  const DatasetPtr part = subset(train, std::move(indices));
+  const DatasetPtr part = subset_of(train, std::move(indices));
   require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
   train = part;
 }
@@ -370,6 +210,13 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
 std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const TrainedData& trained) {
   if (trained.targets.empty()) return samples;
   return std::make_shared<TargetSamples>(std::move(samples), std::ssize(trained.targets));
+}
+
+// Throws for keys of mixing if arrays or shards contain other samples than images of bytes.
+void require_images_to_mix(const Section& data, const Dataset& samples) {
+  constexpr std::size_t image_axes = 3;
+  if (samples.sample_dtype() == DType::uint8 && samples.sample_shape().rank() == image_axes) return;
+  data.refuse({"mixup_alpha", "cutmix_alpha"}, "the samples in data.path are not images of bytes");
 }
 
 // Returns samples with the fields of mixed samples.
@@ -418,13 +265,14 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
     text.keys = keys_of_data(config);
     return text;
   }
-  DataPair pair = format == "csv" ? open_csv(data, options, task, trained)
+  DataPair pair = format == "csv" ? open_table(data, options, task, trained)
                   : options.has_arrays()
                       ? prepare_samples(data, options, open_arrays(data, options, task, trained), trained, 0)
                   : format == "shards" ? open_shard_files(data, options, task, trained)
                   : format == "idx"    ? open_idx(data, options)
                   : format == "cifar"  ? open_cifar(data, options)
                                        : open_image_folder(data, options);
+  require_images_to_mix(data, *pair.train);
   const bool has_targets = !pair.trained.targets.empty();
   if (!has_targets) {
     pair.trained.classes = pair.train->class_names();
@@ -447,10 +295,10 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   if (!has_targets && balances_classes(model))
     pair.trained.class_weights = trained ? trained->class_weights : balanced_weights(model, *pair.train);
   if (!options.validates())
-    pair.validation = subset(pair.train, {});
+    pair.validation = subset_of(pair.train, {});
   else if (options.validation_limit)
-    pair.validation =
-        subset(pair.validation, stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
+    pair.validation = subset_of(pair.validation,
+                                stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
   const bool mixes = options.mix.mixes() && use == DataUse::train;
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),

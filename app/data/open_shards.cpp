@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "training/data/shards/sharded_samples.h"
+#include "training/data/tables/standardise.h"
 
 namespace plexaura {
 
@@ -65,21 +66,22 @@ DatasetPtr samples_in(const FilesPtr& files) {
 }
 
 // Throws unless every target is a label: 0 or 1.
-void require_target_labels(const ShardFiles& files) {
-  const ShardContents& contents = files.contents();
+void require_target_labels(const FilesPtr& files, OnError on_error) {
+  const ShardedSamples<float> rows(files);
+  const ShardContents& contents = files->contents();
   std::vector<float> row(contents.columns.size() + contents.targets.size());
-  for (std::int64_t i = 0; i < files.size(); ++i) {
-    files.read(i, std::as_writable_bytes(std::span(row)));
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    if (!read_values(rows, i, std::as_writable_bytes(std::span(row)), on_error)) continue;
     for (std::size_t column = contents.columns.size(); column < row.size(); ++column)
       if (row[column] != 0 && row[column] != 1)
         throw UserError(
             fmt::format("{} has the target {}, and model.task is multi_label; pack 1 for a sample with "
                         "the label and 0 for one without it, or set model.task to regression",
-                        files.place(i), row[column]));
+                        files->place(i), row[column]));
   }
 }
 
-OpenedShards open_sample_shards(const Section& data, Task task, const FilesPtr& train,
+OpenedShards open_sample_shards(const Section& data, Task task, OnError on_error, const FilesPtr& train,
                                 const FilesPtr& validation) {
   data.refuse({"image_size", "resize_size", "augment", "augmentation", "min_crop_scale", "horizontal_flip"},
               "the shards in data.path have samples and no image files");
@@ -91,12 +93,13 @@ OpenedShards open_sample_shards(const Section& data, Task task, const FilesPtr& 
   if (validation)
     data.refuse({"folds", "validation_share", "split_seed"},
                 "the shards in data.path have a validation part");
-  if (task == Task::multi_label) require_target_labels(*train);
-  if (task == Task::multi_label && validation) require_target_labels(*validation);
+  if (task == Task::multi_label) require_target_labels(train, on_error);
+  if (task == Task::multi_label && validation) require_target_labels(validation, on_error);
   return {.samples = {.samples = samples_in(train),
                       .validation = validation ? samples_in(validation) : nullptr,
                       .columns = contents.columns,
-                      .targets = contents.targets}};
+                      .targets = contents.targets,
+                      .categories = contents.categories}};
 }
 
 }  // namespace
@@ -113,7 +116,7 @@ OpenedShards open_shards(const Section& data, const DataOptions& options, Task t
         "path", "has shards of other classes than those of the weights; pack data with the same classes");
   OpenedShards opened = contents.kind == RecordKind::image_file
                             ? open_image_shards(data, options, train, validation)
-                            : open_sample_shards(data, task, train, validation);
+                            : open_sample_shards(data, task, options.on_error, train, validation);
   opened.identity = train->identity();
   return opened;
 }

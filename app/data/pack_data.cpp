@@ -76,6 +76,7 @@ std::string pack_samples(const Dataset& samples, const std::string& part, const 
                       .sample = type,
                       .classes = samples.class_names(),
                       .columns = raw.columns,
+                      .categories = raw.categories,
                       .targets = raw.targets},
                      options.shard_bytes);
   std::vector<std::byte> sample(static_cast<std::size_t>(type.bytes()));
@@ -108,12 +109,15 @@ std::string pack_folder(const Section& data, const DataOptions& read, const Pack
   return text;
 }
 
-UnsplitSamples open_table(const Section& data, const DataOptions& read) {
+UnsplitSamples table_to_pack(const Section& data, const DataOptions& read) {
   if (read.csv.missing == MissingCells::mean)
     throw data.error("missing",
                      "is mean, and columns are measured when a run splits the data; pack with drop or value");
   const auto table = std::make_shared<CsvDataset>(read.path, read.csv);
-  return {.samples = table, .columns = table->feature_names(), .targets = table->target_names()};
+  return {.samples = table,
+          .columns = table->feature_names(),
+          .targets = table->target_names(),
+          .categories = read.categories};
 }
 
 UnsplitSamples open_cifar_samples(const Section& data, const DataOptions& read) {
@@ -134,7 +138,7 @@ std::string pack_data(const Config& config, const PackOptions& options) {
     throw data.error(
         "format",
         fmt::format("is {}, and --resize and --pixels are for image_folder; leave them out", format));
-  if (format == "csv") return pack_both(open_table(data, read), options);
+  if (format == "csv") return pack_both(table_to_pack(data, read), options);
   if (read.has_arrays()) return pack_both(open_arrays(data, read, task, {}), options);
   if (format == "cifar") return pack_both(open_cifar_samples(data, read), options);
   throw data.error(

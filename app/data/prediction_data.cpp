@@ -1,9 +1,10 @@
 #include "app/data/prediction_data.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <span>
 #include <utility>
+
+#include "app/data/open_table.h"
 
 namespace plexaura {
 
@@ -60,12 +61,6 @@ RunData open_images(const Section& data, const DataOptions& options, const Train
   return found;
 }
 
-// Compares the names of targets, or only their count where a table has no names.
-bool are_targets_of(const DataOptions& options, const TrainedData& trained) {
-  return options.csv.header ? *options.targets == trained.targets
-                            : options.targets->size() == trained.targets.size();
-}
-
 }  // namespace
 
 RunData data_without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples) {
@@ -85,9 +80,9 @@ ImageFolderOptions without_augmentation(ImageFolderOptions options) {
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise) {
   options.labelled = false;
   options.targets.clear();
+  use_columns_of(trained, options);
   // Each row gets a line of the output, so none may be left out.
   if (options.missing == MissingCells::drop) options.missing = MissingCells::error;
-  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   const auto columns = static_cast<std::int64_t>(trained.columns.size());
   const auto scale = standardise ? std::optional(trained.scale) : std::nullopt;
   return [=](const std::string& file) { return read_rows(file, options, columns, scale); };
@@ -98,27 +93,6 @@ ReadSamples image_reader(const ImageFolderOptions& options) {
     const Shape batch{1, 3, options.image_size, options.image_size};
     return NamedSamples{{file}, read_image(file, options).reshaped(batch)};
   };
-}
-
-void require_table(const Section& data, const DataOptions& options, const TrainedData& trained) {
-  if (trained.columns.empty())
-    throw data.error(
-        "format",
-        "is csv, and the weights are of a model that was not trained on a table; name weights of "
-        "one that was, or the data.format of their training");
-  if (options.targets.has_value() == trained.targets.empty())
-    throw data.error(
-        "targets",
-        options.targets
-            ? "is given, and the weights are of a classification; name weights of a model that was "
-              "trained with targets, or set model.task to classification"
-            : "is missing, and the weights are of a model that was trained with targets; name weights "
-              "of a classification, or set model.task to that of the training");
-  if (options.targets && !are_targets_of(options, trained))
-    throw data.error("targets",
-                     fmt::format("is [{}], and the weights predict [{}]; name the targets of the weights, in "
-                                 "their order",
-                                 fmt::join(*options.targets, ", "), fmt::join(trained.targets, ", ")));
 }
 
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {

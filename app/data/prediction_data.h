@@ -21,9 +21,6 @@ ReadSamples image_reader(const ImageFolderOptions& options);
 // Returns data without samples, for samples of other files.
 RunData data_without_samples(TensorType sample, const TrainedData& trained, ReadSamples read_samples);
 
-// Throws UserError unless the model was trained on a table, for the same task, and predicts data.targets.
-void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
-
 // Returns the data for --predict, if the weights contain all that must be known about the training data.
 // Opens no sample, and ignores data.path. Returns nothing if the weights do not contain it, as they never contain the
 // size of the images of IDX files.

@@ -83,6 +83,8 @@ TextParts read_parts(const Section& data, const DataOptions& options) {
     parts.train += whole.substr(0, length);
     parts.validation += whole.substr(length);
   }
+  if (parts.train.empty() && parts.validation.empty())
+    throw data.error("path", fmt::format("'{}' is empty; name a text with tokens", options.path.string()));
   if (options.validates() && !text.validation_path.empty())
     for (const fs::path& file : text_files_of(data, "validation_path", text.validation_path, text.extension))
       parts.validation += read_text(file, text.tokens);
@@ -103,6 +105,10 @@ void require_vocabulary(const Section& data, const TextOptions& text,
 }
 
 Vocabulary make_vocabulary(const Section& data, const TextOptions& text, std::string_view train) {
+  if (train.empty())
+    throw data.error(
+        "validation_share",
+        fmt::format("is {}, which leaves no token to train on; give a smaller share", text.validation_share));
   Vocabulary made = Vocabulary::of_text(text.tokens, train, text.minimum_count);
   if (made.size() > most_tokens)
     throw data.error("minimum_count",

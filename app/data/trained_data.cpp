@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
+#include "training/data/tables/categories.h"
 
 namespace plexaura {
 
@@ -49,6 +50,23 @@ void read_scaled(std::string_view kind, const Metadata& metadata, const std::fil
     scale.stddev.push_back(stddev);
     names.emplace_back(text);
   }
+}
+
+std::string category_key(std::size_t index) { return fmt::format("data.category {}", index); }
+
+std::vector<std::string> read_categories(const Metadata& metadata, const std::filesystem::path& path,
+                                         const std::vector<std::string>& columns) {
+  std::vector<std::string> categories;
+  for (auto found = metadata.find(category_key(0)); found != metadata.end();
+       found = metadata.find(category_key(categories.size())))
+    categories.push_back(found->second);
+  for (const CategoryColumn& category : words_of_features(columns, categories))
+    if (category.words.empty())
+      throw UserError(
+          fmt::format("{}: its metadata has the column of words '{}', but none of its words; name another "
+                      "file of weights",
+                      path.string(), category.name));
+  return categories;
 }
 
 std::string weight_key(std::size_t index) { return fmt::format("data.class_weight {}", index); }
@@ -99,14 +117,15 @@ bool are_equal(const Standardisation& a, const Standardisation& b) {
 }  // namespace
 
 bool operator==(const TrainedData& a, const TrainedData& b) {
-  return a.columns == b.columns && are_equal(a.scale, b.scale) && a.classes == b.classes &&
-         a.targets == b.targets && are_equal(a.target_scale, b.target_scale) &&
+  return a.columns == b.columns && a.categories == b.categories && are_equal(a.scale, b.scale) &&
+         a.classes == b.classes && a.targets == b.targets && are_equal(a.target_scale, b.target_scale) &&
          a.class_weights == b.class_weights && a.vocabulary == b.vocabulary;
 }
 
 Metadata to_metadata(const TrainedData& data) {
   Metadata metadata;
   write_scaled("column", data.columns, data.scale, metadata);
+  for (std::size_t i = 0; i < data.categories.size(); ++i) metadata[category_key(i)] = data.categories[i];
   write_scaled("target", data.targets, data.target_scale, metadata);
   for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
   for (std::size_t i = 0; i < data.class_weights.size(); ++i)
@@ -121,6 +140,7 @@ Metadata to_metadata(const TrainedData& data) {
 std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::filesystem::path& path) {
   TrainedData data;
   read_scaled("column", metadata, path, data.columns, data.scale);
+  data.categories = read_categories(metadata, path, data.columns);
   read_scaled("target", metadata, path, data.targets, data.target_scale);
   for (auto found = metadata.find(class_key(0)); found != metadata.end();
        found = metadata.find(class_key(data.classes.size())))

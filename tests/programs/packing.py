@@ -14,6 +14,12 @@ data: {format: image_folder, path: images, image_size: 16}
 training: {batch_size: 4, epochs: 2, seed: 5, optimizer: {name: adam, learning_rate: 0.01}}
 output: {dir: run}
 """
+ARRAYS = """
+model: {name: mlp, hidden: [8]}
+data: {format: npy, path: .}
+training: {batch_size: 4, epochs: 20, optimizer: {name: adam, learning_rate: 0.05}}
+output: {dir: arrays}
+"""
 PACKED = ("data.format=shards", "data.path=packed")
 
 
@@ -57,6 +63,17 @@ class Packing(ProgramTest):
         self.train("two_shards", *PACKED, *exact, ranks=2)
         self.assertEqual(self.weights("two_shards"), self.weights("two_folder"))
 
+    def test_images_of_shards_are_mixed_like_those_of_the_folder(self):
+        self.pack("packed")
+        mix = ("data.mixup_alpha=0.4", "data.cutmix_alpha=0.6", "training.precision=float64")
+        self.train("folder", *mix)
+        self.train("shards", *PACKED, *mix, "data.workers=3")
+        self.assertEqual(self.weights("shards"), self.weights("folder"))
+        self.train("two_folder", *mix, ranks=2)
+        self.train("two_shards", *PACKED, *mix, ranks=2)
+        self.assertEqual(self.weights("two_shards"), self.weights("two_folder"))
+        self.assertLess(support.difference(self.weights("two_shards"), self.weights("shards")), 1e-10)
+
     def test_damaged_shards_end_the_run_with_a_sentence(self):
         self.pack("packed")
         shard = self.folder / "packed/train-00000.shard"
@@ -90,14 +107,46 @@ class Packing(ProgramTest):
         self.run_one("mlp", "shards.yaml", *self.settings("data.format=shards", "data.path=iris", "output.dir=packed_run"))
         self.assertEqual(self.weights("packed_run"), self.weights("plain"))
 
-    def test_arrays_train(self):
+    def test_a_table_with_words_trains_packed_and_on_two_ranks_and_predicts(self):
+        rows = [f"n{i},{('red', 'blue', 'dark grey')[i % 3]},{i % 7},{'ab'[i % 3 == 0]}" for i in range(60)]
+        self.write("t.csv", "\n".join(["name,colour,x,kind", *rows, ""]))
+        keys = "categories: [colour], ignore: [name]"
+        text = ("model: {name: mlp, hidden: [4]}\ndata: %s\noutput: {dir: table}\n"
+                "training: {batch_size: 8, epochs: 10, precision: float64, optimizer: {name: adam, learning_rate: 0.05}}\n")
+        self.write("net.yaml", text % f"{{format: csv, path: t.csv, {keys}}}")
+        self.write("shards.yaml", text % "{format: shards, path: words}")
+        self.pack("words")
+        self.run_one("mlp", "net.yaml")
+        self.run_one("mlp", "shards.yaml", *self.settings("output.dir=shards"))
+        self.assertEqual(self.weights("shards"), self.weights("table"))
+        self.run_one("mlp", "net.yaml", "--evaluate", *self.settings("data.missing=error", "data.validation_share=1"))
+        self.run_ranks(2, "mlp", "shards.yaml", *self.settings("output.dir=two"))
+        self.assertLess(support.difference(self.weights("two"), self.weights("table")), 1e-10)
+        self.run_one("mlp", "net.yaml", "--evaluate", *self.settings("output.dir=shards", "data.validation_share=1"))
+        self.write("new.csv", "x,colour\n3,red\n3,\"dark grey\"\n")
+        predicted = self.run_one("mlp", "net.yaml", "--predict", "new.csv", *self.settings("output.dir=shards")).text
+        self.assertIn("new.csv row 2", predicted)
+        self.write("new.csv", "x,colour\n3,green\n")
+        self.assertIn("new.csv:2:3: 'green' in colour is none of the words",
+                      self.run_one("mlp", "net.yaml", "--predict", "new.csv", *self.settings("output.dir=shards"), status=2).text)
+
+    def test_weights_of_arrays_are_used_on_shards(self):
+        self.write_arrays()
+        self.write("net.yaml", ARRAYS)
+        self.pack("packed")
+        self.run_one("mlp", "net.yaml")
+        self.run_one("mlp", "net.yaml", "--evaluate", *self.settings(*PACKED, "data.validation_share=1"))
+
+    def write_arrays(self):
         rows = [(i % 7, i % 5) for i in range(60)]
         for name, descr, shape, data in (("x_train", "<i2", "(60, 2)", struct.pack("<120h", *(number for row in rows for number in row))),
                                          ("y_train", "|u1", "(60,)", bytes(a > b for a, b in rows))):
             header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
             (self.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data)
-        self.write("arrays.yaml", "model: {name: mlp, hidden: [8]}\ndata: {format: npy, path: .}\n"
-                   "training: {batch_size: 4, epochs: 20, optimizer: {name: adam, learning_rate: 0.05}}\noutput: {dir: arrays}\n")
+
+    def test_arrays_train(self):
+        self.write_arrays()
+        self.write("arrays.yaml", ARRAYS)
         self.assertIn("validation accuracy", self.run_one("mlp", "arrays.yaml").text)
         self.assertIn("--predict reads tables (csv)", self.run_one("mlp", "arrays.yaml", "--predict", "x_train.npy", status=2).text)
 

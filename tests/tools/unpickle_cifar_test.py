@@ -96,7 +96,11 @@ class UnpickleCifar(unittest.TestCase):
         self.assertEqual(self.read("coarse_label_names.txt"), b"flowers\n")
 
     def test_refusals(self):
-        self.assertIn("has neither data_batch_1 (CIFAR-10) nor train (CIFAR-100)", self.run_tool(2))
+        sentence = "has neither a file data_batch_1 (CIFAR-10) nor a file train (CIFAR-100)"
+        self.assertIn(sentence, self.run_tool(2))
+        (self.folder / "train").mkdir()
+        self.assertIn(sentence, self.run_tool(2))
+        (self.folder / "train").rmdir()
         self.write_ten()
         for table, sentence in ((Caller(), "it contains an object of posix.system, which CIFAR does not"),
                                 ([1], "has no dictionary"),

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -238,6 +239,43 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
   return std::nullopt;
 }
 
+namespace {
+
+// True for a key of the section `data` that only some formats have. Weights may be used on data of another format.
+bool has_some_formats(const std::string& key) {
+  constexpr std::array<std::string_view, 5> keys{"data.mean", "data.stddev", "data.missing",
+                                                 "data.missing_value", "data.standardise_targets"};
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+// Returns the number if a list contains only this number: one for grey images is the same as three for colours.
+std::string as_one_number(std::string text) {
+  std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ' '; });
+  const std::string first = text.substr(0, text.find(','));
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (text.substr(at, end - at) != first) return text;
+    at = end + 1;
+  }
+  return first;
+}
+
+// Returns the value of a setting for comparisons: `data.missing_value` counts if `data.missing` is given.
+std::optional<std::string> compared_value(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  if (key == "data.missing_value" && found == settings.end() && settings.contains("data.missing")) return "0";
+  if (found == settings.end()) return std::nullopt;
+  return key == "data.mean" || key == "data.stddev" ? as_one_number(found->second) : found->second;
+}
+
+bool is_same(const Settings& then, const Settings& now, const std::string& key) {
+  const std::optional<std::string> before = compared_value(then, key);
+  const std::optional<std::string> after = compared_value(now, key);
+  return before == after || (has_some_formats(key) && (!before || !after));
+}
+
+}  // namespace
+
 bool has_settings(const Metadata& metadata) { return !settings_in(metadata).empty(); }
 
 void check_settings(const fs::path& path, const Metadata& metadata, const Settings& now,
@@ -251,7 +289,7 @@ void check_settings(const fs::path& path, const Metadata& metadata, const Settin
     return found == settings.end() ? "not given" : found->second;
   };
   for (const auto& [key, value] : all)
-    if (value_in(then, key) != value_in(now, key))
+    if (!is_same(then, now, key))
       throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key,
                                   value_in(then, key), value_in(now, key), advice));
 }

@@ -43,7 +43,7 @@ std::vector<std::vector<std::byte>> samples_of(const SampleSource& source) {
     for (const Field& field : source.fields())
       fields.emplace_back(static_cast<std::size_t>(field.type.bytes()));
     const std::vector<std::span<std::byte>> places(fields.begin(), fields.end());
-    source.read_fields(i, {.seed = 3, .epoch = 1}, places);
+    source.read_fields(i, {.seed = 3, .epoch = 1, .partner = 0}, places);
     all.insert(all.end(), fields.begin(), fields.end());
   }
   return all;
@@ -111,6 +111,64 @@ TEST_CASE("images are packed smaller, or as samples") {
   pack("image_folder", folder / "images", {.folder = folder / "pixels", .pixels = 8});
   const RunData plain = open("image_folder", folder / "images", ", image_size: 8, augment: false");
   CHECK(samples_of(*open("shards", folder / "pixels").train) == samples_of(*plain.train));
+}
+
+namespace {
+
+void damage(const std::filesystem::path& file) {
+  std::string bytes = read_text(file);
+  bytes[1] = static_cast<char>(bytes[1] ^ 1);
+  write_text(file, bytes);
+}
+
+}  // namespace
+
+TEST_CASE("damaged rows are left out while columns are measured if data.on_error is skip") {
+  const TemporaryFolder folder;
+  const auto open_packed = [&](const std::string& name, const std::string& keys, const std::string& model) {
+    return open_data(Config::parse(
+        configuration("shards", folder / name, ", validation_share: 0" + keys, model), "test.yaml"));
+  };
+  write_text(folder / "t.csv", "x,kind\n90,a\n2,b\n4,a\n");
+  pack("csv", folder / "t.csv", {.folder = folder / "table"});
+  damage(folder / "table/train-00000.shard");
+  CHECK(contains(user_error([&] { open_packed("table", "", "{}"); }), "record 0 (offset 0)"));
+  CHECK(open_packed("table", ", on_error: skip", "{}").trained.scale.mean == std::vector<float>{3});
+  // The labels of several targets are checked at the beginning, too.
+  write_text(folder / "m.csv", "x,y\n90,1\n2,0\n4,1\n");
+  pack("csv", folder / "m.csv", {.folder = folder / "many"}, ", targets: [y]", "{task: multi_label}");
+  damage(folder / "many/train-00000.shard");
+  CHECK(contains(user_error([&] { open_packed("many", "", "{task: multi_label}"); }), "record 0 (offset 0)"));
+  CHECK(open_packed("many", ", on_error: skip", "{task: multi_label}").trained.scale.mean ==
+        std::vector<float>{3});
+}
+
+TEST_CASE("images of shards and arrays are mixed, and other samples are not") {
+  const TemporaryFolder folder;
+  const std::string mix = ", mixup_alpha: 0.2, cutmix_alpha: 1";
+  write_images(folder / "images");
+  pack("image_folder", folder / "images", {.folder = folder / "packed"});
+  check_same(open("shards", folder / "packed", ", image_size: 8" + mix),
+             open("image_folder", folder / "images", ", image_size: 8" + mix));
+  std::string pixels(4 * 6 * 6 * 3, '\0');
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * 7);
+  folder.write("x_train.npy", npy_text("'|u1'", "(4, 6, 6, 3)", pixels));
+  folder.write("y_train.npy", npy_of<std::uint8_t>("|u1", "(4,)", {1, 0, 1, 0}));
+  pack("npy", folder.path(), {.folder = folder / "arrays"}, ", channels: last");
+  const std::string scale = ", validation_share: 0.5, mean: ";
+  const RunData packed = open("shards", folder / "arrays", scale + "[0, 0, 0], stddev: [1, 1, 1]" + mix);
+  const RunData plain = open("npy", folder.path(), scale + "0, channels: last" + mix);
+  CHECK(samples_of(*packed.train) == samples_of(*plain.train));
+  CHECK(samples_of(*packed.train) != samples_of(*open("npy", folder.path(), ", channels: last").train));
+  folder.write("x_train.npy", npy_of<float>("<f4", "(4, 2)", {1, 2, 3, 4, 5, 6, 7, 8}));
+  CHECK(contains(
+      user_error([&] { open("npy", folder.path(), ", mixup_alpha: 0.2"); }),
+      "data.mixup_alpha has no effect here, because the samples in data.path are not images of bytes"));
+  write_text(folder / "t.csv", "x,kind\n1,a\n2,b\n");
+  pack("csv", folder / "t.csv", {.folder = folder / "table"});
+  CHECK(contains(
+      user_error([&] { open("shards", folder / "table", ", validation_share: 0, cutmix_alpha: 1"); }),
+      "data.cutmix_alpha has no effect here, because the samples in data.path are not images of bytes"));
 }
 
 TEST_CASE("keys without effect on shards and data that is not packed are refused") {

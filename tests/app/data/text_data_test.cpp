@@ -134,15 +134,16 @@ TEST_CASE("a text that cannot be used is refused in a sentence") {
     return user_error([&] { open_file(text, keys); });
   };
   const std::string length = "sequence_length: 4";
-  CHECK(refusal("", length + ", tokens: bytes")
-            .ends_with("t.txt' has 0 tokens to train on, and a window takes data.sequence_length and one "
-                       "more, 5; name a "
-                       "longer text, or give a smaller sequence_length"));
+  for (const char* tokens : {"", ", tokens: bytes"})
+    CHECK(refusal("", length + tokens).ends_with("t.txt' is empty; name a text with tokens"));
   CHECK(refusal("abab", length + ", validation_share: 0").find("has 4 tokens to train on") !=
         std::string::npos);
-  CHECK(refusal("", length)
+  CHECK(refusal("abcd", length + ", validation_share: 0")
             .ends_with("data.minimum_count is 2, and no token of the text occurs so often; give a smaller "
                        "number"));
+  CHECK(refusal("abab", length + ", validation_share: 0.9")
+            .ends_with(
+                "data.validation_share is 0.9, which leaves no token to train on; give a smaller share"));
   CHECK(
       refusal("ababababababa\xff", length)
           .ends_with(

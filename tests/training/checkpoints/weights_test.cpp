@@ -230,4 +230,24 @@ TEST_CASE("weights say what they were made with, and other settings are refused"
   check(settings);
 }
 
+TEST_CASE("settings that another format of data lacks are not compared") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "w";
+  const auto check = [&](const Settings& then, const Settings& now) {
+    save_weights(path, TinyStore(1).store, then);
+    return user_error(
+        [&] { check_settings(path, read_safetensors_header(path).metadata, now, "give the same"); });
+  };
+  const Settings grey{{"data.mean", "0"}, {"model.name", "mlp"}};
+  CHECK(check(grey, {{"data.mean", "[0, 0, 0]"}, {"model.name", "mlp"}}).empty());
+  CHECK(check(grey, {{"model.name", "mlp"}}).empty());
+  const Settings filled{{"data.missing", "\"value\""}, {"data.missing_value", "3"}};
+  CHECK(check(filled, {{"model.name", "mlp"}}).find("model.name") != std::string::npos);
+  CHECK(check(filled, {{"data.standardise_targets", "true"}}).empty());
+  CHECK(check(filled, {{"data.missing", "\"value\""}})
+            .ends_with("with data.missing_value 3 and now it is not given; give the same"));
+  CHECK(check(grey, {{"data.mean", "[0, 0.5, 0]"}, {"model.name", "mlp"}})
+            .ends_with(" was made with data.mean 0 and now it is [0, 0.5, 0]; give the same"));
+}
+
 }  // namespace plexaura::testing::weights_test

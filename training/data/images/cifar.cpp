@@ -36,8 +36,15 @@ std::vector<std::string> read_names(const fs::path& path) {
   return names;
 }
 
-// Throws for the version whose files only Python's pickle reads.
+// Throws for a folder without the binary version, and names what the folder contains instead.
 [[noreturn]] void refuse_folder(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_directory(folder / "train", error))
+    throw UserError(
+        fmt::format("{}: has a folder 'train' and no file of CIFAR; for images in train/CLASS set "
+                    "data.format to image_folder, otherwise name the folder with the files of the "
+                    "binary version",
+                    folder.string()));
   const bool is_pickled = is_there(folder / "data_batch_1") || is_there(folder / "train");
   throw UserError(
       is_pickled

@@ -55,6 +55,7 @@ std::string header_text(const ShardIndex& index) {
               {"targets", contents.targets},
               {"shards", shards},
               {"samples", index.records.size()}};
+  if (!contents.categories.empty()) header["categories"] = contents.categories;
   if (contents.kind == RecordKind::sample) {
     header["dtype"] = name_of(contents.sample.dtype);
     header["shape"] = contents.sample.shape.extents();
@@ -84,6 +85,7 @@ class HeaderReader {
     found.classes = texts("classes");
     found.columns = texts("columns");
     found.targets = texts("targets");
+    if (header_.contains("categories")) found.categories = texts("categories");
     if (found.classes.empty()) fail(name_, "it has no class");
     const auto numbers = static_cast<std::int64_t>(found.columns.size() + found.targets.size());
     const bool are_rows = found.sample.dtype == DType::float32 && found.sample.shape == Shape{numbers};

@@ -20,6 +20,8 @@ struct ShardContents {
   TensorType sample = {};                 // of a record that is a sample: uint8 or float32; otherwise empty
   std::vector<std::string> classes = {};  // names; one empty name if there are targets
   std::vector<std::string> columns = {};  // names of the features of rows
+  std::vector<std::string> categories =
+      {};  // names of the columns of words, which are among `columns` as features
   std::vector<std::string> targets = {};  // names; the targets of a row follow its features
   bool operator==(const ShardContents&) const = default;
 };

@@ -1,10 +1,8 @@
 #include "training/data/tables/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <limits>
 #include <map>
 #include <optional>
@@ -13,20 +11,13 @@
 #include "core/base/error.h"
 #include "training/data/tables/csv_cells.h"
 #include "training/data/tables/csv_header.h"
+#include "training/data/tables/csv_numbers.h"
 #include "training/data/tables/csv_text.h"
 #include "training/files/file.h"
 
 namespace plexaura {
 
 namespace {
-
-std::string list_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 20;
-  std::vector<std::string> first;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) first.push_back(shortened(names[i]));
-  const std::string rest = names.size() > most ? fmt::format(" and {} more", names.size() - most) : "";
-  return fmt::format("{}{}", fmt::join(first, ", "), rest);
-}
 
 constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
 
@@ -79,10 +70,46 @@ std::vector<std::size_t> find_all(const Columns& columns, const std::vector<Colu
 std::vector<std::size_t> feature_columns(const Columns& columns, const CsvOptions& options, std::size_t label,
                                          const std::vector<std::size_t>& targets) {
   if (!options.features.empty()) return find_all(columns, options.features);
+  const std::vector<std::size_t> ignored = find_all(columns, options.ignored);
   std::vector<std::size_t> chosen;
   for (std::size_t column = 0; column < columns.size(); ++column)
-    if (column != label && std::ranges::find(targets, column) == targets.end()) chosen.push_back(column);
+    if (column != label && std::ranges::find(targets, column) == targets.end() &&
+        std::ranges::find(ignored, column) == ignored.end())
+      chosen.push_back(column);
   return chosen;
+}
+
+void check_ignored(const std::string& file, const Columns& columns, const CsvOptions& options,
+                   std::size_t label, const std::vector<std::size_t>& targets) {
+  for (const std::size_t column : find_all(columns, options.ignored))
+    if (column == label || std::ranges::find(targets, column) != targets.end())
+      throw UserError(fmt::format("{}: {} is ignored, and it is {}; name it as one of both", file,
+                                  shortened(columns.name(column)),
+                                  column == label ? "the label" : "a target"));
+}
+
+// Returns the number of the column of words that each feature is, or nothing for numbers.
+std::vector<std::optional<WordNumbers>> words_of(const std::string& file, const Columns& columns,
+                                                 const std::vector<std::size_t>& features,
+                                                 const std::vector<CategoryColumn>& categories) {
+  std::vector<std::optional<WordNumbers>> words(features.size());
+  std::vector<std::string> names;
+  for (const CategoryColumn& category : categories) {
+    const std::size_t column = columns.find(category.name);
+    const auto feature = std::ranges::find(features, column);
+    if (feature == features.end())
+      throw UserError(
+          fmt::format("{}: the column of words {} is the label, a target or ignored; words are "
+                      "features, so name it as one of them",
+                      file, shortened(category.name)));
+    words[static_cast<std::size_t>(feature - features.begin())].emplace(category.words);
+    names.push_back(category.name);
+  }
+  for (const std::size_t column : features)
+    if (const std::string* const category = category_of(columns.name(column), names))
+      throw UserError(fmt::format("{}: the column {} is called as the words of {} are; rename one of them",
+                                  file, shortened(columns.name(column)), shortened(*category)));
+  return words;
 }
 
 void check_targets(const std::string& file, const Columns& columns, const std::vector<std::size_t>& targets,
@@ -109,20 +136,6 @@ void check_names(const CsvText& text, const CsvRow& first, const CsvOptions& opt
     if (options.label_is_assumed && label != no_column) check_assumed_label(text, first, label);
   }
   check_names_differ(text, first, used);
-}
-
-std::optional<std::int64_t> whole_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string> sorted_classes(const std::set<std::string>& found) {
-  std::vector<std::string> classes(found.begin(), found.end());
-  if (std::ranges::all_of(classes, [](const std::string& name) { return whole_number(name).has_value(); }))
-    std::ranges::stable_sort(classes, {}, [](const std::string& name) { return *whole_number(name); });
-  return classes;
 }
 
 // The text of a label in the file, and its place.
@@ -161,11 +174,13 @@ double parse_cell(const std::string& text, const std::string& place, const std::
     throw UserError(fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place,
                                 shortened(text), column));
   if (error != std::errc{})
-    throw UserError(fmt::format("{}: '{}' in {} is not a finite number; {}", place, shortened(text), column,
-                                has_decimal_comma(text)
-                                    ? std::string("write numbers with a point, not with a comma")
-                                    : fmt::format("{} are numbers, so correct the cell or leave the {} out",
-                                                  role, role == "targets" ? "row" : "column")));
+    throw UserError(fmt::format(
+        "{}: '{}' in {} is not a finite number; {}", place, shortened(text), column,
+        has_decimal_comma(text) ? std::string("write numbers with a point, not with a comma")
+        : role == "targets"     ? std::string("targets are numbers, so correct the cell or leave the row out")
+                                : std::string("features are numbers, so correct the cell or leave the "
+                                                  "column out, or name it in data.categories if its cells "
+                                                  "are words")));
   return value;
 }
 
@@ -191,8 +206,34 @@ struct UsedColumns {
 
 bool is_missing(const std::string& text) { return text.empty() || means_missing(text); }
 
+// Returns the number of the word in a cell, or NaN for a missing word that may be missing.
+double word_number(const CsvCell& cell, const std::string& place, const std::string& column,
+                   WordNumbers& words, MissingCells missing) {
+  if (is_missing(cell.text)) {
+    if (missing != MissingCells::error) return std::numeric_limits<double>::quiet_NaN();
+    throw UserError(
+        fmt::format("{}: '{}' in {} means a missing word; fill in the cell, write another word, or "
+                    "set data.missing",
+                    place, cell.text, column));
+  }
+  const std::optional<std::int64_t> number = words.number_of(cell.text);
+  if (!number)
+    throw UserError(
+        fmt::format("{}: '{}' in {} is none of the words of the training: {}; correct the cell, or "
+                    "train on a table with this word",
+                    place, shortened(cell.text), column, list_of(words.words())));
+  constexpr std::size_t most_words = 1000;
+  if (words.size() > most_words)
+    throw UserError(
+        fmt::format("{}: '{}' is one of more than {} different words in {}, and each word becomes a "
+                    "feature; name the column in data.ignore, or write fewer words",
+                    place, shortened(cell.text), most_words, column));
+  return static_cast<double>(*number);
+}
+
 // The contents of the rows, with labels as text.
 struct Table {
+  std::vector<std::optional<WordNumbers>> words = {};  // of each feature; nothing for numbers
   std::vector<double> values = {};
   std::vector<NamedLabel> labels = {};
   std::int64_t dropped = 0;
@@ -206,6 +247,11 @@ struct Table {
     }
     for (std::size_t i = 0; i < used.numbers.size(); ++i) {
       const std::size_t column = used.numbers[i];
+      if (i < used.features && words[i]) {
+        values.push_back(word_number(row[column], text.place(row[column]), columns.name(column), *words[i],
+                                     options.missing));
+        continue;
+      }
       const bool is_replaced = i < used.features && options.missing != MissingCells::error;
       if (is_replaced && is_missing(row[column].text))
         values.push_back(options.missing == MissingCells::mean ? std::numeric_limits<double>::quiet_NaN()
@@ -221,10 +267,29 @@ struct Table {
                                   labels.back().place, columns.name(label)));
   }
 
+  // Returns the values as features and targets: a word has a feature for each of its column's words.
+  std::vector<float> features(std::size_t columns) const {
+    std::vector<std::vector<std::size_t>> places(columns);  // of the words among the features of their column
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (words[i]) places[i] = words[i]->places();
+    std::vector<float> made;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::vector<std::size_t>& place = places[i % columns];
+      if (place.empty()) {
+        made.push_back(static_cast<float>(values[i]));
+        continue;
+      }
+      const std::size_t first = made.size();
+      made.resize(first + place.size());
+      if (!std::isnan(values[i])) made[first + place[static_cast<std::size_t>(values[i])]] = 1;
+    }
+    return made;
+  }
+
   std::vector<std::string> classes() const {
     std::set<std::string> found;
     for (const NamedLabel& label : labels) found.insert(label.text);
-    return sorted_classes(found);
+    return sorted_names(found);
   }
 
  private:
@@ -247,69 +312,6 @@ void check_none_means_missing(const std::vector<NamedLabel>& labels) {
                       label.place, label.text));
 }
 
-struct Spread {
-  double least = 0;
-  double most = 0;
-
-  double largest() const { return std::max(std::abs(least), std::abs(most)); }
-};
-
-// Ignores NaN, which stands for a missing cell.
-Spread spread_of(const std::vector<double>& values, std::size_t column, std::size_t columns) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  Spread spread{infinity, -infinity};
-  for (std::size_t i = column; i < values.size(); i += columns) {
-    if (std::isnan(values[i])) continue;
-    spread.least = std::min(spread.least, values[i]);
-    spread.most = std::max(spread.most, values[i]);
-  }
-  return spread;
-}
-
-// Throws for a column in which each cell is missing.
-void check_has_numbers(const std::string& file, const std::vector<double>& values,
-                       const std::vector<std::string>& names) {
-  for (std::size_t column = 0; column < names.size(); ++column)
-    if (std::isinf(spread_of(values, column, names.size()).least))
-      throw UserError(
-          fmt::format("{}: no row has a number in {}; remove the column", file, shortened(names[column])));
-}
-
-// Makes all numbers of a column equal if they differ only by the rounding of some operations in float64, as
-// 0.3 and 0.1 + 0.2 do. Otherwise float32 might round them to two values, and standardising would make a
-// feature of the noise.
-void level_noise(std::vector<double>& values, std::size_t columns) {
-  constexpr double noise = 64 * std::numeric_limits<double>::epsilon();
-  for (std::size_t column = 0; column < columns; ++column) {
-    const Spread spread = spread_of(values, column, columns);
-    if (spread.most - spread.least > noise * spread.largest()) continue;
-    for (std::size_t i = column; i < values.size(); i += columns)
-      if (!std::isnan(values[i])) values[i] = spread.least;
-  }
-}
-
-// Throws for a column whose numbers are large and differ by little, such as times in seconds since 1970,
-// because float32 would make them equal.
-void check_precision(const std::string& file, const std::vector<double>& values,
-                     const std::vector<std::string>& names) {
-  constexpr double largest_share = 0.01;
-  for (std::size_t column = 0; column < names.size(); ++column) {
-    const Spread spread = spread_of(values, column, names.size());
-    const double width = spread.most - spread.least;
-    double rounding = 0;
-    for (std::size_t i = column; i < values.size(); i += names.size())
-      rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
-    // Smaller numbers count as 0 anyway.
-    const bool is_normal = spread.largest() >= std::numeric_limits<float>::min();
-    if (is_normal && width > 0 && rounding > largest_share * width)
-      throw UserError(
-          fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "
-                      "remove the column if its numbers are meant to be equal, or subtract a number from all "
-                      "of them",
-                      file, shortened(names[column]), spread.least, spread.most, rounding));
-  }
-}
-
 }  // namespace
 
 CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& options) {
@@ -327,9 +329,11 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   const std::vector<std::size_t> features = feature_columns(columns, options, label, targets);
   if (features.empty())
     throw UserError(fmt::format("{}: {}; features need one at least", path.string(),
-                                has_targets ? "all columns are targets" : "the label is the only column"));
+                                !options.ignored.empty() ? "no column is left to be a feature"
+                                : has_targets            ? "all columns are targets"
+                                                         : "the label is the only column"));
+  check_ignored(path.string(), columns, options, label, targets);
   check_targets(path.string(), columns, targets, features);
-  for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
   for (const std::size_t column : targets) target_names_.push_back(columns.name(column));
   if (label != no_column) label_name_ = columns.name(label);
   std::vector<std::size_t> numbers = features;
@@ -337,7 +341,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   check_names(text, row, options, numbers, label);
 
   const UsedColumns used{numbers, features.size(), label};
-  Table table;
+  Table table{.words = words_of(path.string(), columns, features, options.categories)};
   if (!options.header) table.append(text, row, columns, used, options);
   while (text.next(row)) table.append(text, row, columns, used, options);
   dropped_ = table.dropped;
@@ -353,13 +357,21 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   labels_ = has_label ? place_labels(table.labels, class_names_)
                       : std::vector<std::int64_t>(table.labels.size(), 0);
   if (has_label || has_targets) {
-    std::vector<std::string> names = feature_names_;
-    names.insert(names.end(), target_names_.begin(), target_names_.end());
+    std::vector<std::string> names;
+    for (const std::size_t column : numbers) names.push_back(columns.name(column));
     check_has_numbers(path.string(), table.values, names);
     level_noise(table.values, names.size());
     check_precision(path.string(), table.values, names);
   }
-  values_.assign(table.values.begin(), table.values.end());
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    const std::string& name = columns.name(features[i]);
+    if (!table.words[i])
+      feature_names_.push_back(name);
+    else
+      for (const std::string& word : table.words[i]->words())
+        feature_names_.push_back(feature_of_word(name, word));
+  }
+  values_ = table.features(numbers.size());
 }
 
 void CsvDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "training/data/dataset.h"
+#include "training/data/tables/categories.h"
 
 namespace plexaura {
 
@@ -31,8 +32,12 @@ struct CsvOptions {
   bool labelled = true;  // false: there is no label column, and every label is 0
   // Columns of numbers to predict. If some are given, there is no label column.
   std::vector<ColumnRef> targets{};
-  // In the order of a sample; empty: all columns except the label's and the targets', in the file's order.
+  // In the order of a sample; empty: all columns except the label's, the targets' and ignored ones, in the file's order.
   std::vector<ColumnRef> features{};
+  // Columns that are not read. Their names and cells may be anything.
+  std::vector<ColumnRef> ignored{};
+  // Features whose cells are words, each with the permitted words, or with none to permit those in the file.
+  std::vector<CategoryColumn> categories{};
   char delimiter = ',';
   // The permitted classes, in order (those of the training set, for a validation set). Empty: the classes in
   // the file, sorted as numbers if all are whole numbers, otherwise as text.
@@ -49,7 +54,9 @@ struct CsvOptions {
 // [features + targets], the targets last, and every label is 0: TargetSamples separates them. The file is a
 // regular file of UTF-8 text.
 // Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
-// Every cell of a feature must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may
+// A column of words becomes one feature for each word, named "COLUMN=WORD", at the place of the column; a missing word is 0 in
+// all of them if MissingCells::mean or value permits it. All other features are numbers:
+// every cell must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may
 // be empty or a word for a missing value. Every used column must have a name of its own, unless `features` lists it. In a
 // table with labels or targets, the numbers of a column must differ by more than the rounding of float32; numbers that differ
 // only by the rounding of float64 become one number. The constructor throws UserError with file:line:column (both counted
@@ -68,7 +75,8 @@ class CsvDataset final : public DatasetOf<float> {
   void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
             std::int64_t& label) const override;
 
-  // Returns the names of the features, in the order of a sample; "column 3" if there is no header.
+  // Returns the names of the features, in the order of a sample; "column 3" if there is no header, and "colour=red" for
+  // a word.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
 
   // Returns the names of the targets, in the order of CsvOptions::targets.

@@ -5,10 +5,25 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 namespace plexaura {
+
+namespace {
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
 
 std::string shortened(const std::string& text) {
   constexpr std::size_t longest = 60;
@@ -17,6 +32,21 @@ std::string shortened(const std::string& text) {
   // Moves to the beginning of a UTF-8 character.
   while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 20;
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) first.push_back(shortened(names[i]));
+  const std::string rest = names.size() > most ? fmt::format(" and {} more", names.size() - most) : "";
+  return fmt::format("{}{}", fmt::join(first, ", "), rest);
+}
+
+std::vector<std::string> sorted_names(const std::set<std::string>& found) {
+  std::vector<std::string> names(found.begin(), found.end());
+  if (std::ranges::all_of(names, [](const std::string& name) { return whole_number(name).has_value(); }))
+    std::ranges::stable_sort(names, {}, [](const std::string& name) { return *whole_number(name); });
+  return names;
 }
 
 std::errc parse_number(const std::string& text, double& value) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "training/files/shortage.h"
 
 namespace plexaura {
 
@@ -20,7 +21,20 @@ void require_floats(const Dataset& dataset) {
 
 }  // namespace
 
-Standardisation measure_standardisation(const Dataset& training_set) {
+bool read_values(const Dataset& samples, std::int64_t index, std::span<std::byte> values, OnError on_error) {
+  try {
+    std::int64_t label = 0;
+    samples.read_sample(index, {}, values, label);
+    return true;
+  } catch (const LimitReached&) {
+    throw;
+  } catch (const UserError&) {
+    if (on_error == OnError::fail) throw;
+    return false;
+  }
+}
+
+Standardisation measure_standardisation(const Dataset& training_set, OnError on_error) {
   require_floats(training_set);
   if (training_set.size() == 0)
     throw UserError("a training set without samples has no mean and standard deviation; give it samples");
@@ -30,8 +44,7 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   std::vector<std::int64_t> counts(width);
   std::vector<float> sample(width);
   for (std::int64_t index = 0; index < training_set.size(); ++index) {
-    std::int64_t label = 0;
-    training_set.read_sample(index, {}, std::as_writable_bytes(std::span(sample)), label);
+    if (!read_values(training_set, index, std::as_writable_bytes(std::span(sample)), on_error)) continue;
     for (std::size_t i = 0; i < width; ++i) {
       if (std::isnan(sample[i])) continue;
       const double difference = sample[i] - mean[i];

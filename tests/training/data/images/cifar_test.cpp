@@ -58,6 +58,11 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
 TEST_CASE("broken files of CIFAR are refused in a sentence with file, record and offset") {
   const TemporaryFolder folder;
   CHECK(contains(error_of(folder), "has neither data_batch_1.bin (CIFAR-10) nor train.bin (CIFAR-100)"));
+  folder.write("train/a/1.png", "");
+  CHECK(contains(error_of(folder),
+                 "has a folder 'train' and no file of CIFAR; for images in train/CLASS set "
+                 "data.format to image_folder"));
+  std::filesystem::remove_all(folder / "train");
   folder.write("data_batch_1", "a pickle");
   CHECK(contains(error_of(folder), "in the version for Python, whose pickles are not read"));
   write_ten(folder);

@@ -45,4 +45,34 @@ TEST_CASE("a column without a value in the training samples has no mean") {
         }).starts_with("value 1 is missing in each training sample, so that it has no mean"));
 }
 
+namespace {
+
+// Rows of one number, of which the second cannot be read.
+class DamagedRows final : public DatasetOf<float> {
+ public:
+  std::int64_t size() const override { return 3; }
+  Shape sample_shape() const override { return Shape{1}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t /*index*/) const override { return 0; }
+  void read(std::int64_t index, const SampleContext& /*context*/, std::span<float> sample,
+            std::int64_t& label) const override {
+    if (index == 1) throw UserError("row 1 is damaged");
+    sample[0] = static_cast<float>(index);
+    label = 0;
+  }
+
+ private:
+  std::vector<std::string> names_{"a"};
+};
+
+}  // namespace
+
+TEST_CASE("a row that cannot be read is an error, or left out of the mean") {
+  const DamagedRows rows;
+  CHECK(user_error([&] { measure_standardisation(rows); }) == "row 1 is damaged");
+  const Standardisation scale = measure_standardisation(rows, OnError::skip);
+  CHECK(scale.mean == std::vector<float>{1});
+  CHECK(scale.stddev == std::vector<float>{1});
+}
+
 }  // namespace plexaura::testing::standardise_test

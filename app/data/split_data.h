@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/data/data_options.h"
+#include "app/data/data_pair.h"
+
+namespace plexaura {
+
+// Returns the samples with these indices.
+DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices);
+
+// Throws if a class has no samples to learn from. `value` is the value of the key that has chosen the part;
+// `remedy` is the end of the sentence.
+void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
+                        const Dataset& whole, std::string_view remedy);
+
+// Splits the samples, unless they have a validation set, and scales rows. `trained`: of a trained model, which may be used
+// on all rows; nothing to train a new one.
+DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
+                         const std::optional<TrainedData>& trained);
+
+}  // namespace plexaura

@@ -1,0 +1,119 @@
+#include "app/data/open_table.h"
+
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/data/open_data.h"
+#include "app/data/pack_data.h"
+#include "app/data/prediction_data.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::open_table_test {
+
+namespace {
+
+const std::string table = "id,colour,x,kind\nn1,red,1,a\nn2,blue,2,b\nn3,red,3,a\nn4,blue,6,b\n";
+const std::string words = ", categories: [colour], ignore: [id]";
+
+Config config_of(const std::string& format, const std::filesystem::path& path, const std::string& keys) {
+  return Config::parse(fmt::format("data: {{format: {}, path: {}{}}}\n", format, path.string(), keys),
+                       "test.yaml");
+}
+
+RunData open(const std::string& format, const std::filesystem::path& path, const std::string& keys,
+             const std::optional<TrainedData>& trained = {}) {
+  const Config config = config_of(format, path, keys + ", validation_share: 0");
+  RunData data = open_data(config, trained);
+  config.check_all_used();
+  return data;
+}
+
+std::vector<float> row_of(const RunData& data, std::int64_t index) {
+  std::vector<float> row(static_cast<std::size_t>(data.sample().shape.elements()));
+  std::int64_t label = 0;
+  data.train->read_fields(index, {},
+                          std::vector<std::span<std::byte>>{std::as_writable_bytes(std::span(row)),
+                                                            std::as_writable_bytes(std::span(&label, 1))});
+  return row;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("words become inputs that are not scaled, and are kept with the weights") {
+  const TemporaryFolder folder;
+  const RunData data = open("csv", folder.write("t.csv", table), words);
+  CHECK(data.trained.columns == std::vector<std::string>{"colour=blue", "colour=red", "x"});
+  CHECK(data.trained.categories == std::vector<std::string>{"colour"});
+  CHECK(data.trained.scale.mean == std::vector<float>{0, 0, 3});
+  CHECK(row_of(data, 0)[0] == 0);
+  CHECK(row_of(data, 0)[1] == 1);
+  CHECK(contains(data.preparation, "; 1 or 0 for each word of colour"));
+  CHECK(trained_data_in(to_metadata(data.trained), "w") == data.trained);
+  Metadata without = to_metadata(data.trained);
+  without.erase("data.column 1");
+  without.erase("data.column 0");
+  without["data.column 0"] = "0 1 x";
+  without.erase("data.column 2");
+  CHECK(contains(user_error([&] { trained_data_in(without, "w"); }),
+                 "w: its metadata has the column of words 'colour', but none of its words"));
+}
+
+TEST_CASE("other tables are evaluated and predicted with the words of the training") {
+  const TemporaryFolder folder;
+  const RunData trained = open("csv", folder.write("t.csv", table), words);
+  // The table has fewer words, another order of columns and no ignored column.
+  const RunData other = open("csv", folder.write("other.csv", "kind,x,colour\nb,6,red\na,0,red\n"),
+                             words + ", label: kind", trained.trained);
+  CHECK(row_of(other, 0)[0] == 0);
+  CHECK(row_of(other, 0)[1] == 1);
+  CHECK(row_of(other, 0)[2] == row_of(trained, 3)[2]);
+  const auto predicted = [&](const std::string& keys, const std::string& text) {
+    const std::string file = folder.write("new.csv", text).string();
+    const NamedSamples samples =
+        prediction_data(config_of("csv", folder.path(), keys), trained.trained)->read_samples(file);
+    const std::span<const float> values = samples.samples.as<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  CHECK(predicted(words, "x,colour\n6,blue\n") == row_of(trained, 3));
+  CHECK(predicted("", "x,colour\n6,blue\n") == row_of(trained, 3));
+  CHECK(contains(user_error([&] { predicted(words, "x,colour\n6,blue\n7,green\n"); }),
+                 "new.csv:3:3: 'green' in colour is none of the words of the training: blue, red"));
+  CHECK(contains(user_error([&] { predicted(", categories: [x]", "x,colour\n6,blue\n"); }),
+                 "data.categories is [x], and the weights are of a model that was trained with [colour]"));
+  CHECK(contains(user_error([&] { predicted(", ignore: [colour]", "x,colour\n6,blue\n"); }),
+                 "data.ignore names 'colour', which the model takes"));
+}
+
+TEST_CASE("words are packed into shards as they are read from the table") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("t.csv", table);
+  std::filesystem::create_directories(folder / "packed");
+  pack_data(config_of("csv", path, words), {.folder = folder / "packed"});
+  const RunData plain = open("csv", path, words);
+  const RunData packed = open("shards", folder / "packed", "");
+  CHECK(packed.trained == plain.trained);
+  for (std::int64_t i = 0; i < 4; ++i) CHECK(row_of(packed, i) == row_of(plain, i));
+}
+
+TEST_CASE("keys of columns that do not fit are refused") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("t.csv", table);
+  CHECK(contains(user_error([&] { open("csv", path, ", categories: [colour], ignore: [id, colour]"); }),
+                 "data.ignore names 'colour', which data.categories and data.ignore name twice"));
+  CHECK(contains(user_error([&] { open("csv", path, ", header: false, categories: [colour]"); }),
+                 "data.categories has no effect here, because data.header is false"));
+  CHECK(contains(user_error([&] { open("npy", folder.path(), ", ignore: [id]"); }),
+                 "data.ignore has no effect here, because data.format is npy"));
+}
+
+}  // namespace plexaura::testing::open_table_test
