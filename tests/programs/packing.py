@@ -1,7 +1,13 @@
-"""Tests packed shards and arrays: tools/pack, and training on what it writes."""
+"""Tests packed shards and arrays: tools/pack, and training on what it writes.
 
+PLEXAURA_FAULT_SEEDS=20 packing.py BUILD_FOLDER    20 kills of a run, instead of two
+"""
+
+import random
+import signal
 import struct
 import subprocess
+import time
 
 import support
 from support import BUILD, SOURCE, ProgramTest
@@ -73,6 +79,31 @@ class Packing(ProgramTest):
         self.train("two_shards", *PACKED, *mix, ranks=2)
         self.assertEqual(self.weights("two_shards"), self.weights("two_folder"))
         self.assertLess(support.difference(self.weights("two_shards"), self.weights("shards")), 1e-10)
+
+    def test_a_run_that_is_killed_again_and_again_has_the_same_bits(self):
+        """Kills a run at random moments, and resumes it with another number of workers each time."""
+        self.pack("packed", "--shard-mib", "1")
+        endless = ("training.epochs=1000000", "output.every=3")
+        for kill in range(support.FAULT_SEEDS):
+            with self.case("a kill", f"of a run on shards, {kill}"):
+                before = self.steps("killed")
+                run = subprocess.Popen(self.command("convnet", "net.yaml", *self.settings("output.dir=killed", *PACKED, *endless, f"data.workers={kill % 4}"),
+                                                    *(["--resume"] if before else [])), cwd=self.folder, env=support.environment(),
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                try:
+                    self.wait_for(lambda: self.steps("killed") > before or run.poll() is not None)
+                    time.sleep(random.Random(kill).uniform(0, 0.1))
+                finally:
+                    run.kill()
+                self.assertEqual(run.wait(), -signal.SIGKILL)
+        steps = self.steps("killed") + 4
+        self.train("killed", *PACKED, *endless, words=("--resume", "--steps", steps))
+        self.train("whole", *PACKED, *endless, words=("--steps", steps))
+        self.assertEqual(self.weight_bytes("killed"), self.weight_bytes("whole"))
+
+    def steps(self, output):
+        """Returns the number of steps of the newest checkpoint, 0 if there is none."""
+        return max((int(path.name.split("-")[1]) for path in (self.folder / output).glob("checkpoint-*")), default=0)
 
     def test_damaged_shards_end_the_run_with_a_sentence(self):
         self.pack("packed")

@@ -5,7 +5,7 @@
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/tools" "$folder/dev" "$folder/bin" "$folder/tests/fuzz" "$folder/tests/package/debian"
+mkdir -p "$folder/tools" "$folder/dev" "$folder/bin" "$folder/tests/fuzz" "$folder/tests/package/debian" "$folder/tests/programs"
 cp "$1" "$folder/tools/test"
 export PATH=$folder/bin:$PATH LOG=$folder/log
 unset PLEXAURA_FAULT_LOG  # of the run that this test is part of
@@ -18,6 +18,7 @@ stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in tests/fuzz/onnx.sh 'echo "fuzz onnx $*" >> "$LOG"'
 stand_in tests/fuzz/data.sh 'echo "fuzz data $*" >> "$LOG"'
 stand_in tests/package/debian/packages_test.sh 'echo packages >> "$LOG"'
+echo 'import os; print("kills", os.environ["PLEXAURA_FAULT_SEEDS"], file=open(os.environ["LOG"], "a"))' > tests/programs/packing.py
 stand_in bin/cmake '
 if [ "$1" != --build ]; then echo "${LACKING:-configured}"; exit; fi
 echo "begin $3" >> "$LOG"
@@ -75,7 +76,7 @@ grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 
 # --extended writes its date and its result to a file.
 check 0 --extended
-expect "$(done_of '^(begin|test|fuzz) |^packages$')" "begin baseline test baseline fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 packages"
+expect "$(done_of '^(begin|test|fuzz|kills) |^packages$')" "begin baseline test baseline fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 packages kills 20"
 expect "$(tail -1 build/test-logs/extended.log)" "8 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
