@@ -163,7 +163,7 @@ void throw_write_error(const fs::path& path, int error) {
 
 namespace {
 
-[[noreturn]] void throw_create_error(const fs::path& path, int error, std::string_view advice) {
+[[noreturn]] void throw_create_error_with(const fs::path& path, int error, std::string_view advice) {
   const std::optional<Shortage> shortage = shortage_at(path, error);
   const std::string text = shortage ? fmt::format("cannot create '{}': {}; {} or name another place",
                                                   path.string(), shortage->reason, shortage->remedy)
@@ -176,11 +176,11 @@ namespace {
 }  // namespace
 
 void throw_create_error(const fs::path& path, int error) {
-  throw_create_error(path, error, "name a file in a folder that exists and can be written");
+  throw_create_error_with(path, error, "name a file in a folder that exists and can be written");
 }
 
 void throw_create_folder_error(const fs::path& path, int error) {
-  throw_create_error(path, error, "name a folder, not a file, at a place that can be written");
+  throw_create_error_with(path, error, "name a folder, not a file, at a place that can be written");
 }
 
 }  // namespace plexaura
