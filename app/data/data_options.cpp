@@ -238,6 +238,19 @@ std::vector<Key> mix_keys(DataOptions& options) {
                   "`mixup_alpha`, each step uses one of both at random"}};
 }
 
+Key noise_key(DataOptions& options) {
+  return {
+      .name = "noise",
+      .into = &options.noise,
+      .range = {.minimum = 0, .maximum = 1},
+      .needs = {.key = "format", .values = {"idx", "cifar", "image_folder"}},
+      .meaning =
+          "with `model.task: reconstruction`: the model reads images with noise, in training and "
+          "validation, and the target is the image without it ([denoising](../guide/images.md#denoising)). "
+          "The noise is normally distributed with this standard deviation, on a scale where a pixel goes "
+          "from 0 to 1. 0: no noise"};
+}
+
 // Appends keys. A key that needs no other key is given one: `format` must have one of these values.
 void append(std::vector<Key>& keys, std::vector<Key> more, const std::vector<std::string>& formats = {}) {
   for (Key& key : more) {
@@ -299,6 +312,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   append(keys, text_keys(options, use), {"text"});
   append(keys, image_keys(options), {"image_folder", "shards"});
   append(keys, mix_keys(options));
+  append(keys, {noise_key(options)});
   append(keys, pixel_keys(options.pixels));
   return keys;
 }
@@ -325,6 +339,10 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
                      fmt::format("mixes the classes of images, and model.task is {}; remove it, or set "
                                  "model.task to classification",
                                  name_of(task)));
+  if (options.noise > 0 && task != Task::reconstruction)
+    throw data.error("noise", fmt::format("is {:g}, and model.task is {}; remove it, or set model.task to "
+                                          "reconstruction, which learns to remove the noise",
+                                          options.noise, name_of(task)));
   if (options.sampling != "once") {
     if (task != Task::classification)
       throw data.error("sampling", fmt::format("is {}, which draws classes, and model.task is {}; remove it",

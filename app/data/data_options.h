@@ -65,6 +65,7 @@ struct DataOptions {
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
   MixOptions mix = {};
+  double noise = 0;                        // see NoisySamples; 0: none
   std::vector<Section> augmentation = {};  // read by read_augmentation()
   CifarLabels cifar_labels = CifarLabels::fine;
   // For arrays.

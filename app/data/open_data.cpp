@@ -23,6 +23,7 @@
 #include "models/config/yaml_tree.h"
 #include "training/data/images/image_folder.h"
 #include "training/data/mixed_samples.h"
+#include "training/data/noisy_samples.h"
 #include "training/data/subset.h"
 #include "training/data/tables/standardise.h"
 #include "training/data/tables/target_samples.h"
@@ -207,7 +208,9 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
 }
 
 // Returns the samples as a model reads them.
-std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const TrainedData& trained) {
+std::shared_ptr<const SampleSource> as_source(DatasetPtr samples, const DataOptions& options,
+                                              const TrainedData& trained) {
+  if (options.noise > 0) return std::make_shared<NoisySamples>(std::move(samples), options.noise);
   if (trained.targets.empty()) return samples;
   return std::make_shared<TargetSamples>(std::move(samples), std::ssize(trained.targets));
 }
@@ -299,26 +302,28 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   else if (options.validation_limit)
     pair.validation = subset_of(pair.validation,
                                 stratified_limit(labels_of(*pair.validation), *options.validation_limit, 1));
+  if (options.noise > 0) pair.preparation += fmt::format("; then noise with deviation {:g}", options.noise);
   const bool mixes = options.mix.mixes() && use == DataUse::train;
   const std::string description = fmt::format(
       "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
       has_targets ? counted(std::ssize(outputs), "target", "targets")
                   : counted(std::ssize(outputs), "class", "classes"),
       pair.validation->size(), format, path.string(), ignored_text(pair.ignored));
-  return {.train = mixes ? as_mixed(pair.train, options.mix) : as_source(pair.train, pair.trained),
-          .validation = mixes ? as_mixed(pair.validation, {}) : as_source(pair.validation, pair.trained),
-          .description = description,
-          .outputs = has_targets ? target_names(outputs) : classes_text(*pair.train),
-          .preparation = mixes ? mixing_text(options.mix) + pair.preparation : pair.preparation,
-          .read_samples = pair.read_samples,
-          .sample_weights = weights,
-          .pixels = pair.pixels,
-          .origin = pair.origin,
-          .older_origin = pair.older_origin,
-          .is_cut = pair.is_cut,
-          .is_measured = pair.is_measured,
-          .trained = pair.trained,
-          .keys = keys_of_data(config)};
+  return {
+      .train = mixes ? as_mixed(pair.train, options.mix) : as_source(pair.train, options, pair.trained),
+      .validation = mixes ? as_mixed(pair.validation, {}) : as_source(pair.validation, options, pair.trained),
+      .description = description,
+      .outputs = has_targets ? target_names(outputs) : classes_text(*pair.train),
+      .preparation = mixes ? mixing_text(options.mix) + pair.preparation : pair.preparation,
+      .read_samples = pair.read_samples,
+      .sample_weights = weights,
+      .pixels = pair.pixels,
+      .origin = pair.origin,
+      .older_origin = pair.older_origin,
+      .is_cut = pair.is_cut,
+      .is_measured = pair.is_measured,
+      .trained = pair.trained,
+      .keys = keys_of_data(config)};
 }
 
 }  // namespace plexaura

@@ -80,7 +80,8 @@ Key task_key(Task& task) {
           .meaning =
               "what the outputs are: a score for each class of the data; a number for each column of "
               "`data.targets`; with `multi_label`, a score for each of these columns, which hold 0 or 1; "
-              "with `reconstruction`, the pixels of the image itself; or, with `language_model`, for each "
+              "with `reconstruction`, the pixels of the image, without the noise of `data.noise`; or, with "
+              "`language_model`, for each "
               "position of a text a score for each token that may follow"};
 }
 
@@ -131,12 +132,16 @@ std::vector<Key> model_keys(ModelKeys& keys, TaskLosses& losses) {
                   "below 1 and the "
                   "absolute error less 1/2 for others. All are means over samples and targets"},
       {.name = "loss",
-       .into = one_of(losses.reconstruction,
-                      {{"mse", Loss::mse}, {"binary_cross_entropy", Loss::binary_cross_entropy}}),
+       .into = one_of(losses.reconstruction, {{"mse", Loss::mse},
+                                              {"l1", Loss::l1},
+                                              {"huber", Loss::huber},
+                                              {"binary_cross_entropy", Loss::binary_cross_entropy}}),
        .needs = {.key = "task", .values = {"reconstruction"}},
-       .meaning =
-           "of the outputs and the pixels from 0 to 1: the squared error; or `binary_cross_entropy` of the "
-           "sigmoid of each output. Both are means over samples and pixels"},
+       .meaning = "of the outputs and the pixels from 0 to 1: the squared error; the absolute error; "
+                  "`huber`, as for "
+                  "a regression; or `binary_cross_entropy` of the sigmoid of each output. All are means over "
+                  "samples "
+                  "and pixels"},
       {.name = "label_smoothing",
        .into = &keys.label_smoothing,
        .range = {.minimum = 0, .below = 1},

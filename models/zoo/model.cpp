@@ -116,7 +116,9 @@ Field expected_field(const Model& model) {
 ModelBuilder builder_of(Model& model) {
   return [&model](const ModelInputs& inputs) {
     const Node outputs = model(inputs["samples"]);
-    const Node labels = inputs[expected_field(model).name];
+    // A reconstruction has targets of its own if the samples differ from them, for example by noise.
+    const bool has_images = model.info().task == Task::reconstruction && inputs.has("targets");
+    const Node labels = inputs[has_images ? "targets" : expected_field(model).name];
     if (inputs.has("partner_labels"))
       return build_mixed_loss(model, outputs, labels, inputs["partner_labels"], inputs["label_share"]);
     return build_loss(model, outputs, labels);

@@ -18,7 +18,7 @@ enum class Task : std::uint8_t {
   classification,  // a score for each class, of which a sample has one
   regression,      // a number for each target
   multi_label,     // a score for each label, of which a sample has any number
-  reconstruction,  // the values of the sample itself
+  reconstruction,  // the values of the sample itself, or of an image that belongs to it
   language_model,  // for each position of a text, a score for each token that may follow
 };
 std::string_view name_of(Task task);
@@ -32,7 +32,8 @@ enum class Loss : std::uint8_t {
   // Of the sigmoid of each output. For classes it is against one-hot labels, summed over classes; for multi_label and
   // reconstruction a mean over samples and outputs.
   binary_cross_entropy,
-  // Of the outputs and the targets of a regression, as means over samples and targets. mse also for reconstruction.
+  // Of the outputs and the targets of a regression, or the pixels of a reconstruction, as means over samples and
+  // outputs.
   mse,
   l1,
   huber,
@@ -127,7 +128,8 @@ LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels
                              Operand share);
 
 // Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction, as
-// bytes, and "targets" of other tasks. Its type is that of one sample.
+// bytes, and "targets" of other tasks. Its type is that of one sample. Data may also have images of bytes as "targets" for
+// a reconstruction, which builder_of() then takes instead.
 Field expected_field(const Model& model);
 
 // For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(), or, if there is a field

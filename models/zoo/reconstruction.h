@@ -4,12 +4,14 @@
 
 namespace plexaura {
 
-// Returns the loss of a model that reconstructs its samples, such as an autoencoder: the mean over samples and values of
-// the squared errors or, with Loss::binary_cross_entropy, of the cross-entropy of the sigmoid of the outputs. In validation
-// it reports "rmse", the root of the mean squared error of the reconstruction.
-//   outputs [N, ...] of the model, with as many values as the samples have.
-//   samples [N, ...]: images of uint8, which are reconstructed as value / 255, from 0 to 1; or floating samples of the
-//   outputs' dtype, which are reconstructed as they are, and with the cross-entropy have to be from 0 to 1.
-LossOutputs build_reconstruction(const Model& model, Operand outputs, Operand samples);
+// Returns the loss of a model that reconstructs images, such as an autoencoder or a net that removes noise: the mean over
+// samples and values of the squared errors or, with other losses, of what Loss says. The cross-entropy is that of the
+// sigmoid of the outputs. In validation it reports "rmse", the root of the mean squared error of the reconstruction, and
+// "psnr", the peak signal-to-noise ratio of values from 0 to 1 in decibels: -10 log10 of the mean squared error over all
+// samples, which is infinite if all outputs are exact.
+//   outputs [N, ...] of the model, with as many values as the images have.
+//   images [N, ...], which are to be reconstructed: of uint8, as value / 255, from 0 to 1; or floating, of the outputs'
+//   dtype, as they are, and with the cross-entropy from 0 to 1.
+LossOutputs build_reconstruction(const Model& model, Operand outputs, Operand images);
 
 }  // namespace plexaura

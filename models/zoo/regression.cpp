@@ -19,11 +19,6 @@ namespace {
 // The rows of the sums [rows, targets].
 enum Row : std::size_t { absolute_errors, squared_errors, targets_sum, squared_targets, row_count };
 
-Node regression_loss(Loss kind, Operand outputs, Operand targets) {
-  if (kind == Loss::l1) return l1(outputs, targets);
-  return kind == Loss::huber ? huber(outputs, targets) : mse(outputs, targets);
-}
-
 // Adds up in float64, so that the division into batches changes the last digits of float64 only.
 Node sums_of(Operand outputs, Operand targets) {
   const Node target = cast(targets, DType::float64);
@@ -39,6 +34,11 @@ double r2_of(double errors, double sum, double squares, double samples) {
 }
 
 }  // namespace
+
+Node regression_loss(Loss kind, Operand outputs, Operand targets) {
+  if (kind == Loss::l1) return l1(outputs, targets);
+  return kind == Loss::huber ? huber(outputs, targets) : mse(outputs, targets);
+}
 
 std::vector<TargetFigures> target_figures(std::span<const double> totals, double samples,
                                           std::span<const double> target_units) {

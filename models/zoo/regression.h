@@ -15,6 +15,9 @@ struct TargetFigures {
       0;  // 1 - squared errors / squared differences from the mean; NaN if the target is the same in all samples
 };
 
+// Returns the mean over all elements of the error of the outputs: l1, huber, or else mse. Both have the same shape.
+Node regression_loss(Loss kind, Operand outputs, Operand targets);
+
 // Returns the loss of a regression. In validation it reports "mae" and "r2" as means over the targets, and "rmse" over all
 // of them.
 //   outputs and targets [N, targets], floating.

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
-#include <numbers>
 #include <utility>
 
 #include "core/base/error.h"
@@ -33,11 +32,6 @@ struct KeptSample {
 };
 thread_local KeptSample kept;
 
-double normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * random.uniform());
-}
-
 // Draws from the gamma distribution with scale 1: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000.
 double gamma(double shape, Random& random) {
   if (shape < 1) {
@@ -47,7 +41,7 @@ double gamma(double shape, Random& random) {
   const double d = shape - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double x = normal(random);
+    const double x = random.normals()[0];
     const double v = std::pow(1 + c * x, 3);
     if (v > 0 && std::log(1 - random.uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
   }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <numbers>
 
 #include "core/base/splitmix.h"
 
@@ -32,6 +35,14 @@ class Random {
   // Returns a number in [low, high).
   double uniform(double low = 0, double high = 1) {
     return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
+  }
+
+  // Returns two independent numbers with mean 0 and deviation 1, normally distributed: Box and Muller, A Note on the
+  // Generation of Random Normal Deviates, 1958.
+  std::array<double, 2> normals() {
+    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    const double angle = 2 * std::numbers::pi * uniform();
+    return {radius * std::cos(angle), radius * std::sin(angle)};
   }
 
  private:

@@ -1,4 +1,4 @@
-// Tests open_data() with samples that are mixed, or drawn by the weights of their classes.
+// Tests open_data() with samples that are mixed, have noise, or are drawn by the weights of their classes.
 
 #include <array>
 #include <cstdint>
@@ -56,6 +56,25 @@ TEST_CASE("only classes are mixed") {
             .ends_with(
                 "data.cutmix_alpha mixes the classes of images, and model.task is reconstruction; remove "
                 "it, or set model.task to classification"));
+}
+
+TEST_CASE("with noise, the samples have targets of their own, also in validation and evaluation") {
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  const auto config = [&](const std::string& task) {
+    return Config::parse(
+        fmt::format("model: {{task: {}}}\ndata: {{format: image_folder, path: {}, noise: 0.2}}\n", task,
+                    (folder / "images").string()),
+        "test.yaml");
+  };
+  const RunData data = open_data(config("reconstruction"));
+  CHECK(to_string(data.train->fields()) == "uint8[3,224,224] samples, uint8[3,224,224] targets");
+  CHECK(data.validation->fields() == data.train->fields());
+  CHECK(data.preparation.ends_with("; then noise with deviation 0.2"));
+  CHECK(open_data(config("reconstruction"), data.trained).validation->fields() == data.train->fields());
+  CHECK(user_error([&] { open_data(config("classification")); })
+            .ends_with("data.noise is 0.2, and model.task is classification; remove it, or set model.task to "
+                       "reconstruction, which learns to remove the noise"));
 }
 
 TEST_CASE("the samples that were held out of data that is drawn are those of the evaluation") {
