@@ -31,11 +31,9 @@ std::string one_line(const std::string& text) {
 // Returns the name of a YAML file that comes with Plexaura.
 const char* example_for(const std::string& program) {
   static const std::map<std::string, const char*> examples{
-      {"convnet", "models/mnist_cnn.yaml"},
-      {"convnext", "models/convnext_tiny.yaml"},
-      {"mobilenet_v2", "models/mobilenet_v2.yaml"},
-      {"resnet", "models/resnet18.yaml"},
-      {"vgg", "models/vgg16.yaml"},
+      {"convnet", "models/mnist_cnn.yaml"},         {"convnext", "models/convnext_tiny.yaml"},
+      {"mobilenet_v2", "models/mobilenet_v2.yaml"}, {"resnet", "models/resnet18.yaml"},
+      {"unet", "models/mnist_unet.yaml"},           {"vgg", "models/vgg16.yaml"},
   };
   const auto found = examples.find(program);
   return found == examples.end() ? "models/iris.yaml" : found->second;

@@ -52,6 +52,7 @@ def make_step(model_name, sample, classes, batch, mode, device):
     set_flags(mode, device)
     model, optimizer = torch_model(model_name, classes, device, capturable=mode.way == "graph")
     samples, labels = torch.randn(batch, *sample, device=device), torch.randint(classes, (batch,), device=device)
+    restores = model_name == "mnist_unet"  # which returns images
     if mode.channels_last:
         model, samples = model.to(memory_format=torch.channels_last), samples.to(memory_format=torch.channels_last)
     if mode.way == "compile":
@@ -62,7 +63,8 @@ def make_step(model_name, sample, classes, batch, mode, device):
         # Casts cached by autocast would not be computed again when a graph is replayed.
         narrow = torch.autocast(device, mode.dtype(), cache_enabled=mode.way != "graph") if mode.dtype() else contextlib.nullcontext()
         with narrow:
-            loss = torch.nn.functional.cross_entropy(model(samples), labels)
+            outputs = model(samples)
+            loss = torch.nn.functional.mse_loss(outputs, samples) if restores else torch.nn.functional.cross_entropy(outputs, labels)
         scaler.scale(loss).backward()
         return loss
 

@@ -41,7 +41,7 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
 
 // True for the models whose first layer cannot read the tokens of a text.
 bool reads_numbers(const std::string& name) {
-  static const std::set<std::string> names{"mlp", "resnet", "vgg", "mobilenet_v2", "convnext"};
+  static const std::set<std::string> names{"mlp", "resnet", "vgg", "mobilenet_v2", "convnext", "unet"};
   return names.contains(name);
 }
 

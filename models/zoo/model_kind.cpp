@@ -9,6 +9,7 @@
 #include "models/zoo/mlp.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/resnet.h"
+#include "models/zoo/unet.h"
 #include "models/zoo/vgg.h"
 
 namespace plexaura {
@@ -22,6 +23,7 @@ std::map<std::string, ModelKind>& model_kinds() {
       {"mlp", model_kind(mlp_keys, make_mlp)},
       {"mobilenet_v2", model_kind(mobilenet_v2_keys, make_mobilenet_v2)},
       {"resnet", model_kind(resnet_keys, make_resnet)},
+      {"unet", model_kind(unet_keys, make_unet)},
       {"vgg", model_kind(vgg_keys, make_vgg)},
   };
   return kinds;

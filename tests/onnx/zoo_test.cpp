@@ -56,6 +56,7 @@ TEST_CASE("models of the zoo compute the same after export and import") {
   CHECK(distance_after_round_trip("mnist_vit", {1, 28, 28}, 10) <= 1e-6);
   CHECK(distance_after_round_trip("resnet18", {3, 32, 32}, 5) <= 1e-6);
   CHECK(distance_after_round_trip("mobilenet_v2", {3, 32, 32}, 5) <= 1e-6);
+  CHECK(distance_after_round_trip("mnist_unet", {1, 28, 28}, 10) <= 1e-6);
 }
 
 }  // namespace plexaura::zoo_test

@@ -171,6 +171,40 @@ class Autoencoder(ProgramTest):
         self.assertIn("has images [1,10,10] and the model takes [1,28,28]", refused.err)
 
 
+class UNet(ProgramTest):
+    """The U-Net of the zoo, which removes noise, on small data in MNIST's format and size."""
+
+    def arguments(self, *settings):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "mnist", part, 20, size=28, classes=10)
+        return [SOURCE / "models/mnist_unet.yaml", *self.settings("data.path=mnist", "training.batch_size=10", "training.epochs=3", "model.width=4",
+                                                                  "training.precision=float64", "model.synchronised_batch_norm=true", *settings)]
+
+    def test_ranks_workers_and_a_stop_change_nothing(self):
+        """The noise of a sample depends on the seed, the epoch and the sample alone."""
+        whole = self.run_one("unet", *self.arguments("output.dir=whole"), "--log", "log").out
+        losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"]
+        self.assertLess(losses[-1], 0.97 * losses[0], losses)
+        self.run_ranks(2 if support.HAS_MPI else 1, "unet", *self.arguments("output.dir=ranks", "data.workers=2"))
+        self.run_one("unet", *self.arguments("output.dir=stopped"), "--steps", 3)
+        resumed = self.run_one("unet", *self.arguments("output.dir=stopped"), "--resume").out
+        for other in ("ranks", "stopped"):
+            self.assertLess(difference(self.weights("whole"), self.weights(other)), 1e-10)
+        self.run_one("unet", *self.arguments("output.dir=other", "training.seed=2"))
+        self.assertGreater(difference(self.weights("whole"), self.weights("other")), 1e-3)
+        figures = re.findall(r"validation (loss|rmse|psnr) +([0-9.]+)", whole)
+        self.assertEqual(re.findall(r"validation (loss|rmse|psnr) +([0-9.]+)", resumed)[-3:], figures[-3:])
+        evaluated = self.run_one("unet", *self.arguments("output.dir=whole"), "--evaluate").out
+        self.assertEqual(re.findall(r"validation (loss|rmse|psnr) +([0-9.]+)", evaluated), figures[-3:])
+
+    def test_a_file_to_predict_gets_no_noise(self):
+        self.run_one("unet", *self.arguments("output.dir=run"))
+        file = self.folder / "mnist/t10k-images-idx3-ubyte"
+        lines = [self.run_one("unet", *self.arguments("output.dir=run", f"data.noise={noise}"), "--predict", file).out for noise in (0, 0.3)]
+        self.assertEqual(lines[0], lines[1])
+        self.assertEqual([len(line.split("\t")) for line in lines[0].splitlines()], [1 + 28 * 28] * 20)
+
+
 class ResNet(ProgramTest):
     def test_one_batch_is_learnt_by_heart(self):
         """The loss falls from the first step on, because the last scale of each block begins at zero.

@@ -165,7 +165,7 @@ class Tools(ProgramTest):
         samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
                    "mnist_lstm": ("1,28,28", 10), "mnist_vit": ("1,28,28", 10), "mnist_autoencoder": ("1,28,28", 10), "throws": (3, 3), "weather": (4, 3), "text_gpt": (64, 110), "text_lstm": (64, 110),
                    "photos_mlp": ("3,150,150", 5), "resnet18": ("3,96,96", 5), "resnet50": ("3,96,96", 5), "mobilenet_v2": ("3,64,64", 5),
-                   "convnext_tiny": ("3,64,64", 5)}
+                   "convnext_tiny": ("3,64,64", 5), "mnist_unet": ("1,28,28", 10)}
         shipped = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
         self.assertEqual(shipped - {"resnet34", "resnet101", "resnet152", "vgg16"}, set(samples))
         for name, sample in samples.items():

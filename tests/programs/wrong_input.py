@@ -44,7 +44,7 @@ class WrongInput(MistakeTest):
         iris = self.iris("output.dir=run")
         self.check_ranks("--bogus.*; see mlp --help$", "mlp", *iris, "--bogus")
         for program, example in (("mlp", "iris"), ("convnet", "mnist_cnn"), ("resnet", "resnet18"), ("vgg", "vgg16"),
-                                 ("mobilenet_v2", "mobilenet_v2"), ("convnext", "convnext_tiny")):
+                                 ("mobilenet_v2", "mobilenet_v2"), ("convnext", "convnext_tiny"), ("unet", "mnist_unet")):
             self.check(f"^{program}: no YAML file was named; for example: {program} models/{example}.yaml$", program)
         self.check("--epochs.*; a key of the file is set as --set training.epochs=3; see mlp --help$", "mlp", *iris, "--epochs", "3")
         self.check("--steps: '0' must be a whole number above 0", "mlp", *iris, "--steps", "0")
@@ -102,7 +102,7 @@ class WrongInput(MistakeTest):
         self.check("data.horizontal_flip has no effect here, because data.format is csv; remove it, or choose image_folder or shards$", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet', but this program trains only mlp; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
-        self.check("model.name is 'perceptron'; it must be one of convnet, convnext, mlp, mobilenet_v2, resnet, vgg$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
+        self.check("model.name is 'perceptron'; it must be one of convnet, convnext, mlp, mobilenet_v2, resnet, unet, vgg$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
         self.check("warmup_epochs is '61'; it must be a number >= 0 and <= 60", "mlp", self.yaml(("warmup_epochs: 0", "warmup_epochs: 61")).name)
         self.check("data.fold is '5'; it must be a whole number >= 0 and <= 4$", "mlp",
                    self.yaml(("split_seed: 1", "folds: 5\n  fold: 5")).name)

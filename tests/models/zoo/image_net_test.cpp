@@ -8,7 +8,7 @@
 namespace plexaura::testing::image_net_test {
 
 TEST_CASE("nets for images refuse other samples, with line and column") {
-  for (const std::string name : {"convnext", "mobilenet_v2", "resnet", "vgg"}) {
+  for (const std::string name : {"convnext", "mobilenet_v2", "resnet", "unet", "vgg"}) {
     const std::string depth = name == "resnet" ? ", depth: 18" : "";
     const Config config = Config::parse("model: {name: " + name + depth + "}", "x.yaml");
     CHECK(user_error([&] { make_model(config, Shape{4}, 3); }) ==

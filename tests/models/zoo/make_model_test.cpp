@@ -240,7 +240,7 @@ TEST_CASE("layers that do not fit are reported with their line, shapes and rule"
 TEST_CASE("keys that are wrong are reported with line, column and the nearest one") {
   CHECK(error_of("  name: mpl\n  hidden: [3]\n", {4}, 3) ==
         "x.yaml:2:9: model.name is 'mpl'; it must be one of convnet, convnext, mlp, mobilenet_v2, resnet, "
-        "vgg (did you mean 'mlp'?)");
+        "unet, vgg (did you mean 'mlp'?)");
   CHECK(contains(error_of("  name: mlp\n  hidden: [3]\n  activatoin: relu\n", {4}, 3),
                  "x.yaml:4:3: unknown key 'activatoin' in model; did you mean 'activation'?"));
   CHECK(contains(
