@@ -23,6 +23,7 @@ std::vector<KeyText> all_key_texts() {
   DataOptions data;
   TrainingInput training;
   RunOptions run;
+  ScheduleInput part;
   ParameterGroup group;
   OptimizerSpec of_group;
   std::vector<KeyText> texts = model_key_texts();
@@ -33,6 +34,7 @@ std::vector<KeyText> all_key_texts() {
   append("data", reading_keys(run.trainer));
   std::ranges::move(augmentation_key_texts(), std::back_inserter(texts));
   append("training", training_keys(training, run));
+  append("training.schedule.parts[]", schedule_part_keys(part));
   append("training.optimizer.groups[]", group_keys(group, &of_group));
   append("distributed", distributed_keys(run));
   append("output", output_keys(run.trainer));

@@ -1,35 +1,17 @@
 #include "app/options/run_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
-#include <limits>
 #include <system_error>
 
 #include "app/options/distributed_config.h"
 #include "app/options/run_keys.h"
+#include "app/options/usable_number.h"
 
 namespace plexaura {
 
 namespace {
-
-// Returns "0" if the value is not zero but kernels may treat it as zero in `precision`, as they may with
-// denormal numbers; "infinite" if it overflows in `precision`; and an empty text for all other values.
-std::string_view lost_as(double value, DType precision) {
-  const bool is_narrow = precision == DType::float32;
-  const double least = is_narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
-  const double rounded = is_narrow ? static_cast<float>(value) : value;
-  if (std::isinf(rounded)) return "infinite";
-  return value != 0 && rounded < least ? "0" : "";
-}
-
-void check_usable(const Section& optimizer, std::string_view key, double value, DType precision) {
-  const std::string_view lost = lost_as(value, precision);
-  if (!lost.empty())
-    throw optimizer.error(key, fmt::format("is {}, which is {} in {}; give a {} number", value, lost,
-                                           name_of(precision), lost == "0" ? "larger" : "smaller"));
-}
 
 void check_optimizer(const Section& yaml, const OptimizerSpec& optimizer, DType precision) {
   check_usable(yaml, "weight_decay", optimizer.weight_decay, precision);
@@ -53,11 +35,7 @@ std::vector<ParameterGroup> read_groups(const std::vector<Section>& sections, do
       group.options.optimizer = rule;
     }
     check_usable(yaml, "decay", group.options.decay.value_or(0), precision);
-    const double rate = peak * group.options.rate;
-    if (const std::string_view lost = lost_as(rate, precision); !lost.empty())
-      throw yaml.error("rate", fmt::format("is {}, which makes the learning rate {} in {}; give a {} number",
-                                           group.options.rate, lost, name_of(precision),
-                                           lost == "0" ? "larger" : "smaller"));
+    check_rate_usable(yaml, group.options.rate, peak, precision);
   }
   return groups;
 }
@@ -80,56 +58,16 @@ double peak_rate(const Section& optimizer, const TrainingInput& input, DType pre
           base, batch_size, rate, scaled, lost, name_of(precision), lost == "0" ? "smaller" : "larger"));
 }
 
-// Returns whether a metric is to fall or to rise: as given, or as its name says.
-Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
-                      const std::optional<std::string>& given) {
-  if (given) return *given == "max" ? Plateau::max : Plateau::min;
-  if (const auto mode = mode_by_name(metric)) return *mode;
-  throw yaml.error(
-      "mode", fmt::format("is missing, and does not follow from the name '{}' of the metric; give max if it "
-                          "is to rise, and otherwise min",
-                          metric));
-}
-
 std::optional<EpochGoal> make_goal(const Section& yaml, const TrainingInput& input) {
   if (!input.goal_metric) return std::nullopt;
   return EpochGoal{*input.goal_metric, mode_of(yaml, *input.goal_metric, input.goal_mode), input.patience};
 }
 
-void check_at_most_peak(const Section& yaml, const char* key, double rate, double peak) {
-  if (rate > peak)
-    throw yaml.error(
-        key,
-        fmt::format("is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
-                    rate, peak));
-}
-
-// Makes a schedule in steps from the epochs in the file.
-Schedule make_schedule(const Section& yaml, const TrainingInput& input, double peak, std::int64_t epochs) {
+RunLength length_of_run(const TrainingInput& input, std::int64_t epochs) {
   const std::int64_t batch = *input.samples_of_batch();
-  const std::int64_t steps_per_epoch = (std::max(input.samples, std::int64_t{1}) + batch - 1) / batch;
-  const auto steps = [&](double of_epochs) {
-    return std::llround(of_epochs * static_cast<double>(steps_per_epoch));
-  };
-  Schedule::Options options{.peak = peak, .warmup_steps = steps(input.warmup_epochs)};
-  if (input.schedule == ScheduleName::step)
-    options.decay = StepDecay{std::max<std::int64_t>(steps(input.every_epochs), 1), input.step.gamma};
-  if (input.schedule == ScheduleName::cosine) {
-    check_at_most_peak(yaml, "floor", input.cosine.floor, peak);
-    options.decay = CosineDecay{steps_per_epoch * epochs, input.cosine.floor};
-  }
-  if (input.schedule == ScheduleName::plateau) {
-    check_at_most_peak(yaml, "min_lr", input.plateau.min_lr, peak);
-    Plateau plateau = input.plateau;
-    plateau.mode = mode_of(yaml, plateau.metric, input.plateau_mode);
-    options.decay = plateau;
-  }
-  if (input.schedule == ScheduleName::one_cycle) {
-    OneCycle cycle = input.one_cycle;
-    cycle.steps = steps_per_epoch * epochs;
-    options.decay = cycle;
-  }
-  return Schedule(options);
+  return {.epochs = epochs,
+          .steps_per_epoch = (std::max(input.samples, std::int64_t{1}) + batch - 1) / batch,
+          .is_known = input.samples > 0};
 }
 
 std::int64_t batch_size_of(const Section& training, const TrainingInput& input) {
@@ -150,7 +88,8 @@ void read_training(const Section& training, TrainingInput input, RunOptions& run
   const double peak = peak_rate(optimizer, input, run.types.values);
   trainer.optimizer.groups = read_groups(input.groups, peak, run.types.values);
   check_optimizer(optimizer, trainer.optimizer, run.types.values);
-  trainer.learning_rate = make_schedule(training.section("schedule"), input, peak, trainer.epochs);
+  trainer.learning_rate = make_schedule(training.section("schedule"), input.schedule, peak, run.types.values,
+                                        length_of_run(input, trainer.epochs));
   trainer.goal = make_goal(training.section("goal"), input);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/options/run_config.h"
+#include "app/options/schedule_input.h"
 #include "models/config/key_texts.h"
 
 // The tables of the keys of `training`, `distributed` and `output`, and of the keys of `data` about reading
@@ -15,7 +16,8 @@ namespace plexaura {
 // No run needs larger batches, and their products with ranks or samples fit in 64 bits.
 inline constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 
-enum class ScheduleName : std::uint8_t { constant, step, cosine, one_cycle, plateau };
+// No run needs more.
+inline constexpr std::int64_t most_epochs = 1'000'000'000;
 
 // Values of the section `training` from which options are computed.
 struct TrainingInput {
@@ -26,17 +28,10 @@ struct TrainingInput {
   double learning_rate = 0;  // for a batch of base_batch_size
   std::int64_t base_batch_size = 1;
   std::vector<Section> groups = {};  // read by group_keys()
-  ScheduleName schedule = ScheduleName::constant;
-  double warmup_epochs = 0;
-  double every_epochs = 0;
-  StepDecay step = {};
-  CosineDecay cosine = {};
-  OneCycle one_cycle = {};
-  Plateau plateau = {};
-  std::optional<std::string> plateau_mode = {};  // "min" or "max"; empty: as the metric's name says
-  std::optional<std::string> goal_metric = {};   // empty: no epochs are compared
-  std::optional<std::string> goal_mode = {};     // as plateau_mode
-  std::optional<std::int64_t> patience = {};     // of the goal
+  ScheduleInput schedule = {};
+  std::optional<std::string> goal_metric = {};  // empty: no epochs are compared
+  std::optional<std::string> goal_mode = {};    // "min" or "max"; empty: as the metric's name says
+  std::optional<std::int64_t> patience = {};    // of the goal
 
   // Returns the samples of a step over all ranks; nothing if neither or both keys are given.
   std::optional<std::int64_t> samples_of_batch() const;

@@ -9,9 +9,6 @@ namespace plexaura {
 
 namespace {
 
-// No run needs more.
-constexpr std::int64_t most_epochs = 1'000'000'000;
-
 Words tuning_words(Tuning& tuning) {
   return one_of(tuning, {{"cached", Tuning::cached}, {"measure", Tuning::measure}, {"off", Tuning::off}});
 }
@@ -26,96 +23,6 @@ void preset_tuning(Tuning& tuning) {
     throw UserError(fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be {}", preset,
                                 joined_with_or(modes.words)));
   modes.choose(static_cast<std::size_t>(found - modes.words.begin()));
-}
-
-std::vector<Key> schedule_keys(TrainingInput& input, const TrainerOptions& trainer) {
-  const auto with = [](std::vector<std::string> names) {
-    return Need{.key = "schedule.name", .values = std::move(names)};
-  };
-  return {
-      {.name = "schedule.name",
-       .into = one_of(input.schedule, {{"constant", ScheduleName::constant},
-                                       {"step", ScheduleName::step},
-                                       {"cosine", ScheduleName::cosine},
-                                       {"one_cycle", ScheduleName::one_cycle},
-                                       {"plateau", ScheduleName::plateau}}),
-       .meaning = "learning-rate schedule; `plateau` is the [schedule that observes the "
-                  "validation](#the-learning-rate-at-a-plateau)"},
-      {.name = "schedule.warmup_epochs",
-       .into = &input.warmup_epochs,
-       .range = {.minimum = 0},
-       .most = [&trainer] { return static_cast<double>(trainer.epochs); },
-       .needs = with({"constant", "step", "cosine", "plateau"}),
-       .meaning = "length of a linear warm-up; at most `training.epochs`"},
-      {.name = "schedule.every_epochs",
-       .into = &input.every_epochs,
-       .range = {.maximum = most_epochs, .above = 0},
-       .required = true,
-       .needs = with({"step"}),
-       .meaning = "epochs between two drops of the rate"},
-      {.name = "schedule.gamma",
-       .into = &input.step.gamma,
-       .range = {.maximum = 1, .above = 0},
-       .needs = with({"step"}),
-       .meaning = "factor of each drop"},
-      {.name = "schedule.floor",
-       .into = &input.cosine.floor,
-       .range = {.minimum = 0},
-       .needs = with({"cosine"}),
-       .meaning = "final learning rate"},
-      {.name = "schedule.rising",
-       .into = &input.one_cycle.rising,
-       .range = {.minimum = 0, .maximum = 1},
-       .needs = with({"one_cycle"}),
-       .meaning = "fraction of the run in which the rate rises"},
-      {.name = "schedule.start_divisor",
-       .into = &input.one_cycle.start_divisor,
-       .range = {.minimum = 1},
-       .needs = with({"one_cycle"}),
-       .meaning = "initial rate = peak / start_divisor"},
-      {.name = "schedule.end_divisor",
-       .into = &input.one_cycle.end_divisor,
-       .range = {.minimum = 1},
-       .needs = with({"one_cycle"}),
-       .meaning = "final rate = initial rate / end_divisor"},
-      {.name = "schedule.metric",
-       .into = &input.plateau.metric,
-       .needs = with({"plateau"}),
-       .meaning =
-           "what is observed after each epoch: `loss`, the validation loss, or the name of a metric of "
-           "the validation, such as `accuracy`"},
-      {.name = "schedule.mode",
-       .into = &input.plateau_mode,
-       .words = {"min", "max"},
-       .needs = with({"plateau"}),
-       .meaning = "`max` if the metric is to rise; the default follows from its name"},
-      {.name = "schedule.factor",
-       .into = &input.plateau.factor,
-       .range = {.above = 0, .below = 1},
-       .needs = with({"plateau"}),
-       .meaning = "factor of each reduction of the rate"},
-      {.name = "schedule.patience",
-       .into = &input.plateau.patience,
-       .range = {.minimum = 0, .maximum = most_epochs},
-       .needs = with({"plateau"}),
-       .meaning = "epochs in a row without improvement that do not yet reduce the rate"},
-      {.name = "schedule.threshold",
-       .into = &input.plateau.threshold,
-       .range = {.minimum = 0, .below = 1},
-       .needs = with({"plateau"}),
-       .meaning = "a value below (1 - threshold) times the best one is an improvement; with `mode: max` one "
-                  "above (1 + threshold) times the best one"},
-      {.name = "schedule.cooldown",
-       .into = &input.plateau.cooldown,
-       .range = {.minimum = 0, .maximum = most_epochs},
-       .needs = with({"plateau"}),
-       .meaning = "epochs after a reduction that do not count as epochs without improvement"},
-      {.name = "schedule.min_lr",
-       .into = &input.plateau.min_lr,
-       .range = {.minimum = 0},
-       .needs = with({"plateau"}),
-       .meaning = "the rate is never reduced below this"},
-  };
 }
 
 std::vector<Key> goal_keys(TrainingInput& input) {
@@ -212,7 +119,7 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
                   .meaning = "[how kernels are chosen](#the-choice-of-kernels), and how [gradients "
                              "cross](distributed.md#buckets-and-algorithm-by-measurement); the variable "
                              "`PLEXAURA_TUNING` sets another default. That of rank 0 counts"});
-  for (Key& key : schedule_keys(input, trainer)) keys.push_back(std::move(key));
+  for (Key& key : schedule_keys(input.schedule, trainer)) keys.push_back(std::move(key));
   for (Key& key : goal_keys(input)) keys.push_back(std::move(key));
   return keys;
 }

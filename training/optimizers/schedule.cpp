@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <numbers>
 #include <string_view>
 #include <utility>
@@ -28,9 +29,42 @@ void require_count(std::string_view option, std::int64_t value) {
 
 void check(const ConstantRate&, const Schedule::Options&) {}
 
+void require_gamma(double gamma) {
+  check_schedule(gamma > 0 && gamma <= 1, "gamma", gamma, "a number > 0 and at most 1");
+}
+
+void require_floor(double floor, const Schedule::Options& options) {
+  check_schedule(floor >= 0 && floor <= options.peak, "floor", floor, "a number from 0 to the peak");
+}
+
+void require_warmup_within(std::int64_t steps, const Schedule::Options& options) {
+  check_schedule(options.warmup_steps <= steps, "warmup_steps", static_cast<double>(options.warmup_steps),
+                 fmt::format("at most the {} steps of the run", steps));
+}
+
+void require_no_warmup(std::string_view schedule, const Schedule::Options& options) {
+  check_schedule(options.warmup_steps == 0, "warmup_steps", static_cast<double>(options.warmup_steps),
+                 fmt::format("0 with {}, which warms up by itself", schedule));
+}
+
 void check(const StepDecay& decay, const Schedule::Options&) {
   require_count("every", decay.every);
-  check_schedule(decay.gamma > 0 && decay.gamma <= 1, "gamma", decay.gamma, "a number > 0 and at most 1");
+  require_gamma(decay.gamma);
+}
+
+void check(const MultiStepDecay& decay, const Schedule::Options&) {
+  std::int64_t least = 1;
+  for (const std::int64_t milestone : decay.milestones) {
+    check_schedule(milestone >= least, "milestone", static_cast<double>(milestone),
+                   fmt::format("at least {}, as milestones are sorted and begin at 1", least));
+    least = milestone;
+  }
+  require_gamma(decay.gamma);
+}
+
+void check(const ExponentialDecay& decay, const Schedule::Options&) {
+  require_count("steps", decay.steps);
+  require_gamma(decay.gamma);
 }
 
 void check(const LinearRate& rate, const Schedule::Options&) {
@@ -39,13 +73,32 @@ void check(const LinearRate& rate, const Schedule::Options&) {
   check_schedule(rate.end >= 0 && rate.end <= 1, "end", rate.end, "a number from 0 to 1");
 }
 
+void check(const PolynomialDecay& decay, const Schedule::Options& options) {
+  require_count("steps", decay.steps);
+  require_above_zero("power", decay.power);
+  require_warmup_within(decay.steps, options);
+}
+
 void check(const CosineDecay& decay, const Schedule::Options& options) {
   require_count("steps", decay.steps);
-  check_schedule(decay.floor >= 0 && decay.floor <= options.peak, "floor", decay.floor,
-                 "a number from 0 to the peak");
-  check_schedule(options.warmup_steps <= decay.steps, "warmup_steps",
-                 static_cast<double>(options.warmup_steps),
-                 fmt::format("at most the {} steps of the run", decay.steps));
+  require_floor(decay.floor, options);
+  require_warmup_within(decay.steps, options);
+}
+
+void check(const CosineRestarts& decay, const Schedule::Options& options) {
+  require_count("first", decay.first);
+  require_count("growth", decay.growth);
+  require_floor(decay.floor, options);
+}
+
+void check(const Cyclic& decay, const Schedule::Options& options) {
+  require_count("rising", decay.rising);
+  require_count("falling", decay.falling);
+  require_floor(decay.floor, options);
+  require_gamma(decay.gamma);
+  check_schedule(decay.mode == Cyclic::exp_range || decay.gamma == 1, "gamma", decay.gamma,
+                 "1 for all modes but exp_range");
+  require_no_warmup("cyclic", options);
 }
 
 void check(const OneCycle& decay, const Schedule::Options& options) {
@@ -53,8 +106,7 @@ void check(const OneCycle& decay, const Schedule::Options& options) {
   check_schedule(decay.rising >= 0 && decay.rising <= 1, "rising", decay.rising, "a number from 0 to 1");
   require_above_zero("start_divisor", decay.start_divisor);
   require_above_zero("end_divisor", decay.end_divisor);
-  check_schedule(options.warmup_steps == 0, "warmup_steps", static_cast<double>(options.warmup_steps),
-                 "0 with one-cycle, which warms up by itself");
+  require_no_warmup("one-cycle", options);
 }
 
 void check(const Plateau& decay, const Schedule::Options& options) {
@@ -73,6 +125,14 @@ double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * std::clamp(share, 0.0, 1.0))) / 2;
 }
 
+// Returns the share of the steps from the end of the warm-up to step `steps` that are done at `step`: from 0 to 1.
+double share_after_warmup(std::int64_t step, std::int64_t steps, const Schedule::Options& options) {
+  if (step >= steps) return 1;
+  const std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);
+  return static_cast<double>(done) /
+         static_cast<double>(std::max<std::int64_t>(steps - options.warmup_steps, 1));
+}
+
 double rate(const ConstantRate&, const Schedule::Options& options, std::int64_t, const PlateauState&) {
   return options.peak;
 }
@@ -83,18 +143,57 @@ double rate(const StepDecay& decay, const Schedule::Options& options, std::int64
   return options.peak * std::pow(decay.gamma, static_cast<double>(reductions));
 }
 
+double rate(const MultiStepDecay& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
+  const auto reached = std::ranges::upper_bound(decay.milestones, step) - decay.milestones.begin();
+  return options.peak * std::pow(decay.gamma, static_cast<double>(reached));
+}
+
+double rate(const ExponentialDecay& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
+  return options.peak * std::pow(decay.gamma, static_cast<double>(step) / static_cast<double>(decay.steps));
+}
+
 double rate(const LinearRate& line, const Schedule::Options& options, std::int64_t step,
             const PlateauState&) {
   const double share = static_cast<double>(std::min(step, line.steps)) / static_cast<double>(line.steps);
   return options.peak * (line.start + (line.end - line.start) * share);
 }
 
+double rate(const PolynomialDecay& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
+  return options.peak * std::pow(1 - share_after_warmup(step, decay.steps, options), decay.power);
+}
+
 double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step,
             const PlateauState&) {
-  if (step >= decay.steps) return decay.floor;
-  const std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);
-  const std::int64_t length = std::max<std::int64_t>(decay.steps - options.warmup_steps, 1);
-  return half_cosine(options.peak, decay.floor, static_cast<double>(done) / static_cast<double>(length));
+  return half_cosine(options.peak, decay.floor, share_after_warmup(step, decay.steps, options));
+}
+
+double rate(const CosineRestarts& decay, const Schedule::Options& options, std::int64_t step,
+            const PlateauState&) {
+  std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);
+  std::int64_t period = decay.first;
+  if (decay.growth == 1) done %= period;
+  while (done >= period) {
+    done -= period;
+    // A longer period would overflow, and no run reaches its end.
+    period = period > std::numeric_limits<std::int64_t>::max() / decay.growth
+                 ? std::numeric_limits<std::int64_t>::max()
+                 : period * decay.growth;
+  }
+  return half_cosine(options.peak, decay.floor, static_cast<double>(done) / static_cast<double>(period));
+}
+
+double rate(const Cyclic& decay, const Schedule::Options& options, std::int64_t step, const PlateauState&) {
+  const auto rising = static_cast<double>(decay.rising);
+  const double length = rising + static_cast<double>(decay.falling);
+  const auto now = static_cast<double>(step);
+  const double cycle = std::floor(now / length);
+  const double within = now - cycle * length;
+  const double share = within <= rising ? within / rising : (length - within) / (length - rising);
+  const double height = decay.mode == Cyclic::triangular2 ? std::pow(0.5, cycle) : std::pow(decay.gamma, now);
+  return decay.floor + (options.peak - decay.floor) * share * height;
 }
 
 double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_t step, const PlateauState&) {

@@ -18,6 +18,19 @@ struct StepDecay {
   double gamma = 0.1;
 };
 
+// peak · gamma^n, where n is the number of milestones that have been reached, as torch.optim.lr_scheduler.MultiStepLR.
+struct MultiStepDecay {
+  std::vector<std::int64_t> milestones = {};  // steps, sorted, from 1 on; equal ones count one by one
+  double gamma = 0.1;
+};
+
+// peak · gamma^(step / steps): one factor after `steps` steps, and in every step a part of it. With steps = 1, as
+// ExponentialLR.
+struct ExponentialDecay {
+  std::int64_t steps = 1;
+  double gamma = 0.9;  // above 0 and at most 1
+};
+
 // peak · (start + (end − start) · t), where t goes from 0 at step 0 to 1 at step `steps`, and stays 1 after that.
 struct LinearRate {
   double start = 1;  // factors of the peak, from 0 to 1; the first is above 0
@@ -25,11 +38,43 @@ struct LinearRate {
   std::int64_t steps = 1;
 };
 
+// peak · (1 − t)^power, where t goes from 0 at the end of the warm-up to 1 at step `steps`, and stays 1 after that, as
+// PolynomialLR.
+struct PolynomialDecay {
+  std::int64_t steps = 1;  // of the whole run, including warm-up
+  double power = 1;        // above 0
+};
+
 // floor + (peak − floor) · (1 + cos(π · t)) / 2, where t goes from 0 at the end of the warm-up to 1 at step
 // `steps`, and stays 1 after that (Loshchilov and Hutter 2017, one period).
 struct CosineDecay {
   std::int64_t steps = 1;  // of the whole run, including warm-up
   double floor = 0;        // the rate at the end
+};
+
+// Repeats CosineDecay: the first period, which begins at the end of the warm-up, has `first` steps, and each further
+// one `growth` times as many as the one before it, as CosineAnnealingWarmRestarts (Loshchilov and Hutter 2017).
+struct CosineRestarts {
+  std::int64_t first = 1;
+  std::int64_t growth = 1;  // from 1 on
+  double floor = 0;         // from 0 to the peak; reached only if a period were one step longer
+};
+
+// Rises along a line from the floor to the peak in `rising` steps, falls along a line to the floor in `falling` steps,
+// and repeats this, as CyclicLR (Smith 2017). It contains its own warm-up, so `warmup_steps` must be 0.
+struct Cyclic {
+  enum class Mode : std::uint8_t {
+    triangular,   // all cycles reach the peak
+    triangular2,  // each cycle rises half as far above the floor as the one before it
+    exp_range     // a rate is gamma^step as far above the floor as without this mode
+  };
+  using enum Mode;  // Cyclic::exp_range
+
+  std::int64_t rising = 1;   // steps
+  std::int64_t falling = 1;  // steps
+  double floor = 0;          // from 0 to the peak
+  Mode mode = Mode::triangular;
+  double gamma = 1;  // of exp_range: above 0 and at most 1; 1 for the others
 };
 
 // Rises along half a cosine from peak / start_divisor, at step 0, to the peak, at step rising · steps − 1,
@@ -49,7 +94,8 @@ struct OneCycle {
 // the full rate with its last step.
 class Schedule {
  public:
-  using Decay = std::variant<ConstantRate, StepDecay, LinearRate, CosineDecay, OneCycle, Plateau>;
+  using Decay = std::variant<ConstantRate, StepDecay, MultiStepDecay, ExponentialDecay, LinearRate,
+                             PolynomialDecay, CosineDecay, CosineRestarts, Cyclic, OneCycle, Plateau>;
 
   struct Options {
     double peak = 0.01;  // the learning rate without any reduction; > 0

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config/keys.h"
+#include "training/loop/trainer_options.h"
+
+// The section training.schedule, and the schedule that is made from it.
+namespace plexaura {
+
+enum class ScheduleName : std::uint8_t {
+  constant,
+  step,
+  multi_step,
+  exponential,
+  linear,
+  polynomial,
+  cosine,
+  cosine_restarts,
+  cyclic,
+  one_cycle,
+  plateau,
+  sequence
+};
+
+// The values of the section, or of one of its parts. Times are in epochs.
+struct ScheduleInput {
+  ScheduleName name = ScheduleName::constant;
+  double warmup_epochs = 0;
+  double every_epochs = 0;
+  std::vector<double> milestones = {};
+  double gamma = 0.1;
+  LinearRate linear = {};
+  double power = 1;
+  double floor = 0;
+  double first_epochs = 0;
+  std::int64_t growth = 1;
+  double up_epochs = 0;
+  std::optional<double> down_epochs = {};  // empty: as up_epochs
+  Cyclic::Mode cyclic_mode = Cyclic::triangular;
+  OneCycle one_cycle = {};
+  Plateau plateau = {};
+  std::optional<std::string> plateau_mode = {};  // "min" or "max"; empty: as the metric's name says
+  std::vector<Section> parts = {};               // read by schedule_part_keys()
+  // Values of a part only.
+  double rate = 1;                         // factor of the peak
+  std::optional<double> epochs = {};       // the length of the part
+  std::optional<std::int64_t> steps = {};  // the same in steps
+};
+
+// The length of a run in steps.
+struct RunLength {
+  std::int64_t epochs = 1;
+  std::int64_t steps_per_epoch = 1;
+  bool is_known = true;  // false: no training set is open, and the steps of an epoch are not known
+};
+
+// Return the keys of `schedule` in `training`, and those of an element of training.schedule.parts.
+std::vector<Key> schedule_keys(ScheduleInput& input, const TrainerOptions& trainer);
+std::vector<Key> schedule_part_keys(ScheduleInput& part);
+
+// Makes a schedule in steps from values that were read from `yaml`. `peak`: the learning rate without reduction.
+// Throws UserError with line and column for values that fit neither each other nor the length of the run.
+Schedule make_schedule(const Section& yaml, const ScheduleInput& input, double peak, DType precision,
+                       const RunLength& run);
+
+// Returns whether a metric is to fall or to rise: as given, or as its name says. Throws UserError with the place of
+// the section's key `mode` if neither does.
+Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
+                      const std::optional<std::string>& given);
+
+}  // namespace plexaura
