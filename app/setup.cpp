@@ -10,13 +10,13 @@
 #include "app/model_settings.h"
 #include "app/options/distributed_config.h"
 #include "app/options/version.h"
+#include "app/parameter_patterns.h"
 #include "app/use_model.h"
 #include "backends/registry.h"
 #include "core/base/fnv.h"
 #include "core/params/module.h"
 #include "distributed/communicator/handshake.h"
 #include "training/data/tables/categories.h"
-#include "training/optimizers/parameter_groups.h"
 
 namespace plexaura {
 
@@ -86,9 +86,7 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
 }  // namespace
 
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
-  const SampleSource& train = *setup.data.train;
-  const std::int64_t samples = train.size() > 0 ? train.size() : setup.data.validation->size();
-  setup.options = read_options(*setup.config, samples, ranks);
+  setup.options = read_options(*setup.config, setup.data.train->size(), ranks);
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.older_data_origin = setup.data.older_origin;
@@ -133,8 +131,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
 
 std::vector<ParameterSpec> parameters_of(const Setup& setup) {
   std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
-  for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
-  groups_by_name(setup.options.trainer.optimizer.groups, specs);  // refuses groups without parameters
+  apply_patterns(*setup.config, setup.options, specs);
   return specs;
 }
 

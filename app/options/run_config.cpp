@@ -86,6 +86,8 @@ void read_training(const Section& training, TrainingInput input, RunOptions& run
   trainer.batch_size = batch_size_of(training, input);
   const Section optimizer = training.section("optimizer");
   const double peak = peak_rate(optimizer, input, run.types.values);
+  if (optimizer.has("groups") && input.groups.empty())
+    throw optimizer.error("groups", "is an empty list, which has no effect; remove it, or give groups");
   trainer.optimizer.groups = read_groups(input.groups, peak, run.types.values);
   check_optimizer(optimizer, trainer.optimizer, run.types.values);
   trainer.learning_rate = make_schedule(training.section("schedule"), input.schedule, peak, run.types.values,

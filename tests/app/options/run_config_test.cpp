@@ -102,6 +102,13 @@ TEST_CASE("groups of parameters are sections of their own, and their mistakes ha
       refusal("[{rate: 2}]").starts_with("test.yaml:7:14: training.optimizer.groups[0].pattern is missing"));
   CHECK(refusal("[{pattern: a, rate: 0}]") ==
         "test.yaml:7:33: training.optimizer.groups[0].rate is '0'; it must be a number > 0");
+  CHECK(refusal("[]") ==
+        "test.yaml:7:13: training.optimizer.groups is an empty list, which has no effect; remove it, or give "
+        "groups");
+  CHECK(
+      refusal("[{pattern: a, rate: 1e40}]") ==
+      "test.yaml:7:33: training.optimizer.groups[0].rate is 1e+40, which makes the learning rate infinite in "
+      "float32; give a smaller number");
   CHECK(refusal("[{pattern: a, rate: 1e-39}]")
             .ends_with("rate is 1e-39, which makes the learning rate 0 in float32; give a larger number"));
   CHECK(refusal("[{pattern: a, decay: 1e-39}]").ends_with("which is 0 in float32; give a larger number"));

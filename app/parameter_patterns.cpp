@@ -1,0 +1,37 @@
+#include "app/parameter_patterns.h"
+
+#include <fmt/format.h>
+#include <span>
+
+#include "core/params/module.h"
+#include "training/optimizers/parameter_groups.h"
+
+namespace plexaura {
+
+namespace {
+
+// Calls `apply`, and adds the place of a key to its error.
+template <class Function>
+void with_place(const Section& section, std::string_view key, const Function& apply) {
+  try {
+    apply();
+  } catch (const UserError& error) {
+    throw section.error(key, fmt::format("does not fit the model: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+void apply_patterns(const Config& config, const RunOptions& options, std::vector<ParameterSpec>& specs) {
+  const Section training = config.section("training");
+  for (const std::string& pattern : options.freeze)
+    with_place(training, "freeze", [&] { freeze(specs, pattern); });
+  const std::span<const ParameterGroup> groups = options.trainer.optimizer.groups;
+  if (groups.empty()) return;
+  // A group without parameters is the last one of the shortest list that is refused.
+  const std::vector<Section> sections = training.section("optimizer").sections("groups");
+  for (std::size_t count = 1; count <= groups.size(); ++count)
+    with_place(sections[count - 1], "pattern", [&] { groups_by_name(groups.first(count), specs); });
+}
+
+}  // namespace plexaura
