@@ -27,6 +27,7 @@
 #include "core/base/print.h"
 #include "core/compile/mixed_precision.h"
 #include "core/device/transfer_counts.h"
+#include "core/inference/fold_batch_norms.h"
 #include "models/zoo/model.h"
 #include "training/checkpoints/kernel_times.h"
 #include "training/data/step_source.h"
@@ -241,8 +242,8 @@ class Inference {
     Graph graph(Mode::inference);
     const std::vector<Value> roots{(*of.model)(graph.input("samples", of.samples.type())).value()};
     const ArenaTypes& types = of.store.types();
-    const PassGraph built =
-        types.is_mixed() ? in_mixed_precision(graph, roots, types.precision()) : copy(graph, roots);
+    const PassGraph built = types.is_mixed() ? in_mixed_precision(graph, roots, types.precision())
+                                             : fold_batch_norms(graph, roots);
     program_ = compile(*built.graph, std::vector<ProgramOutput>{{Node(*built.graph, built.roots[0])}},
                        *of.backend, {.types = types, .tuner = &of.tuner});
     of.store.place(program_->placement, *of.backend);

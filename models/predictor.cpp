@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/compile/mixed_precision.h"
+#include "core/inference/fold_batch_norms.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/checkpoints/weights.h"
 
@@ -73,7 +74,7 @@ PassGraph Predictor::build(const TensorType& type) const {
   const std::vector<Value> roots{model_(graph->input(samples_name, type)).value()};
   const ArenaTypes& types = store_.types();
   if (types.is_mixed()) return in_mixed_precision(*graph, roots, types.precision());
-  return {std::move(graph), roots};
+  return fold_batch_norms(*graph, roots);
 }
 
 VM& Predictor::machine_for(const TensorType& type) {

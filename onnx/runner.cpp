@@ -5,7 +5,7 @@
 #include "onnx/ops/call.h"
 
 #include "core/compile/compile.h"
-#include "core/compile/passes.h"
+#include "core/inference/fold_batch_norms.h"
 
 namespace plexaura::onnx {
 
@@ -35,12 +35,11 @@ void Runner::compile(const std::map<std::string, Tensor>& inputs) {
   Compiled made;
   std::vector<ProgramOutput> outputs;
   std::vector<Value> roots;
-  for (const Node& result : results) {
-    outputs.push_back({.node = result});
-    roots.push_back(result.value());
-  }
-  for (const Value value : needed(graph, roots)) {
-    const Leaf* leaf = as_leaf(*graph.record(value.node).op);
+  for (const Node& result : results) roots.push_back(result.value());
+  const PassGraph folded = fold_batch_norms(graph, roots);
+  for (const Value root : folded.roots) outputs.push_back({.node = Node(*folded.graph, root)});
+  for (const Value value : needed(*folded.graph, folded.roots)) {
+    const Leaf* leaf = as_leaf(*folded.graph->record(value.node).op);
     if (leaf != nullptr && leaf->kind() == LeafKind::input) made.fed.push_back(leaf->label());
   }
   for (const auto& [name, tensor] : inputs) {
@@ -49,7 +48,7 @@ void Runner::compile(const std::map<std::string, Tensor>& inputs) {
   }
   made.outputs = outputs.size();
   made.vm = std::make_unique<VM>(
-      plexaura::compile(graph, outputs, backend_, {.placement = &store_.placement(), .apply_updates = false}),
+      plexaura::compile(*folded.graph, outputs, backend_, {.placement = &store_.placement(), .apply_updates = false}),
       backend_, VmOptions{.store = &store_});
   compiled_.push_front(std::move(made));
   if (compiled_.size() > kept_programs) compiled_.pop_back();

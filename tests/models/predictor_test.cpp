@@ -6,6 +6,8 @@
 
 #include "backends/registry.h"
 #include "core/device/forwarding_backend.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/convolution.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/zoo/pixel_scale.h"
@@ -28,6 +30,18 @@ class Net : public Module {
   Node operator()(Operand x) const { return fc(dropout(x)); }
   layers::Linear fc{2, 1, {.bias = false}};
   layers::Dropout dropout;
+};
+
+// A convolution of one channel and a batch norm.
+class ConvNet : public Module {
+ public:
+  void members(MemberVisitor& visit) override {
+    visit("conv", conv);
+    visit("norm", norm);
+  }
+  Node operator()(Operand x) const { return norm(conv(x)); }
+  layers::Conv2d conv{1, 1, {1, 1}};
+  layers::BatchNorm norm{1, {.epsilon = 1e-12}};
 };
 
 ParameterStore store_of(Net& net) {
@@ -101,6 +115,34 @@ TEST_CASE("a predictor runs a model in inference, for any number of samples, on 
   // The predictor also follows a change of the store's placement.
   store.place(Placement(store.placement()), test_backend());
   CHECK(predict(Tensor::of<double>({1, 2}, {1, 2})) == Tensor::of<double>({1, 1}, {42}));
+}
+
+TEST_CASE(
+    "a predictor whose batch norms are folded uses weights and statistics that were written after a call") {
+  ConvNet net;
+  ParameterStore store = make_store(net, DType::float32, 3);
+  Predictor predict([&](Node x) { return net(x); }, store, test_backend());
+  const Tensor samples = Tensor::of<float>({1, 1, 1, 2}, {1, -2});
+  const auto answers = [&] { return predict(samples).to_doubles(); };
+  const auto check = [&](double first, double second) {
+    CHECK(answers()[0] == doctest::Approx(first).epsilon(1e-5));
+    CHECK(answers()[1] == doctest::Approx(second).epsilon(1e-5));
+  };
+  store.write("conv.weight", Tensor::of<float>({1, 1, 1, 1}, {3}));
+  store.write("conv.bias", Tensor::of<float>({1}, {0}));
+  check(3, -6);
+  store.write("conv.weight", Tensor::of<float>({1, 1, 1, 1}, {5}));
+  check(5, -10);
+  store.write("norm.running_mean", Tensor::of<float>({1}, {1}));
+  check(4, -11);
+  store.write("norm.running_var", Tensor::of<float>({1}, {4}));
+  check(2, -5.5);
+  store.write("norm.bias", Tensor::of<float>({1}, {1}));
+  check(3, -4.5);
+  store.place(Placement(store.placement()), test_backend());
+  check(3, -4.5);
+  Predictor clone = predict.clone();
+  CHECK(clone(samples) == predict(samples));
 }
 
 TEST_CASE("a predictor of a YAML file gives the logits of the model that was saved") {
