@@ -144,6 +144,34 @@ class WeightsTest(unittest.TestCase):
         self.assertEqual(self.ask("diff", "a.safetensors", "b.safetensors"), "3 and 3 tensors, no differences\n")
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["a.safetensors", "b.safetensors"])
 
+    def test_average(self):
+        # 1 + 2**-7 is the number of bfloat16 after 1; the mean with 1 is a tie, which goes to the even one of both.
+        for name, x, half, counter in (("a", (1, 2), b"\x80\x3f\x81\x3f", 5), ("b", (2, 4), b"\x81\x3f\x82\x3f", 7)):
+            self.write(f"{name}.safetensors", [("x", "F32", [2], floats(*x)), ("y", "BF16", [2], half), ("z", "F16", [1], struct.pack("<e", x[0])),
+                                               ("w", "F64", [1], struct.pack("<d", x[1])), ("n", "I64", [], struct.pack("<q", counter))], {"setting.a": "1"})
+        self.write("c.safetensors", [("x", "F32", [2], floats(0, 0.5)), ("y", "BF16", [2], bytes(4)), ("z", "F16", [1], bytes(2)),
+                                     ("w", "F64", [1], bytes(8)), ("n", "I64", [], bytes(8))], {"setting.a": "1"})
+        self.assertEqual(self.ask("average", "a.safetensors", "b.safetensors", "out.safetensors"), "out.safetensors: 5 tensors, 30 bytes\n")
+        tensors, metadata = read_back(self.folder / "out.safetensors")
+        self.assertEqual(tensors, {"x": ("F32", [2], floats(1.5, 3)), "y": ("BF16", [2], b"\x80\x3f\x82\x3f"), "z": ("F16", [1], struct.pack("<e", 1.5)),
+                                   "w": ("F64", [1], struct.pack("<d", 3)), "n": ("I64", [], struct.pack("<q", 7))})
+        self.assertEqual(metadata, {"setting.a": "1"})
+        self.refuse("'out.safetensors' exists; name another file, or give --replace", "average", "a.safetensors", "b.safetensors", "out.safetensors")
+        self.ask("average", "a.safetensors", "b.safetensors", "c.safetensors", "out.safetensors", "--replace")
+        self.assertEqual(read_back(self.folder / "out.safetensors")[0]["x"], ("F32", [2], floats(1, 6.5 / 3)))
+
+    def test_files_that_have_no_average(self):
+        self.write("a.safetensors", [("x", "F32", [2], floats(1, 2))], {"data.origin": "1"})
+        for says, tensors, metadata in (("differ in their metadata 'data.origin', so that they were made with other settings or data", [("x", "F32", [2], floats(1, 2))], None),
+                                        ("only 'b.safetensors' has the tensor 'y', and not 'a.safetensors'", [("x", "F32", [2], floats(1, 2)), ("y", "F32", [], floats(1))], {"data.origin": "1"}),
+                                        ("only 'a.safetensors' has the tensor 'x', and not 'b.safetensors'", [], {"data.origin": "1"}),
+                                        ("'x' is F32.2. in 'a.safetensors' and F64.1. in 'b.safetensors'; average weights of one model", [("x", "F64", [1], bytes(8))], {"data.origin": "1"}),
+                                        ("'x' has a value that is not finite, in one of", [("x", "F32", [2], floats(1, float("inf")))], {"data.origin": "1"})):
+            self.write("b.safetensors", tensors, metadata)
+            self.refuse(says, "average", "a.safetensors", "b.safetensors", "out.safetensors")
+        self.refuse("an average needs two files or more, and only 'a.safetensors' is named", "average", "a.safetensors", "out.safetensors")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["a.safetensors", "b.safetensors"])
+
     def test_names_that_do_not_fit(self):
         self.write("a.safetensors", [("x.w", "F32", [1], floats(1)), ("y.w", "F32", [1], floats(2)), ("short", "I16", [1], b"\1\0")])
         for says, *words in (("'x.w' and 'y.w' would both be called 'w'", "--rename", "x.*=*", "--rename", "y.*=*", "--drop", "short"),
