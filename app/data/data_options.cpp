@@ -38,9 +38,10 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
   if (options.has_arrays() || options.format() == "shards") return;
   if (options.format() != "csv")
     throw data.error(
-        "format", fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
-                              "table (csv), arrays (npy, npz) or shards, or set model.task to classification",
-                              options.format(), name_of(task)));
+        "format",
+        fmt::format("is {}, whose samples have classes, and model.task is {}; give a "
+                    "table (csv), arrays (npy, npz, hdf5) or shards, or set model.task to classification",
+                    options.format(), name_of(task)));
   data.refuse({"label", "missing_is_class"},
               fmt::format("model.task is {} and data.targets names the columns to predict", name_of(task)));
   if (!options.targets || options.targets->empty())
@@ -148,9 +149,10 @@ std::vector<Key> array_keys(DataOptions& options) {
   return {
       {.name = "samples",
        .into = &options.arrays.samples,
-       .meaning =
-           "the array of the samples: the file NAME.npy in the folder, or the member NAME of the npz file. "
-           "Its first axis counts the samples"},
+       .meaning = "the array of the samples: the file NAME.npy in the folder, the member NAME of the npz "
+                  "file, or the "
+                  "dataset NAME of the HDF5 file. "
+                  "Its first axis counts the samples"},
       {.name = "labels",
        .into = &options.arrays.labels,
        .meaning =
@@ -220,7 +222,8 @@ void complete_images(const Section& data, DataOptions& options) {
 }
 
 std::vector<Key> mix_keys(DataOptions& options) {
-  const Need images{.key = "format", .values = {"idx", "cifar", "image_folder", "npy", "npz", "shards"}};
+  const Need images{.key = "format",
+                    .values = {"idx", "cifar", "image_folder", "npy", "npz", "hdf5", "shards"}};
   const NumberRange strength{.minimum = 0, .maximum = 1000};
   return {
       {.name = "mixup_alpha",
@@ -265,17 +268,17 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   std::vector<Key> keys{
       {.name = "format",
        .into = &options.pixels.format,
-       .words = {"csv", "npy", "npz", "idx", "cifar", "image_folder", "shards", "text"},
+       .words = {"csv", "npy", "npz", "hdf5", "idx", "cifar", "image_folder", "shards", "text"},
        .required = true,
        .meaning = "the format of the data"},
       {.name = "path",
        .into = &options.path,
        .required = use != DataUse::predict,
-       .meaning =
-           "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
-           "npz file; the folder with MNIST's four files, plain or gzipped; the folder with the binary "
-           "version of CIFAR-10 or CIFAR-100; the folder with packed shards; the folder with "
-           "`train/CLASS/` and `val/CLASS/`; or the file or folder with the text"},
+       .meaning = "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
+                  "npz or HDF5 file; the folder with MNIST's four files, plain or gzipped; the folder with "
+                  "the binary "
+                  "version of CIFAR-10 or CIFAR-100; the folder with packed shards; the folder with "
+                  "`train/CLASS/` and `val/CLASS/`; or the file or folder with the text"},
       {.name = "use_fraction",
        .into = &options.use_fraction,
        .range = {.maximum = 1, .above = 0},
@@ -305,8 +308,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
   };
   append(keys, table_keys(options), {"csv"});
-  append(keys, row_keys(options, use), {"csv", "npy", "npz", "shards"});
-  append(keys, array_keys(options), {"npy", "npz"});
+  append(keys, row_keys(options, use), {"csv", "npy", "npz", "hdf5", "shards"});
+  append(keys, array_keys(options), {"npy", "npz", "hdf5"});
   append(keys, idx_keys(options), {"idx"});
   append(keys, cifar_keys(options), {"cifar"});
   append(keys, text_keys(options, use), {"text"});

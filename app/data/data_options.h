@@ -18,7 +18,7 @@
 
 namespace plexaura {
 
-// The names of arrays, which are files NAME.npy in a folder, or members of an npz file.
+// The names of arrays, which are files NAME.npy in a folder, members of an npz file, or datasets of an HDF5 file.
 struct ArrayNames {
   std::string samples = "x_train";
   std::string labels = "y_train";
@@ -73,7 +73,7 @@ struct DataOptions {
   std::optional<std::string> channels = {};  // first or last
 
   const std::string& format() const { return pixels.format; }
-  bool has_arrays() const { return format() == "npy" || format() == "npz"; }
+  bool has_arrays() const { return format() == "npy" || format() == "npz" || format() == "hdf5"; }
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "training/data/arrays/array_samples.h"
+#include "training/data/arrays/hdf5_file.h"
 #include "training/data/arrays/zip_file.h"
 
 namespace plexaura {
@@ -17,15 +18,18 @@ class ArrayOpener {
  public:
   explicit ArrayOpener(const DataOptions& options) : path_(options.path) {
     if (options.format() == "npz") archive_ = std::make_unique<ZipFile>(path_);
+    if (options.format() == "hdf5") hdf5_ = std::make_unique<Hdf5File>(path_);
   }
 
   NpyArray open(const std::string& name) const {
+    if (hdf5_) return hdf5_->open(name);
     return NpyArray(archive_ ? archive_->open(name + ".npy") : ByteRange(path_ / (name + ".npy")));
   }
 
  private:
   std::filesystem::path path_;
-  std::unique_ptr<ZipFile> archive_;  // null for a folder
+  std::unique_ptr<ZipFile> archive_;  // null unless the format is npz
+  std::unique_ptr<Hdf5File> hdf5_;    // null unless the format is hdf5
 };
 
 std::vector<std::string> numbered(const std::string& name, std::int64_t count) {

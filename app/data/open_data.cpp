@@ -54,7 +54,7 @@ std::string where_looked(const Section& data, const fs::path& path) {
 void require_kind(const Section& data, const std::string& format, const fs::path& path) {
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);
-  const bool is_one_file = format == "csv" || format == "npz";
+  const bool is_one_file = format == "csv" || format == "npz" || format == "hdf5";
   if (is_one_file && is_folder)
     throw data.error("path", fmt::format("'{}' is a folder and data.format {} reads {}; name the file",
                                          path.string(), format, format == "csv" ? "a table" : "one file"));

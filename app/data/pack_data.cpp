@@ -142,7 +142,8 @@ std::string pack_data(const Config& config, const PackOptions& options) {
   if (read.has_arrays()) return pack_both(open_arrays(data, read, task, {}), options);
   if (format == "cifar") return pack_both(open_cifar_samples(data, read), options);
   throw data.error(
-      "format", fmt::format("is {}, which is not packed; give csv, npy, npz, cifar or image_folder", format));
+      "format",
+      fmt::format("is {}, which is not packed; give csv, npy, npz, hdf5, cifar or image_folder", format));
 }
 
 }  // namespace plexaura

@@ -22,7 +22,7 @@ std::vector<std::string> coloured_formats() { return {"image_folder", "cifar", "
 }  // namespace
 
 std::vector<Key> pixel_keys(PixelOptions& options) {
-  const Need grey{.key = "format", .values = {"idx", "npy", "npz"}};
+  const Need grey{.key = "format", .values = {"idx", "npy", "npz", "hdf5"}};
   const Need coloured{.key = "format", .values = coloured_formats()};
   return {
       {.name = "mean",

@@ -10,7 +10,7 @@ namespace plexaura {
 // The options of the section `data` about pixels.
 struct PixelOptions {
   std::string format = {};
-  double mean = 0;  // for formats idx, npy and npz
+  double mean = 0;  // for formats idx, npy, npz and hdf5
   double stddev = 1;
   std::vector<double> means = {0.485, 0.456,
                                0.406};  // for formats image_folder, cifar and shards: red, green and blue

@@ -161,4 +161,16 @@ TEST_CASE("keys without effect and arrays that do not fit are refused") {
                  "has samples with 2 columns and 0 targets, and the weights are of a model of 1 columns"));
 }
 
+TEST_CASE("an HDF5 file is one file, and another file is refused with and without the library") {
+  const Arrays arrays;
+  CHECK(arrays.refusal("format: hdf5").find("is a folder and data.format hdf5 reads one file") !=
+        std::string::npos);
+  const Config config = Config::parse(fmt::format("data: {{format: hdf5, path: {}, samples: train/x}}\n",
+                                                  (arrays.folder / "x_train.npy").string()),
+                                      "test.yaml");
+  const std::string said = user_error([&] { open_data(config); });
+  const bool is_refused = said.find("is no HDF5 file") != std::string::npos;
+  CHECK((is_refused || said.find("this build cannot read HDF5; install libhdf5-dev") != std::string::npos));
+}
+
 }  // namespace plexaura::testing::open_arrays_test

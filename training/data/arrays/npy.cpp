@@ -169,6 +169,15 @@ NpyArray::NpyArray(ByteRange file) : file_(std::move(file)) {
   type_ = header.type();
   header.require_c_order();
   extents_ = header.extents();
+  count_elements();
+}
+
+NpyArray::NpyArray(ByteRange elements, NpyType type, std::vector<std::int64_t> extents)
+    : file_(std::move(elements)), type_(std::move(type)), extents_(std::move(extents)) {
+  count_elements();
+}
+
+void NpyArray::count_elements() {
   for (std::size_t i = 0; i < extents_.size(); ++i) {
     elements_ = bounded_product(elements_, extents_[i]);
     if (i > 0) row_elements_ = bounded_product(row_elements_, extents_[i]);

@@ -21,7 +21,7 @@ struct NpyType {
   bool is_text() const { return kind == 'S' || kind == 'U'; }
 };
 
-// An array in a file of numpy (.npy), whose elements are read at their places in the file: floating numbers of
+// An array in a file of numpy (.npy), or in another file that says type and shape, whose elements are read at their places in the file: floating numbers of
 // 16, 32 and 64 bits, whole ones of 8 to 64 bits, bool, and text, in either byte order. Errors are UserErrors
 // that name the file, and the element with its offset in the file. Thread-safe.
 // Source: numpy.lib.format, versions 1.0 to 3.0.
@@ -30,6 +30,8 @@ class NpyArray {
   // Reads the header. Throws if it is not one of numpy, for elements of another type, for an array in Fortran's
   // order, and if the file is shorter or longer than its shape needs.
   explicit NpyArray(ByteRange file);
+  // An array whose elements are all of `elements`. Throws if the shape needs another number of bytes.
+  NpyArray(ByteRange elements, NpyType type, std::vector<std::int64_t> extents);
 
   const std::string& name() const { return file_.name(); }
   const NpyType& type() const { return type_; }
@@ -50,6 +52,7 @@ class NpyArray {
   std::vector<std::string> texts() const;
 
  private:
+  void count_elements();
   std::vector<std::byte> read_elements(std::int64_t first, std::size_t count) const;
   // Returns the place of an element for errors: "x.npy: element 3 (offset 140)".
   std::string place(std::int64_t element) const;
