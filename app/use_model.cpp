@@ -181,15 +181,24 @@ std::optional<NamedSamples> read_file(const std::string& file, const RunData& da
   }
 }
 
-void predict(const std::vector<std::string>& files, const RunData& data, const TrainerOptions& options,
-             Model& model, ParameterStore& store, Backend& backend) {
+void predict(const CommandLine& line, const RunData& data, const TrainerOptions& options, Model& model,
+             ParameterStore& store, Backend& backend) {
+  const std::vector<std::string>& files = line.predict;
+  std::optional<PredictedImages> images;
+  if (!line.images.empty()) {
+    if (model.info().task != Task::reconstruction)
+      throw UserError(
+          fmt::format("--images writes the images of a reconstruction, and model.task is {}; leave it out",
+                      name_of(model.info().task)));
+    images.emplace(line.images, model.sample_shape());
+  }
   Skipped skipped;
   std::set<std::string> ops_on_host;
   for (const std::string& file : files) {
     const std::optional<NamedSamples> samples = read_file(file, data, options.on_error, skipped);
     if (!samples) continue;
-    for (const std::string& text :
-         predictions(*samples, model, data.trained, store, backend, options.strict, ops_on_host))
+    for (const std::string& text : predictions(*samples, model, data.trained, store, backend, options.strict,
+                                               ops_on_host, images ? &*images : nullptr))
       print_output(text + "\n");
   }
   report_ops_on_host(ops_on_host, backend);
@@ -244,7 +253,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     return loaded;
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
-  if (!line.predict.empty()) predict(line.predict, data, options.trainer, model, store, *backend);
+  if (!line.predict.empty()) predict(line, data, options.trainer, model, store, *backend);
   if (line.generate.count > 0) generate(line.generate, data, options.trainer, model, store, *backend);
   for (const std::string& sentence : {averages, remark})
     if (!sentence.empty() && ranks.rank() == 0) print_error(sentence);

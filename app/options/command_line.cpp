@@ -224,11 +224,17 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(not_empty);
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
-  app.add_option("--predict", line.predict,
-                 "prints class and probability (or output) of each image or row of a table, and exits")
-      ->type_name("FILE ...")
+  CLI::Option* const predict =
+      app.add_option("--predict", line.predict,
+                     "prints class and probability (or output) of each image or row of a table, and exits")
+          ->type_name("FILE ...")
+          ->check(not_empty)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--images", line.images,
+                 "with --predict and a reconstruction: writes each image as a PNG file to FOLDER")
+      ->type_name("FOLDER")
       ->check(not_empty)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->needs(predict);
   declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
                "compares the gradient of each parameter with differences on the first batch, and exits");

@@ -39,6 +39,7 @@ struct CommandLine {
   bool check_gradients = false;      // compares the gradients with differences and exits
   bool find_lr = false;              // sweeps the learning rate and exits
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
+  std::string images;                // folder for the images that a reconstruction predicts; empty: none
   GenerateOptions generate;          // a text to continue; a count of 0: trains
   std::string profile;               // trace file; empty: none
   // Serves clients that are jobs of their own, which find this server by this file; empty: no.

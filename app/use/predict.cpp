@@ -72,7 +72,6 @@ std::string outputs_text(std::span<const double> outputs, const ModelInfo& model
                          const TrainedData& trained) {
   if (model.task == Task::multi_label) return labels_text(outputs, trained.targets);
   if (model.task == Task::regression) return numbers_text(outputs, trained.target_scale);
-  if (model.task == Task::reconstruction) return pixels_text(outputs);
   return class_text(outputs, model.loss, trained.classes);
 }
 
@@ -80,7 +79,7 @@ std::string outputs_text(std::span<const double> outputs, const ModelInfo& model
 
 std::vector<std::string> predictions(const NamedSamples& file, Model& model, const TrainedData& trained,
                                      ParameterStore& store, Backend& backend, bool strict,
-                                     std::set<std::string>& ops_on_host) {
+                                     std::set<std::string>& ops_on_host, PredictedImages* images) {
   const Loss loss = model.info().loss;
   const auto outputs = [&](const Node& x) {
     const Node y = model(x);
@@ -96,9 +95,15 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model, con
     const std::vector<double> values = predict(part(file.samples, first, count)).to_doubles();
     for (std::int64_t row = 0; row < count; ++row) {
       const std::span of_row = std::span(values).subspan(static_cast<std::size_t>(row) * width, width);
-      const std::string name = printable(file.names[static_cast<std::size_t>(first + row)]);
+      const std::string& sample = file.names[static_cast<std::size_t>(first + row)];
+      const std::string name = printable(sample);
       check_finite(name, of_row);
-      lines.push_back(name + outputs_text(of_row, model.info(), trained));
+      if (model.info().task != Task::reconstruction)
+        lines.push_back(name + outputs_text(of_row, model.info(), trained));
+      else if (images != nullptr)
+        lines.push_back(name + "\t" + printable(images->write(sample, of_row)));
+      else
+        lines.push_back(name + pixels_text(of_row));
     }
   }
   ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/data/run_data.h"
+#include "app/use/predicted_images.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {
@@ -14,9 +15,10 @@ namespace plexaura {
 // and its output). Of a regression the columns are the name and the targets, in the units of the training
 // data. With task multi_label they are the name and, for each label whose probability is above 1/2, the label
 // and its probability, or "no label". The store contains the weights. Throws UserError that names the first sample whose outputs are not
-// finite. `strict`: see CompileOptions. Adds the ops of Program::ops_on_host() to `ops_on_host`.
+// finite. `strict`: see CompileOptions. Adds the ops of Program::ops_on_host() to `ops_on_host`. `images`: writes the images
+// of a reconstruction, whose lines then end with the paths; null: they end with the pixels.
 std::vector<std::string> predictions(const NamedSamples& file, Model& model, const TrainedData& trained,
                                      ParameterStore& store, Backend& backend, bool strict,
-                                     std::set<std::string>& ops_on_host);
+                                     std::set<std::string>& ops_on_host, PredictedImages* images);
 
 }  // namespace plexaura

@@ -204,6 +204,21 @@ class UNet(ProgramTest):
         self.assertEqual(lines[0], lines[1])
         self.assertEqual([len(line.split("\t")) for line in lines[0].splitlines()], [1 + 28 * 28] * 20)
 
+    def test_predicted_images_are_written_as_files(self):
+        self.run_one("unet", *self.arguments("output.dir=run"))
+        file = self.folder / "mnist/t10k-images-idx3-ubyte"
+        lines = self.run_one("unet", *self.arguments("output.dir=run"), "--images", "out", "--predict", file).out.splitlines()
+        paths = [f"out/{file.name} image {i + 1}.png" for i in range(20)]
+        self.assertEqual(lines, [f"{file} image {i + 1}\t{path}" for i, path in enumerate(paths)])
+        self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {path.split("/")[1] for path in paths})
+        self.assertTrue(all((self.folder / path).read_bytes().startswith(b"\x89PNG") for path in paths))
+        refused = self.run_one("mlp", *self.iris("output.dir=iris"), "--images", "out", status=2).err
+        self.assertIn("--images requires --predict", refused)
+        self.run_one("mlp", *self.iris("output.dir=iris", "training.epochs=1"))
+        (self.folder / "rows.csv").write_text("sepal_length,sepal_width,petal_length,petal_width\n5.1,3.5,1.4,0.2\n")
+        refused = self.run_one("mlp", *self.iris("output.dir=iris", "training.epochs=1"), "--images", "out", "--predict", "rows.csv", status=2).err
+        self.assertIn("--images writes the images of a reconstruction, and model.task is classification; leave it out", refused)
+
 
 class ResNet(ProgramTest):
     def test_one_batch_is_learnt_by_heart(self):

@@ -35,4 +35,7 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
 // (a side of 0 or above 65,500).
 std::vector<std::uint8_t> encode_jpeg(const Image& image, int quality = 90);
 
+// Encodes a PNG file. Throws UserError for an image that PNG cannot represent, such as one without pixels.
+std::vector<std::uint8_t> encode_png(const Image& image);
+
 }  // namespace plexaura

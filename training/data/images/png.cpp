@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <fmt/format.h>
 #include <png.h>
 
+#include "core/base/error.h"
 #include "training/data/images/codecs.h"
 
 // libpng reports an error by calling a function that must not return, and no C++ exception may pass through
@@ -95,3 +97,30 @@ class PngReader {
 Image decode_png(std::span<const std::uint8_t> bytes) { return PngReader(bytes).read(); }
 
 }  // namespace plexaura::codecs
+
+namespace plexaura {
+
+std::vector<std::uint8_t> encode_png(const Image& image) {
+  png_image header{};
+  header.version = PNG_IMAGE_VERSION;
+  header.width = static_cast<png_uint_32>(image.width);
+  header.height = static_cast<png_uint_32>(image.height);
+  header.format = PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  std::vector<std::uint8_t> bytes;
+  const auto write = [&](void* memory) {
+    return png_image_write_to_memory(&header, memory, &size, 0, image.pixels.data(), 0, nullptr) != 0;
+  };
+  bool is_written = write(nullptr);  // only finds the size
+  if (is_written) {
+    bytes.resize(size);
+    is_written = write(bytes.data());
+  }
+  if (!is_written)
+    throw UserError(fmt::format("an image of {}x{} cannot be encoded as PNG: {}", image.width, image.height,
+                                header.message));
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace plexaura

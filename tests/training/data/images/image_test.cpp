@@ -168,8 +168,9 @@ TEST_CASE("what is not an image is refused by name") {
   CHECK(contains(user_error([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
-TEST_CASE("an image that JPEG cannot hold is refused") {
+TEST_CASE("an image that JPEG or PNG cannot hold is refused") {
   CHECK(contains(user_error([] { encode_jpeg({}); }), "an image of 0x0 cannot be encoded as JPEG: Empty"));
+  CHECK(contains(user_error([] { encode_png({}); }), "an image of 0x0 cannot be encoded as PNG: "));
 }
 
 }  // namespace plexaura::testing::image_test

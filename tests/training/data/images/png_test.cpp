@@ -126,4 +126,13 @@ TEST_CASE("a PNG that is cut off in its data is refused by name") {
   }
 }
 
+TEST_CASE("an image that was encoded is decoded to the same pixels") {
+  Image image{3, 2, {}};
+  for (int i = 0; i < 3 * 2 * 3; ++i) image.pixels.push_back(static_cast<std::uint8_t>(255 - 14 * i));
+  const Image decoded = decode_image(encode_png(image), "x.png");
+  CHECK(decoded.width == 3);
+  CHECK(decoded.height == 2);
+  CHECK(decoded.pixels == image.pixels);
+}
+
 }  // namespace plexaura::testing::png_test

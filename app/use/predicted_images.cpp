@@ -1,0 +1,62 @@
+#include "app/use/predicted_images.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "training/data/images/image.h"
+#include "training/files/file.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t colours = 3;
+
+// `values`: [channels, height, width].
+Image image_of(const Shape& shape, std::span<const double> values) {
+  const std::int64_t pixels = shape[1] * shape[2];
+  Image image{shape[2], shape[1], std::vector<std::uint8_t>(static_cast<std::size_t>(colours * pixels))};
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+    for (std::int64_t colour = 0; colour < colours; ++colour) {
+      const std::int64_t channel = std::min(colour, shape[0] - 1);
+      const double value = std::clamp(values[static_cast<std::size_t>(channel * pixels + pixel)], 0.0, 1.0);
+      image.pixels[static_cast<std::size_t>(colours * pixel + colour)] =
+          static_cast<std::uint8_t>(255 * value + 0.5);
+    }
+  return image;
+}
+
+}  // namespace
+
+PredictedImages::PredictedImages(fs::path folder, const Shape& image)
+    : folder_(std::move(folder)), image_(image) {
+  if (image.rank() != 3 || (image[0] != 1 && image[0] != colours))
+    throw UserError(fmt::format(
+        "--images writes images [C, H, W] with 1 or 3 channels, and the model's are {}; leave it out",
+        to_string(image)));
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw_create_folder_error(folder_, error.value());
+}
+
+std::string PredictedImages::write(const std::string& name, std::span<const double> values) {
+  const fs::path path = folder_ / (fs::path(name).filename().string() + ".png");
+  if (!written_.insert(path).second)
+    throw UserError(
+        fmt::format("{}: two images to predict have this name; predict the images of each folder in a "
+                    "run of its own, with another folder for --images",
+                    path.string()));
+  const std::vector<std::uint8_t> bytes = encode_png(image_of(image_, values));
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(bytes)));
+  file.commit();
+  return path.string();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <span>
+#include <string>
+
+#include "core/tensor/shape.h"
+
+namespace plexaura {
+
+// Writes the images that a model returns as PNG files.
+class PredictedImages {
+ public:
+  // Creates the folder if it does not exist. `image`: [channels, height, width] with 1 or 3 channels; throws UserError for
+  // other shapes.
+  PredictedImages(std::filesystem::path folder, const Shape& image);
+
+  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders. Replaces an older file. Returns
+  // the path. `values` go from 0 to 1; others are limited to that. Grey images are written as RGB. Throws UserError if
+  // this object has written a file with this path.
+  std::string write(const std::string& name, std::span<const double> values);
+
+ private:
+  std::filesystem::path folder_;
+  Shape image_;
+  std::set<std::filesystem::path> written_;
+};
+
+}  // namespace plexaura
