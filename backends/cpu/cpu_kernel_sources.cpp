@@ -27,6 +27,8 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_random_source());
   sources.push_back(fast::make_transfer_source());
   sources.push_back(fast::make_move_source());
+  sources.push_back(fast::make_slope_source());
+  sources.push_back(fast::make_index_source());
   sources.push_back(fast::make_optimizer_source());
   return sources;
 }

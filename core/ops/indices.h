@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/export.h"
 #include "core/tensor/host_view.h"
 
 namespace plexaura {
@@ -10,6 +11,6 @@ namespace plexaura {
 void require_indices(const TensorType& indices);
 
 // Throws UserError, which names the first wrong index, unless all are from 0 to extent - 1.
-void require_inside(const HostView& indices, std::int64_t extent);
+PLEXAURA_API void require_inside(const HostView& indices, std::int64_t extent);
 
 }  // namespace plexaura

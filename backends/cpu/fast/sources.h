@@ -18,6 +18,10 @@ std::unique_ptr<const KernelSource> make_elementwise_source();
 std::unique_ptr<const KernelSource> make_transfer_source();
 // permute, slice and its gradient, concat, of any dtype.
 std::unique_ptr<const KernelSource> make_move_source();
+// Regions of the gradients of gelu, silu and hard_swish.
+std::unique_ptr<const KernelSource> make_slope_source();
+// gather, take_along_axis and their gradients, scatter.
+std::unique_ptr<const KernelSource> make_index_source();
 // sgd_step, adam_step, rms_step.
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // Batch norm: its ops and regions.
@@ -28,7 +32,7 @@ std::unique_ptr<const KernelSource> make_small_matmul_source();
 std::unique_ptr<const KernelSource> make_pool_source();
 // max_pool3d, avg_pool3d, also adaptive ones, and their gradients.
 std::unique_ptr<const KernelSource> make_pool3d_source();
-// sum, mean.
+// sum, mean, max, min.
 std::unique_ptr<const KernelSource> make_reduce_source();
 // softmax_cross_entropy and its gradient, top_k_correct, one_hot.
 std::unique_ptr<const KernelSource> make_class_source();

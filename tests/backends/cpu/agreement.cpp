@@ -86,7 +86,40 @@ void check_padding(const DeviceValue& value) {
   CHECK_MESSAGE(physical == expected, "padding is not zero in ", to_string(value.layout()));
 }
 
+Tensor result_of_node(Backend& backend, const BuildNode& build, DType dtype,
+                      const AgreementOptions& options) {
+  Graph graph(options.mode);
+  const NodeId node = build(graph, dtype).id();
+  RegionRun run(backend, graph, single(graph, node), inputs_of(graph, node, options));
+  CHECK((run.candidate().implementation == "fast") == (&backend == &fast_backend()));
+  run.output().spoil();
+  run.launch();
+  return run.output().read();
+}
+
 }  // namespace
+
+const std::vector<DType> every_dtype{DType::float64, DType::float32, DType::bfloat16, DType::float16,
+                                     DType::int64,   DType::int32,   DType::uint8,    DType::boolean};
+
+void check_bits(const BuildNode& build, const std::vector<DType>& dtypes, const AgreementOptions& options) {
+  for (const DType dtype : dtypes) {
+    CAPTURE(name_of(dtype));
+    const Tensor found = result_of_node(fast_backend(), build, dtype, options);
+    const Tensor wanted = result_of_node(oracle_backend(), build, dtype, options);
+    if (found == wanted) continue;
+    const std::vector<double> own = found.to_doubles();
+    const std::vector<double> expected = wanted.to_doubles();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      CAPTURE(i);
+      CAPTURE(own[i]);
+      CAPTURE(expected[i]);
+      CHECK(std::isnan(own[i]) == std::isnan(expected[i]));
+      if (!std::isnan(expected[i]))
+        CHECK((own[i] == expected[i] && std::signbit(own[i]) == std::signbit(expected[i])));
+    }
+  }
+}
 
 double Agreement::worst() const { return errors.empty() ? HUGE_VAL : *std::ranges::max_element(errors); }
 

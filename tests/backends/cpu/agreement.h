@@ -44,6 +44,16 @@ Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {
 Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& layouts,
                             const AgreementOptions& options = {});
 
+// Builds a node whose inputs are leaves, in the given dtype.
+using BuildNode = std::function<Node(Graph& graph, DType dtype)>;
+
+// Compares a node on the CPU with the portable kernel, bit by bit, for each dtype. Fails the test if the CPU has no fast kernel for
+// it. NaN equals NaN.
+void check_bits(const BuildNode& build, const std::vector<DType>& dtypes,
+                const AgreementOptions& options = {});
+
+extern const std::vector<DType> every_dtype;
+
 // Returns the CPU backend's candidates for one node whose inputs have these layouts; by default, any layouts.
 // The candidates must not make kernels.
 std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given = {});

@@ -17,9 +17,13 @@ namespace plexaura::testing::cast_test {
 
 namespace {
 
+// A std::vector<bool> has no array.
+template <class T>
+using InVector = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
 template <class To, class From>
-std::vector<To> cast_all(const std::vector<From>& from) {
-  std::vector<To> to(from.size());
+std::vector<InVector<To>> cast_all(const std::vector<From>& from) {
+  std::vector<InVector<To>> to(from.size());
   const fast::CastLoop loop = fast::find_cast(dtype_of<From>, dtype_of<To>);
   REQUIRE((loop != nullptr));
   loop(reinterpret_cast<const std::byte*>(from.data()), reinterpret_cast<std::byte*>(to.data()),
@@ -50,7 +54,7 @@ template <class To, class From>
 void check_casts(const std::vector<From>& values) {
   CAPTURE(name_of(dtype_of<From>));
   CAPTURE(name_of(dtype_of<To>));
-  const std::vector<To> found = cast_all<To>(values);
+  const std::vector<InVector<To>> found = cast_all<To>(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto own = static_cast<double>(found[i]);
     const auto wanted = static_cast<double>(convert<To>(values[i]));
@@ -75,7 +79,32 @@ TEST_CASE("loops that cast compute what convert() computes, for all numbers of 1
   check_casts<float>(std::vector<std::int64_t>{0, -1, (1LL << 53) + 1, -(1LL << 62), 1234567890123});
   check_casts<float>(std::vector<std::int32_t>{0, -1, 16777217, -2147483647, 77});
   check_casts<float>(std::vector<std::uint8_t>{0, 1, 127, 255});
+  const std::vector<std::int64_t> whole{0, -1, 255, 256, 1LL << 31, (1LL << 53) + 1, -(1LL << 62)};
+  check_casts<double>(whole);
+  check_casts<std::int32_t>(whole);
+  check_casts<bool>(whole);
+  doubles.insert(doubles.end(), {NAN, HUGE_VAL, -HUGE_VAL, 1e19, -1e19, 2.9, -2.9, -0.0, 5e-324});
+  check_casts<std::int64_t>(doubles);
+  check_casts<bool>(doubles);
+  check_casts<bool>(floats());
+  check_casts<double>(std::vector<std::int32_t>{0, -1, 2147483647});
+  check_casts<std::int64_t>(std::vector<std::int32_t>{0, -1, 2147483647});
+  for (const auto& bytes : {std::vector<std::uint8_t>{0, 1, 128, 255}}) {
+    check_casts<double>(bytes);
+    check_casts<std::int64_t>(bytes);
+    check_casts<bool>(bytes);
+  }
   CHECK((fast::find_cast(DType::float64, DType::float16) == nullptr));
+}
+
+TEST_CASE("truth values are cast to every dtype") {
+  for (const DType to : every_dtype)
+    if (to != DType::boolean)
+      check_bits(
+          [&](Graph& graph, DType dtype) {
+            return cast(graph.input("x", {dtype, {3, 70}}), to);
+          },
+          {DType::boolean});
 }
 
 TEST_CASE("elementwise ops on 16 bits have the values of the portable kernels, and run in vectors") {

@@ -1,5 +1,3 @@
-#include <array>
-#include <bit>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
@@ -160,32 +158,6 @@ TEST_CASE("powers with one exponent, and their derivatives, agree with the porta
       },
       {.low = 0.1, .high = 2});
   CHECK(derivatives.worst() < 1e-6);
-}
-
-TEST_CASE("where selects from arrays and single values, and changes no bit") {
-  constexpr std::int64_t count = 67;
-  std::array<bool, count> condition{};
-  std::array<float, count> a{};
-  std::array<float, count> b{};
-  for (std::size_t i = 0; i < count; ++i) {
-    condition[i] = i % 3 == 1;
-    a[i] = i % 5 == 0 ? -HUGE_VALF : static_cast<float>(i);
-    b[i] = i % 7 == 0 ? NAN : -0.F;
-  }
-  for (const std::int64_t c : {0, 1})
-    for (const std::int64_t step_a : {0, 1})
-      for (const std::int64_t step_b : {0, 1})
-        for (const std::int64_t first : {0, 1}) {  // whose condition is false, and true
-          std::array<float, count> y{};
-          const auto* chosen = condition.data() + first;
-          fast::where_loop(chosen, a.data(), b.data(), y.data(), count - 1, {c, step_a, step_b});
-          for (std::int64_t i = 0; i < count - 1; ++i) {
-            const float wanted = chosen[c * i] ? a[static_cast<std::size_t>(step_a * i)]
-                                               : b[static_cast<std::size_t>(step_b * i)];
-            CHECK(std::bit_cast<std::uint32_t>(y[static_cast<std::size_t>(i)]) ==
-                  std::bit_cast<std::uint32_t>(wanted));
-          }
-        }
 }
 
 TEST_CASE("vectorised functions are within their stated errors") {

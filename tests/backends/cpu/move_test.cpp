@@ -1,47 +1,15 @@
 #include <doctest/doctest.h>
-#include <functional>
 
-#include "backends/cpu/cpu_backend.h"
 #include "core/ops/concat.h"
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "tests/backends/cpu/agreement.h"
-#include "tests/support/backend_fixture.h"
 
 namespace plexaura::testing::move_test {
 
 namespace {
 
-using Build = std::function<Node(Graph& graph, DType dtype)>;
-
-const std::vector<DType> every_dtype{DType::float64, DType::float32, DType::bfloat16, DType::float16,
-                                     DType::int64,   DType::int32,   DType::uint8,    DType::boolean};
-
-Tensor result_of(Backend& backend, const Build& build, DType dtype) {
-  Graph graph;
-  const Node node = build(graph, dtype);
-  std::vector<Tensor> inputs;
-  for (const Value value : graph.record(node.id()).inputs) {
-    const Leaf* leaf = as_leaf(*graph.record(value.node).op);
-    REQUIRE(leaf != nullptr);
-    inputs.push_back(drawn(leaf->type(), leaf->label(), {.labels = 200}));
-  }
-  RegionRun run(backend, graph, single(graph, node.id()), inputs);
-  CHECK((run.candidate().implementation == "fast") == (backend.info().name == "cpu"));
-  run.output().spoil();
-  run.launch();
-  return run.output().read();
-}
-
-// Compares the fast kernel with the portable one, for every dtype.
-void check_moves(const Build& build) {
-  const auto fast = make_cpu_backend();
-  const auto portable = make_portable_backend();
-  for (const DType dtype : every_dtype) {
-    CAPTURE(name_of(dtype));
-    CHECK(result_of(*fast, build, dtype) == result_of(*portable, build, dtype));
-  }
-}
+void check_moves(const BuildNode& build) { check_bits(build, every_dtype, {.labels = 200}); }
 
 }  // namespace
 

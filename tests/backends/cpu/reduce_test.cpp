@@ -1,10 +1,14 @@
 #include "core/ops/reduce.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
+#include "backends/cpu/cpu_backend.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
+#include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
 
 namespace plexaura::testing::reduce_test {
@@ -48,6 +52,93 @@ TEST_CASE("blocked values are reduced where they lie") {
             {layout}, {.low = 0, .high = 1});
         CHECK(result.worst() < bound);
       }
+}
+
+TEST_CASE("reductions of every number agree with the portable kernels over any axes") {
+  const std::vector<std::pair<Shape, std::vector<std::vector<std::int64_t>>>> cases{
+      {{40000}, {{0}}},
+      {{40, 70}, {{0, 1}, {0}, {1}}},
+      {{6, 17, 5, 3}, {{0, 2, 3}, {2, 3}, {1}, {0}, {0, 2}}}};
+  const std::vector<DType> exact{DType::int64, DType::int32};
+  const std::vector<DType> numbers{DType::float64, DType::float32, DType::bfloat16,
+                                   DType::float16, DType::int64,   DType::int32};
+  for (const auto& [shape, axes_of] : cases)
+    for (const auto& axes : axes_of) {
+      CAPTURE(to_string(shape));
+      const auto of = [&, &shape = shape](Node (*op)(Operand, ReduceOptions)) {
+        return [&, op](Graph& graph, DType dtype) { return op(graph.input("x", {dtype, shape}), {axes}); };
+      };
+      check_bits(of(max), numbers);
+      check_bits(of(min), numbers);
+      check_bits(of(sum), exact, {.labels = 1000000});
+    }
+}
+
+TEST_CASE("sums of doubles and of 16 bits are those of the exact terms") {
+  for (const Shape& shape : {Shape{20000}, Shape{37, 70}, Shape{5, 17, 33}})
+    for (const DType dtype : {DType::float64, DType::bfloat16, DType::float16})
+      for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
+        CAPTURE(name_of(dtype));
+        Graph graph;
+        const Node x = graph.input("x", {dtype, shape});
+        const std::vector<Node> of_dtype{sum(x, {{axis}}), mean(x, {{axis}})};
+        const std::vector<Node> exact{sum(cast(x, DType::float64), {{axis}}),
+                                      mean(cast(x, DType::float64), {{axis}})};
+        const auto fast = make_cpu_backend();
+        const auto portable = make_portable_backend();
+        const Tensor value = drawn(x.type(), "x", {.low = 0, .high = 1});
+        const std::vector<Tensor> found = Runner(graph, of_dtype, *fast)({value});
+        const std::vector<Tensor> wanted = Runner(graph, exact, *portable)({value});
+        const double error = dtype == DType::float64 ? 1e-15 : dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11;
+        for (std::size_t output = 0; output < found.size(); ++output) {
+          const std::vector<double> own = found[output].to_doubles();
+          const std::vector<double> expected = wanted[output].to_doubles();
+          for (std::size_t i = 0; i < own.size(); ++i)
+            CHECK(std::abs(own[i] - expected[i]) <= error * expected[i]);
+        }
+      }
+}
+
+TEST_CASE("extremes keep NaN, infinities and the sign of the first zero") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<std::vector<double>> rows{
+      {-0.0, 0}, {0, -0.0}, {-1, NAN}, {infinity, -infinity}, {-infinity, -infinity}, {5e-324, -5e-324}};
+  for (const std::int64_t repeats : {1, 40}) {
+    std::vector<double> values;
+    for (const auto& row : rows)
+      for (const double value : row) values.insert(values.end(), static_cast<std::size_t>(repeats), value);
+    const auto count = static_cast<std::int64_t>(rows.size());
+    const std::int64_t width = 2 * repeats;
+    std::vector<double> turned_values;
+    for (std::int64_t i = 0; i < width; ++i)
+      for (std::int64_t row = 0; row < count; ++row)
+        turned_values.push_back(values[static_cast<std::size_t>(row * width + i)]);
+    for (const bool turned : {false, true})
+      for (const bool largest : {false, true})
+        check_bits(
+            [&](Graph& graph, DType dtype) {
+              const Tensor x = turned ? Tensor::of<double>({width, count}, turned_values)
+                                      : Tensor::of<double>({count, width}, values);
+              const Node node = graph.constant(x.cast(dtype));
+              const std::int64_t axis = turned ? 0 : 1;
+              return largest ? max(node, {{axis}}) : min(node, {{axis}});
+            },
+            {DType::float64, DType::float32, DType::bfloat16, DType::float16});
+  }
+}
+
+TEST_CASE("the padding of blocks is no smallest or largest element") {
+  for (const bool largest : {false, true})
+    for (const std::vector<std::int64_t>& axes :
+         std::vector<std::vector<std::int64_t>>{{1}, {0, 2, 3}, {1, 2, 3}}) {
+      const Agreement result = agreement_of_node(
+          [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            const Node x = graph.input("x", {dtype, {3, 17, 4, 5}});
+            return {largest ? max(x, {axes}) : min(x, {axes})};
+          },
+          {blocked_channels(16)}, {.low = largest ? -2.0 : 1.0, .high = largest ? -1.0 : 2.0});
+      CHECK(result.worst() == 0);
+    }
 }
 
 TEST_CASE("a value per channel is spread over pixels") {

@@ -56,10 +56,15 @@ PLEXAURA_INLINE void cast_elements(const From* from, To* to, std::int64_t count)
   for (std::int64_t i = 0; i < count; ++i) to[i] = cast_of<To>(from[i]);
 }
 
-#define PLEXAURA_CASTS(cast)                                                                                \
-  cast(float, bfloat16) cast(bfloat16, float) cast(float, float16) cast(float16, float) cast(float, double) \
-      cast(double, float) cast(std::uint8_t, float) cast(bool, float) cast(std::int32_t, float)             \
-          cast(std::int64_t, float) cast(float, std::int64_t)
+#define PLEXAURA_CASTS(cast)                                                                                 \
+  cast(float, bfloat16) cast(bfloat16, float) cast(float, float16) cast(float16, float) cast(float, double)  \
+      cast(double, float) cast(std::uint8_t, float) cast(bool, float) cast(std::int32_t, float)              \
+          cast(std::int64_t, float) cast(float, std::int64_t) cast(bool, double) cast(bool, bfloat16)        \
+              cast(bool, float16) cast(bool, std::int64_t) cast(bool, std::int32_t) cast(bool, std::uint8_t) \
+                  cast(double, bool) cast(float, bool) cast(std::int64_t, bool) cast(std::uint8_t, bool)     \
+                      cast(double, std::int64_t) cast(std::int64_t, double) cast(std::int32_t, double)       \
+                          cast(std::uint8_t, double) cast(std::int32_t, std::int64_t)                        \
+                              cast(std::int64_t, std::int32_t) cast(std::uint8_t, std::int64_t)
 
 #define PLEXAURA_CAST(From, To)                                                 \
   PLEXAURA_CLONES void cast_all(const From* from, To* to, std::int64_t count) { \

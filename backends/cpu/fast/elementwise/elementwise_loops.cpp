@@ -1,7 +1,6 @@
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -273,63 +272,10 @@ auto find(const Table& table, std::string_view op) {
   return found == std::end(table) ? nullptr : found;
 }
 
-// Selects the bits of a or b. The compiler makes no vectors of a choice between floats by a bool.
-template <int step_a, int step_b>
-PLEXAURA_INLINE void choose(const bool* condition, const float* a, const float* b, float* y,
-                            std::int64_t count) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(condition);
-  const float first_a = *a;
-  const float first_b = *b;
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto if_true = std::bit_cast<std::uint32_t>(step_a == 0 ? first_a : a[i]);
-    const auto if_false = std::bit_cast<std::uint32_t>(step_b == 0 ? first_b : b[i]);
-    const std::uint32_t all_or_no_bits = 0U - static_cast<std::uint32_t>(bytes[i]);
-    y[i] = std::bit_cast<float>((if_true & all_or_no_bits) | (if_false & ~all_or_no_bits));
-  }
-}
-
-PLEXAURA_CLONES void where_arrays(const bool* condition, const float* a, const float* b, float* y,
-                                  std::int64_t count) {
-  choose<1, 1>(condition, a, b, y, count);
-}
-
-PLEXAURA_CLONES void where_or_scalar(const bool* condition, const float* a, const float* b, float* y,
-                                     std::int64_t count) {
-  choose<1, 0>(condition, a, b, y, count);
-}
-
-PLEXAURA_CLONES void scalar_or_where(const bool* condition, const float* a, const float* b, float* y,
-                                     std::int64_t count) {
-  choose<0, 1>(condition, a, b, y, count);
-}
-
-PLEXAURA_CLONES void scalar_or_scalar(const bool* condition, const float* a, const float* b, float* y,
-                                      std::int64_t count) {
-  choose<0, 0>(condition, a, b, y, count);
-}
-
 }  // namespace
 
 const UnaryLoops* find_unary(std::string_view op) { return find(unary_loops, op); }
 const BinaryLoops* find_binary(std::string_view op) { return find(binary_loops, op); }
-
-void where_loop(const bool* condition, const float* a, const float* b, float* y, std::int64_t count,
-                WhereSteps steps) {
-  if (steps.condition == 0) {
-    const float* chosen = *condition ? a : b;
-    const std::int64_t step = *condition ? steps.a : steps.b;
-    for (std::int64_t i = 0; i < count; ++i) y[i] = chosen[i * step];
-  } else if (steps.a == 1 && steps.b == 1) {
-    where_arrays(condition, a, b, y, count);
-  } else if (steps.a == 1) {
-    where_or_scalar(condition, a, b, y, count);
-  } else if (steps.b == 1) {
-    scalar_or_where(condition, a, b, y, count);
-  } else {
-    scalar_or_scalar(condition, a, b, y, count);
-  }
-}
 
 PLEXAURA_CLONES void mask_loop(const float* y, const float* grad, float* result, std::int64_t count) {
 #pragma omp simd

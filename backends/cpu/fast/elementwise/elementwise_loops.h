@@ -31,16 +31,6 @@ struct BinaryLoops {
 const UnaryLoops* find_unary(std::string_view op);
 const BinaryLoops* find_binary(std::string_view op);
 
-// Selects a where the condition is true, else b. A step is 0 for a single value, which is used for all
-// elements, or 1 for an array.
-struct WhereSteps {
-  std::int64_t condition;
-  std::int64_t a;
-  std::int64_t b;
-};
-void where_loop(const bool* condition, const float* a, const float* b, float* y, std::int64_t count,
-                WhereSteps steps);
-
 // y > 0 ? grad : 0
 void mask_loop(const float* y, const float* grad, float* result, std::int64_t count);
 

@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <optional>
 
 #include "backends/cpu/fast/channel_view.h"
-#include "backends/cpu/fast/elementwise/cast_loops.h"
-#include "backends/cpu/fast/elementwise/elementwise_loops.h"
+#include "backends/cpu/fast/elementwise/elementwise_ops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/loop_nest.h"
 #include "backends/cpu/fast/padding_eraser.h"
@@ -14,160 +12,10 @@
 #include "backends/cpu/fast/sources.h"
 #include "backends/regions/region_match.h"
 #include "backends/regions/relu_mask.h"
-#include "core/ops/elementwise.h"
 
 namespace plexaura::fast {
 
 namespace {
-
-// The least time for an element: if data leave the cache, all functions take this long.
-constexpr double nanoseconds_from_memory = 0.25;
-constexpr double nanoseconds_per_operation = 0.025;
-constexpr double nanoseconds_per_conversion = 0.1;  // from or to 16 bits
-
-// Calls an op's innermost loop, with the address of a piece of each operand, and the operand's step: 0 or 1.
-using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
-                                 std::int64_t count)>;
-
-struct Elementwise {
-  Inner inner;
-  double nanoseconds;
-  // The number of inputs read; the region's other inputs are constants that the loop contains
-  std::size_t operands;
-};
-
-constexpr auto relu_mask = "gt+where";
-
-std::optional<Elementwise> unary(const Op& op) {
-  const UnaryLoops* loops = find_unary(op.name());
-  if (loops == nullptr) return std::nullopt;
-  const auto inner = [loop = loops->loop, options = op_cast<FunctionOp>(op).options().values](
-                         const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
-    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count, options.data());
-  };
-  return Elementwise{inner, loops->operations * nanoseconds_per_operation + nanoseconds_from_memory, 1};
-}
-
-std::optional<Elementwise> binary(const Op& op) {
-  const BinaryLoops* loops = find_binary(op.name());
-  if (loops == nullptr) return std::nullopt;
-  const auto inner = [loops, options = op_cast<FunctionOp>(op).options().values](
-                         const std::byte* const* x, const std::int64_t* steps, std::byte* y,
-                         std::int64_t count) {
-    const BinaryLoop loop = steps[0] == 0 ? loops->scalar_a : steps[1] == 0 ? loops->scalar_b : loops->both;
-    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count,
-         options.data());
-  };
-  return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory, 2};
-}
-
-std::optional<Elementwise> where(const Op& op) {
-  if (op.name() != "where") return std::nullopt;
-  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
-                        std::int64_t count) {
-    where_loop(reinterpret_cast<const bool*>(x[0]), reinterpret_cast<const float*>(x[1]),
-               reinterpret_cast<const float*>(x[2]), reinterpret_cast<float*>(y), count,
-               {steps[0], steps[1], steps[2]});
-  };
-  return Elementwise{inner, 2 * nanoseconds_from_memory, 3};
-}
-
-std::optional<Elementwise> stretch(const Op& op) {
-  if (op.name() != "broadcast_to") return std::nullopt;
-  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
-                        std::int64_t count) {
-    const auto* src = reinterpret_cast<const float*>(x[0]);
-    auto* dst = reinterpret_cast<float*>(y);
-    if (steps[0] == 0)
-      std::fill_n(dst, count, *src);
-    else
-      std::copy_n(src, count, dst);
-  };
-  return Elementwise{inner, nanoseconds_from_memory, 1};
-}
-
-Elementwise masked() {
-  const auto inner = [](const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
-    mask_loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]),
-              reinterpret_cast<float*>(y), count);
-  };
-  return {inner, 2 * nanoseconds_from_memory, 2};
-}
-
-std::optional<Elementwise> cast_op(const RegionQuery& query) {
-  if (query.region.kind != "cast") return std::nullopt;
-  const CastLoop loop =
-      find_cast(query.type(query.region.inputs[0]).dtype, query.type(query.region.outputs[0]).dtype);
-  if (loop == nullptr) return std::nullopt;
-  const auto inner = [loop](const std::byte* const* x, const std::int64_t*, std::byte* y,
-                            std::int64_t count) { loop(x[0], y, count); };
-  return Elementwise{inner, nanoseconds_from_memory, 1};
-}
-
-// Returns the op on float32, whatever the dtype of the operands is.
-std::optional<Elementwise> in_float32(const RegionQuery& query) {
-  if (query.region.kind == relu_mask) return masked();
-  if (query.region.nodes.size() != 1) return std::nullopt;
-  const Op& op = query.op();
-  if (auto found = stretch(op)) return found;
-  if (auto found = unary(op)) return found;
-  if (auto found = binary(op)) return found;
-  return where(op);
-}
-
-constexpr std::size_t most_operands = 3;
-
-// The conversions around a loop on float32, for operands of 16 bits. Null where nothing is to be converted.
-struct Conversions {
-  std::array<CastLoop, most_operands> widen{};
-  CastLoop narrow = nullptr;
-};
-
-// Converts blocks of the operands to float32, which the caches keep, and the results back.
-Elementwise converted(const Elementwise& op, const Conversions& by) {
-  const auto inner = [of_floats = op.inner, operands = op.operands, by](const std::byte* const* x,
-                                                                        const std::int64_t* steps,
-                                                                        std::byte* y, std::int64_t count) {
-    constexpr std::int64_t block = 512;
-    float wide[most_operands][block];
-    float result[block];
-    for (std::int64_t begin = 0; begin < count; begin += block) {
-      const std::int64_t size = std::min(block, count - begin);
-      const std::byte* blocks[most_operands] = {};
-      for (std::size_t i = 0; i < operands; ++i) {
-        blocks[i] = x[i] + begin * steps[i] * (by.widen[i] == nullptr ? 1 : 2);
-        if (by.widen[i] == nullptr) continue;
-        auto* target = reinterpret_cast<std::byte*>(wide[i]);
-        if (begin == 0 || steps[i] != 0) by.widen[i](blocks[i], target, steps[i] == 0 ? 1 : size);
-        blocks[i] = target;
-      }
-      if (by.narrow == nullptr) {
-        of_floats(blocks, steps, y + begin, size);
-      } else {
-        of_floats(blocks, steps, reinterpret_cast<std::byte*>(result), size);
-        by.narrow(reinterpret_cast<const std::byte*>(result), y + 2 * begin, size);
-      }
-    }
-  };
-  return {inner, op.nanoseconds + nanoseconds_per_conversion * static_cast<double>(op.operands + 1),
-          op.operands};
-}
-
-bool is_half(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
-
-std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
-  if (auto cast = cast_op(query)) return cast;
-  const auto op = in_float32(query);
-  if (!op) return std::nullopt;
-  Conversions by;
-  for (std::size_t i = 0; i < op->operands; ++i)
-    if (const DType dtype = query.type(query.region.inputs[i]).dtype; is_half(dtype))
-      by.widen[i] = find_cast(dtype, DType::float32);
-  if (const DType dtype = query.type(query.region.outputs[0]).dtype; is_half(dtype))
-    by.narrow = find_cast(DType::float32, dtype);
-  const bool converts = by.narrow != nullptr || std::ranges::any_of(by.widen, std::identity{});
-  return converts ? converted(*op, by) : *op;
-}
 
 // True if the op's result for zeros is +0.
 bool keeps_zero(const Elementwise& op) {
@@ -232,17 +80,6 @@ class NestedLaunch {
   std::vector<std::int64_t> steps_;
   std::int64_t rows_ = 1;
 };
-
-bool is_fit(const RegionQuery& query) {
-  if (!elementwise_of(query)) return false;
-  if (!has_elements(query.graph, query.region.outputs[0])) return false;
-  if (query.region.kind == "cast") return true;
-  const bool selects = query.region.kind == "where";
-  const DType dtype = query.type(query.region.inputs.back()).dtype;
-  for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
-    if (!(selects && i == 0) && query.type(query.region.inputs[i]).dtype != dtype) return false;
-  return dtype == DType::float32 || is_half(dtype);
-}
 
 // True if a value per channel is broadcast over pixels, as by the gradient of global pooling. The op that
 // reads the result takes images too.
@@ -337,7 +174,7 @@ class ElementwiseSource final : public KernelSource {
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
-    if (!is_fit(query)) return candidates;
+    if (!has_elements(query.graph, query.region.outputs[0]) || !elementwise_of(query)) return candidates;
     for (const Layout& layout : layouts_to_offer(query)) candidates.push_back(candidate_for(query, layout));
     return candidates;
   }

@@ -1,16 +1,35 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "core/tensor/dtype.h"
 
 namespace plexaura::fast {
 
-// The most columns that one call of add_columns() adds up.
+enum class ReduceRule { sum, mean, max, min };
+
+// The most columns that one call of ReduceLoops::columns reduces.
 constexpr std::int64_t most_columns = 64;
 
-// Returns the sum of `count` neighbouring elements.
-double sum_of(const float* x, std::int64_t count);
+// The loops of a reduction of one dtype. They reduce to totals: double for sums of floats, integers modulo 2^64 for sums of
+// integers, and elements for extremes. If an element is NaN, so is the extreme. Among zeros the first one is the extreme.
+struct ReduceLoops {
+  std::size_t bytes_of_total;
+  // Sets a total to that of no elements.
+  void (*start)(std::byte* totals, std::int64_t count);
+  // Adds `count` neighbouring elements to one total.
+  void (*run)(const std::byte* x, std::int64_t count, std::byte* total);
+  // Adds x[row * stride + c] of all rows to totals[c], for `columns` <= most_columns. The stride is in elements.
+  void (*columns)(const std::byte* x, std::int64_t rows, std::int64_t stride, std::int64_t columns,
+                  std::byte* totals);
+  // Adds totals to others, one by one.
+  void (*combine)(const std::byte* from, std::byte* totals, std::int64_t count);
+  // Stores a total, divided by `count` for a mean, as element `place` of the result.
+  void (*store)(const std::byte* total, double count, std::byte* result, std::int64_t place);
+};
 
-// sums[c] += the sum over rows of x[row * stride + c], for `columns` <= most_columns.
-void add_columns(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t columns, double* sums);
+// Returns null for a dtype without such loops.
+const ReduceLoops* find_reduction(ReduceRule rule, DType dtype);
 
 }  // namespace plexaura::fast

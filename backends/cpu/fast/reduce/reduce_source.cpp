@@ -18,13 +18,13 @@ constexpr double nanoseconds_per_element = 0.2;
 // does not depend on the number of threads.
 constexpr std::int64_t piece = 16384;
 
-// A reduction as a row-major array [outer, kept, inner, columns], which is summed over `outer` and `inner`.
+// A reduction as a row-major array [outer, kept, inner, columns], which is reduced over `outer` and `inner`.
 struct Reduction {
   std::int64_t outer = 1;
   std::int64_t kept = 1;
   std::int64_t inner = 1;
   std::int64_t columns = 1;
-  double scale = 1;
+  double divisor = 1;
   // The kept elements are stored in rows of `padded` elements, of which the first `used` are real.
   std::int64_t padded = 1;
   std::int64_t used = 1;
@@ -98,82 +98,115 @@ std::optional<Reduction> reduction_of(const Layout& layout, const Shape& shape, 
       reduction->padded = layout.padded(shape)[axis];
     }
   }
-  if (op.name() == "mean") reduction->scale = 1 / averaged;
+  if (op.name() == "mean") reduction->divisor = averaged;
   return reduction;
 }
 
-void store(const Reduction& of, std::int64_t physical, double sum, float* dst) {
-  const std::int64_t column = physical % of.padded;
-  if (column < of.used) dst[physical / of.padded * of.used + column] = static_cast<float>(sum * of.scale);
-}
+// Computes a reduction with the loops of a dtype.
+class ReduceLaunch {
+ public:
+  ReduceLaunch(const Reduction& of, const ReduceLoops& loops, std::size_t bytes_of_element)
+      : of_(of), loops_(loops), element_(static_cast<std::int64_t>(bytes_of_element)) {}
 
-// Sums all elements into one number.
-void sum_all(const Reduction& of, const float* src, float* dst, double* partial) {
-  parallel_pieces(of.pieces(), nanoseconds_per_element * piece, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      partial[i] = sum_of(src + i * piece, std::min(piece, of.inner - i * piece));
-  });
-  double sum = 0;
-  for (std::int64_t i = 0; i < of.pieces(); ++i) sum += partial[i];
-  store(of, 0, sum, dst);
-}
+  std::size_t workspace() const {
+    return of_.keeps_nothing() ? static_cast<std::size_t>(of_.pieces()) * loops_.bytes_of_total : 0;
+  }
 
-void sum_rows(const Reduction& of, const float* src, float* dst) {
-  const double cost = nanoseconds_per_element * static_cast<double>(of.outer * of.inner);
-  parallel_pieces(of.kept, cost, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      double sum = 0;
-      for (std::int64_t outer = 0; outer < of.outer; ++outer)
-        sum += sum_of(src + (outer * of.kept + i) * of.inner, of.inner);
-      store(of, i, sum, dst);
-    }
-  });
-}
-
-void sum_columns(const Reduction& of, const float* src, float* dst) {
-  const std::int64_t tiles = (of.columns + most_columns - 1) / most_columns;
-  const double cost =
-      nanoseconds_per_element * static_cast<double>(of.outer * of.inner * std::min(of.columns, most_columns));
-  parallel_pieces(of.kept * tiles, cost, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t kept = i / tiles;
-      const std::int64_t first = i % tiles * most_columns;
-      const std::int64_t columns = std::min(most_columns, of.columns - first);
-      double sums[most_columns] = {};
-      for (std::int64_t outer = 0; outer < of.outer; ++outer)
-        add_columns(src + (outer * of.kept + kept) * of.inner * of.columns + first, of.inner, of.columns,
-                    columns, sums);
-      for (std::int64_t column = 0; column < columns; ++column)
-        store(of, kept * of.columns + first + column, sums[column], dst);
-    }
-  });
-}
-
-std::shared_ptr<const Kernel> make_for(const Reduction& of) {
-  const auto run = [of](const Binding& at) {
-    const float* src = floats(at.inputs[0]);
-    float* dst = floats(at.outputs[0]);
-    if (of.keeps_nothing())
-      sum_all(of, src, dst, reinterpret_cast<double*>(at.workspace));
-    else if (of.columns == 1)
-      sum_rows(of, src, dst);
+  void run(const Binding& at) const {
+    if (of_.keeps_nothing())
+      reduce_all(at.inputs[0], at.outputs[0], at.workspace);
+    else if (of_.columns == 1)
+      reduce_rows(at.inputs[0], at.outputs[0]);
     else
-      sum_columns(of, src, dst);
-  };
-  return make_kernel(run, of.keeps_nothing() ? static_cast<std::size_t>(of.pieces()) * sizeof(double) : 0);
+      reduce_columns(at.inputs[0], at.outputs[0]);
+  }
+
+ private:
+  std::byte* total_at(std::byte* totals, std::int64_t place) const {
+    return totals + place * static_cast<std::int64_t>(loops_.bytes_of_total);
+  }
+
+  void store(std::int64_t physical, const std::byte* total, std::byte* dst) const {
+    const std::int64_t column = physical % of_.padded;
+    if (column < of_.used) loops_.store(total, of_.divisor, dst, physical / of_.padded * of_.used + column);
+  }
+
+  // Reduces all elements to one number.
+  void reduce_all(const std::byte* src, std::byte* dst, std::byte* partial) const {
+    parallel_pieces(of_.pieces(), nanoseconds_per_element * piece, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        loops_.start(total_at(partial, i), 1);
+        loops_.run(src + i * piece * element_, std::min(piece, of_.inner - i * piece), total_at(partial, i));
+      }
+    });
+    for (std::int64_t i = 1; i < of_.pieces(); ++i) loops_.combine(total_at(partial, i), partial, 1);
+    store(0, partial, dst);
+  }
+
+  void reduce_rows(const std::byte* src, std::byte* dst) const {
+    const double cost = nanoseconds_per_element * static_cast<double>(of_.outer * of_.inner);
+    parallel_pieces(of_.kept, cost, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        alignas(double) std::byte total[sizeof(double)];
+        loops_.start(total, 1);
+        for (std::int64_t outer = 0; outer < of_.outer; ++outer)
+          loops_.run(src + (outer * of_.kept + i) * of_.inner * element_, of_.inner, total);
+        store(i, total, dst);
+      }
+    });
+  }
+
+  void reduce_columns(const std::byte* src, std::byte* dst) const {
+    const std::int64_t tiles = (of_.columns + most_columns - 1) / most_columns;
+    const double cost = nanoseconds_per_element *
+                        static_cast<double>(of_.outer * of_.inner * std::min(of_.columns, most_columns));
+    parallel_pieces(of_.kept * tiles, cost, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t kept = i / tiles;
+        const std::int64_t first = i % tiles * most_columns;
+        const std::int64_t columns = std::min(most_columns, of_.columns - first);
+        alignas(64) std::byte totals[most_columns * sizeof(double)];
+        loops_.start(totals, columns);
+        for (std::int64_t outer = 0; outer < of_.outer; ++outer)
+          loops_.columns(src + ((outer * of_.kept + kept) * of_.inner * of_.columns + first) * element_,
+                         of_.inner, of_.columns, columns, totals);
+        for (std::int64_t column = 0; column < columns; ++column)
+          store(kept * of_.columns + first + column, total_at(totals, column), dst);
+      }
+    });
+  }
+
+  Reduction of_;
+  ReduceLoops loops_;
+  std::int64_t element_;
+};
+
+std::optional<ReduceRule> rule_of(std::string_view op) {
+  if (op == "sum") return ReduceRule::sum;
+  if (op == "mean") return ReduceRule::mean;
+  if (op == "max") return ReduceRule::max;
+  if (op == "min") return ReduceRule::min;
+  return std::nullopt;
 }
+
+// Zeros in the padding change no sum, but they may be the largest or smallest element.
+bool may_read_padding(ReduceRule rule) { return rule == ReduceRule::sum || rule == ReduceRule::mean; }
 
 class ReduceSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (query.region.kind != "sum" && query.region.kind != "mean") return {};
-    if (!is_dense_float32(query)) return {};
-    const Shape& shape = query.type(query.region.inputs[0]).shape;
-    Layout layout = query.given[0].value_or(Layout::row_major(shape.rank()));
-    auto reduction = reduction_of(layout, shape, op_cast<Reduce>(query.op()));
+    const auto rule = rule_of(query.region.kind);
+    if (!rule) return {};
+    const TensorType& type = query.type(query.region.inputs[0]);
+    const ReduceLoops* loops = find_reduction(*rule, type.dtype);
+    if (loops == nullptr || !is_dense(query, type.dtype)) return {};
+    const Layout plain = Layout::row_major(type.shape.rank());
+    Layout layout = query.given[0].value_or(plain);
+    if (!may_read_padding(*rule) && has_padding(layout, type.shape)) layout = plain;
+    auto reduction = reduction_of(layout, type.shape, op_cast<Reduce>(query.op()));
     if (!reduction) {
-      layout = Layout::row_major(shape.rank());
-      reduction = reduction_of(layout, shape, op_cast<Reduce>(query.op()));
+      layout = plain;
+      reduction = reduction_of(layout, type.shape, op_cast<Reduce>(query.op()));
     }
     if (!reduction) return {};
     Candidate candidate;
@@ -181,7 +214,9 @@ class ReduceSource final : public KernelSource {
     candidate.inputs = {layout};
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
     candidate.seconds = seconds_of_traffic(query, candidate);
-    candidate.make = [of = *reduction] { return make_for(of); };
+    candidate.make = [launch = ReduceLaunch(*reduction, *loops, size_of(type.dtype))] {
+      return make_kernel([launch](const Binding& at) { launch.run(at); }, launch.workspace());
+    };
     return {std::move(candidate)};
   }
 };

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "core/device/backend.h"
+
+namespace plexaura::fast {
+
+constexpr std::size_t most_operands = 3;
+constexpr auto relu_mask = "gt+where";  // the kind of the region that computes the gradient of relu
+
+// Calls an op's innermost loop, with the address of a piece of each operand, and the operand's step: 0 or 1.
+using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
+                                 std::int64_t count)>;
+
+struct Elementwise {
+  Inner inner;
+  double nanoseconds;
+  // The number of inputs read; the region's other inputs are constants that the loop contains
+  std::size_t operands;
+};
+
+// Returns the loop of a region, or nothing if there is none for its op and dtypes.
+std::optional<Elementwise> elementwise_of(const RegionQuery& query);
+
+}  // namespace plexaura::fast

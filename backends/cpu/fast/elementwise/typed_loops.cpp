@@ -1,0 +1,139 @@
+#include "backends/cpu/fast/elementwise/typed_loops.h"
+
+#include <algorithm>
+#include <iterator>
+#include <type_traits>
+
+#include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/elementwise/double_math.h"
+#include "core/loops/std_math.h"
+#include "core/ops/functors.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+template <class T>
+using MathOf = std::conditional_t<std::is_same_v<T, double>, DoubleMath, StdMath>;
+
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void unary_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                const double* options) {
+  const Functor<T, MathOf<T>> f(options);
+  const auto* x = reinterpret_cast<const T*>(operands[0]);
+  auto* y = reinterpret_cast<T*>(out);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = f(x[i]);
+}
+
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void binary_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                 const double* options) {
+  const Functor<T, MathOf<T>> f(options);
+  const auto* a = reinterpret_cast<const T*>(operands[0]);
+  const auto* b = reinterpret_cast<const T*>(operands[1]);
+  auto* y = reinterpret_cast<decltype(f(*a, *b))*>(out);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);
+}
+
+// The lists of loops: loop(op, functor, type, operands, form).
+#define PLEXAURA_UNARY_OF(T, loop)                                                                          \
+  loop(neg, Neg, T, 1, unary) loop(abs, Abs, T, 1, unary) loop(sqrt, Sqrt, T, 1, unary) loop(               \
+      square, Square, T, 1, unary) loop(relu, Relu, T, 1, unary) loop(leaky_relu, LeakyRelu, T, 1, unary)   \
+      loop(clip, Clip, T, 1, unary) loop(hard_tanh, Clip, T, 1, unary) loop(sign, Sign, T, 1, unary)        \
+          loop(ceil, Ceil, T, 1, unary) loop(floor, Floor, T, 1, unary) loop(round, Round, T, 1, unary)     \
+              loop(trunc, Trunc, T, 1, unary) loop(cube, Cube, T, 1, unary) loop(rsqrt, Rsqrt, T, 1, unary) \
+                  loop(softsign, Softsign, T, 1, unary) loop(hard_sigmoid, HardSigmoid, T, 1, unary)        \
+                      loop(hard_swish, HardSwish, T, 1, unary) loop(exp, Exp, T, 1, unary)                  \
+                          loop(expm1, Expm1, T, 1, unary) loop(log, Log, T, 1, unary)                       \
+                              loop(log1p, Log1p, T, 1, unary) loop(tanh, Tanh, T, 1, unary) loop(           \
+                                  sigmoid, Sigmoid, T, 1, unary) loop(log_sigmoid, LogSigmoid, T, 1, unary) \
+                                  loop(softplus, Softplus, T, 1, unary) loop(silu, Silu, T, 1, unary)       \
+                                      loop(gelu_tanh, GeluTanh, T, 1, unary) loop(elu, Elu, T, 1, unary)    \
+                                          loop(selu, Selu, T, 1, unary) loop(mish, Mish, T, 1, unary)
+#define PLEXAURA_FLOATING_OF(T, loop)                                                    \
+  loop(weighted_sum, WeightedSum, T, 2, binary) loop(mul_no_nan, MulNoNan, T, 2, binary) \
+      loop(prelu, Prelu, T, 2, binary) loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)
+#define PLEXAURA_NUMBERS_OF(T, loop)                                                                         \
+  loop(add, Add, T, 2, binary) loop(sub, Sub, T, 2, binary) loop(mul, Mul, T, 2, binary)                     \
+      loop(div, Div, T, 2, binary) loop(maximum, Maximum, T, 2, binary) loop(minimum, Minimum, T, 2, binary) \
+          loop(lt, Lt, T, 2, binary) loop(le, Le, T, 2, binary) loop(gt, Gt, T, 2, binary)                   \
+              loop(ge, Ge, T, 2, binary)
+#define PLEXAURA_ANY_OF(T, loop) loop(eq, Eq, T, 2, binary) loop(ne, Ne, T, 2, binary)
+
+#define PLEXAURA_ALL_TYPED(loop)     \
+  PLEXAURA_UNARY_OF(double, loop)    \
+  PLEXAURA_FLOATING_OF(double, loop) \
+  PLEXAURA_NUMBERS_OF(double, loop)  \
+  PLEXAURA_NUMBERS_OF(int64_t, loop) \
+  PLEXAURA_NUMBERS_OF(int32_t, loop) \
+  PLEXAURA_NUMBERS_OF(uint8_t, loop) \
+  PLEXAURA_ANY_OF(double, loop)      \
+  PLEXAURA_ANY_OF(int64_t, loop)     \
+  PLEXAURA_ANY_OF(int32_t, loop) PLEXAURA_ANY_OF(uint8_t, loop) PLEXAURA_ANY_OF(bool, loop)
+
+using std::int32_t;
+using std::int64_t;
+using std::uint8_t;
+
+#define PLEXAURA_LOOP(name, Functor, T, operands, form)                                           \
+  PLEXAURA_CLONES void name##_of_##T(const std::byte* const* x, std::byte* y, std::int64_t count, \
+                                     const double* options) {                                     \
+    form##_loop<T, functors::Functor>(x, y, count, options);                                      \
+  }
+PLEXAURA_ALL_TYPED(PLEXAURA_LOOP)
+#undef PLEXAURA_LOOP
+
+#define PLEXAURA_LOOP(name, Functor, T, operands, form) \
+  TypedLoops{#name, dtype_of<T>, operands, name##_of_##T},
+const TypedLoops typed_loops[] = {PLEXAURA_ALL_TYPED(PLEXAURA_LOOP)};
+#undef PLEXAURA_LOOP
+
+// The compiler makes no vectors of a choice by a bool.
+template <class Bits>
+PLEXAURA_INLINE void choose(const std::byte* const* operands, std::byte* out, std::int64_t count) {
+  const auto* condition = reinterpret_cast<const unsigned char*>(operands[0]);
+  const auto* a = reinterpret_cast<const Bits*>(operands[1]);
+  const auto* b = reinterpret_cast<const Bits*>(operands[2]);
+  auto* y = reinterpret_cast<Bits*>(out);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto all_or_no_bits = static_cast<Bits>(Bits{0} - static_cast<Bits>(condition[i]));
+    y[i] = static_cast<Bits>((a[i] & all_or_no_bits) | (b[i] & static_cast<Bits>(~all_or_no_bits)));
+  }
+}
+
+#define PLEXAURA_WHERE(Bits)                                                                        \
+  PLEXAURA_CLONES void where_of_##Bits(const std::byte* const* x, std::byte* y, std::int64_t count, \
+                                       const double*) {                                             \
+    choose<std::Bits>(x, y, count);                                                                 \
+  }
+PLEXAURA_WHERE(uint8_t)
+PLEXAURA_WHERE(uint16_t)
+PLEXAURA_WHERE(uint32_t)
+PLEXAURA_WHERE(uint64_t)
+#undef PLEXAURA_WHERE
+
+}  // namespace
+
+const TypedLoops* find_typed(std::string_view op, DType dtype) {
+  const auto* found = std::ranges::find_if(
+      typed_loops, [&](const TypedLoops& loops) { return loops.name == op && loops.dtype == dtype; });
+  return found == std::end(typed_loops) ? nullptr : found;
+}
+
+TypedLoop where_loop(std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return where_of_uint8_t;
+    case 2:
+      return where_of_uint16_t;
+    case 4:
+      return where_of_uint32_t;
+    default:
+      return where_of_uint64_t;
+  }
+}
+
+}  // namespace plexaura::fast

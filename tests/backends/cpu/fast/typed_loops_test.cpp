@@ -1,0 +1,211 @@
+#include "backends/cpu/fast/elementwise/typed_loops.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/ops/activations.h"
+#include "core/ops/binary.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "tests/backends/cpu/agreement.h"
+
+namespace plexaura::testing::typed_loops_test {
+
+namespace {
+
+using Binary = Node (*)(Operand, Operand);
+
+const std::vector<DType> numbers{DType::float64, DType::int64, DType::int32, DType::uint8};
+const std::vector<DType> doubles{DType::float64};
+const std::vector<DType> with_bool{DType::float64, DType::int64, DType::int32, DType::uint8, DType::boolean};
+
+// Shapes of two operands, so that both are arrays, either one is repeated, and runs are longer than a block.
+const std::vector<std::pair<Shape, Shape>> pairs{{{3, 700}, {3, 700}}, {{3, 700}, {}}, {{}, {1100}},
+                                                 {{3, 5}, {3, 1}},     {{5}, {3, 5}},  {{2, 1, 7}, {4, 1}},
+                                                 {{3, 1}, {3, 600}}};
+
+}  // namespace
+
+TEST_CASE("ops on doubles, integers and truth values have the bits of the portable kernels") {
+  for (const auto& [a, b] : pairs) {
+    CAPTURE(to_string(a));
+    CAPTURE(to_string(b));
+    const auto check = [&, &a = a, &b = b](Binary op, const std::vector<DType>& dtypes) {
+      check_bits(
+          [&](Graph& graph, DType dtype) {
+            return op(graph.input("a", {dtype, a}), graph.input("b", {dtype, b}));
+          },
+          dtypes, {.low = -3, .high = 3, .labels = 5});
+    };
+    for (const Binary op : {add, sub, mul, div, maximum, minimum, lt, le, gt, ge}) check(op, numbers);
+    for (const Binary op : {eq, ne}) check(op, with_bool);
+  }
+  for (const Shape& shape : {Shape{}, Shape{7}, Shape{3, 700}})
+    for (Node (*op)(Operand) : {neg, abs, square, relu, sign, ceil, floor, round, trunc, cube, rsqrt,
+                                softsign, hard_sigmoid, hard_swish, static_cast<Node (*)(Operand)>(sqrt)})
+      check_bits(
+          [&](Graph& graph, DType dtype) {
+            return op(graph.input("x", {dtype, shape}));
+          },
+          doubles, {.low = -4, .high = 4});
+}
+
+TEST_CASE("vectorised functions of doubles are within their stated errors") {
+  using Exact = long double (*)(long double);
+  struct Function {
+    const char* op;
+    Exact exact;
+    double bound;
+    std::vector<std::pair<double, double>> ranges;
+  };
+  const std::vector<Function> functions{
+      {"exp", std::exp, 1.5, {{-745, 709.7}, {-700, 700}, {-20, 20}, {-1, 1}, {-1e-3, 1e-3}}},
+      {"expm1",
+       std::expm1,
+       2.5,
+       {{-700, 700}, {-40, 40}, {-2, 2}, {-0.4, 0.4}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"log", std::log, 2, {{1e-310, 3e-308}, {1e-300, 4}, {0.7, 1.4}, {0.99, 1.01}, {1, 1e300}}},
+      {"log1p", std::log1p, 4, {{-0.999, 0.999}, {-0.3, 0.3}, {-1e-3, 1e-3}, {-1e-20, 1e-20}, {0, 1e10}}},
+      {"tanh", std::tanh, 3, {{-25, 25}, {-1, 1}, {-0.3, 0.3}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"sigmoid", [](long double x) { return 1 / (1 + std::exp(-x)); }, 4, {{-700, 700}, {-1, 1}}},
+      {"softplus", [](long double x) { return std::log1p(std::exp(x)); }, 5, {{-700, 700}, {-1, 1}}}};
+  constexpr std::int64_t count = 100000;
+  std::vector<double> x(count);
+  std::vector<double> y(count);
+  for (const Function& function : functions)
+    for (const auto& [low, high] : function.ranges) {
+      CAPTURE(function.op);
+      CAPTURE(low);
+      for (std::int64_t i = 0; i < count; ++i)
+        x[static_cast<std::size_t>(i)] = low + (high - low) * (static_cast<double>(i) + 0.37) / count;
+      const std::byte* operand = reinterpret_cast<const std::byte*>(x.data());
+      fast::find_typed(function.op, DType::float64)
+          ->loop(&operand, reinterpret_cast<std::byte*>(y.data()), count, nullptr);
+      double largest = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const long double exact = function.exact(static_cast<long double>(x[i]));
+        const int exponent = std::max(std::ilogb(static_cast<double>(exact)) - 52, -1074);
+        const double error = static_cast<double>(std::abs(static_cast<long double>(y[i]) - exact));
+        largest = std::max(largest, error / std::ldexp(1.0, exponent));
+      }
+      CHECK(largest < function.bound);
+    }
+}
+
+TEST_CASE("vectorised functions of doubles know their limits") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto value_of = [](const char* op, double x) {
+    double y = 0;
+    const std::byte* operand = reinterpret_cast<const std::byte*>(&x);
+    fast::find_typed(op, DType::float64)->loop(&operand, reinterpret_cast<std::byte*>(&y), 1, nullptr);
+    return y;
+  };
+  struct Limit {
+    const char* op;
+    double x;
+    double y;
+  };
+  for (const Limit& limit : {Limit{"exp", infinity, infinity},
+                             {"exp", -infinity, 0},
+                             {"exp", 0, 1},
+                             {"exp", 709.9, infinity},
+                             {"exp", -745, 5e-324},
+                             {"exp", -746, 0},
+                             {"expm1", infinity, infinity},
+                             {"expm1", -infinity, -1},
+                             {"expm1", 5e-324, 5e-324},
+                             {"log", 0, -infinity},
+                             {"log", -0.0, -infinity},
+                             {"log", infinity, infinity},
+                             {"log", 1, 0},
+                             {"log1p", -1, -infinity},
+                             {"log1p", infinity, infinity},
+                             {"log1p", -5e-324, -5e-324},
+                             {"tanh", infinity, 1},
+                             {"tanh", -100, -1},
+                             {"tanh", 5e-324, 5e-324},
+                             {"sigmoid", -infinity, 0},
+                             {"sigmoid", infinity, 1},
+                             {"softplus", infinity, infinity},
+                             {"softplus", -infinity, 0}}) {
+    CAPTURE(limit.op);
+    CAPTURE(limit.x);
+    CHECK(value_of(limit.op, limit.x) == limit.y);
+  }
+  for (const char* op : {"expm1", "log1p", "tanh"}) CHECK(std::signbit(value_of(op, -0.0)));
+  for (const char* op :
+       {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "silu", "mish", "selu"})
+    CHECK(std::isnan(value_of(op, NAN)));
+  for (const double outside : {-1.5, -infinity}) {
+    CHECK(std::isnan(value_of("log", outside)));
+    CHECK(std::isnan(value_of("log1p", outside)));
+  }
+}
+
+TEST_CASE("special doubles have the results of the portable kernels") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> special{0,      -0.0,     1,         -1,  5e-324, -5e-324, 1e308,
+                                    -1e308, infinity, -infinity, NAN, -3,     3};
+  const auto count = static_cast<std::int64_t>(special.size());
+  std::vector<double> firsts;
+  std::vector<double> seconds;
+  for (const double a : special)
+    for (const double b : special) {
+      firsts.push_back(a);
+      seconds.push_back(b);
+    }
+  const auto check = [&](const std::function<Node(Operand, Operand)>& op) {
+    check_bits(
+        [&](Graph& graph, DType) {
+          const Tensor a = Tensor::of<double>({count, count}, firsts);
+          const Tensor b = Tensor::of<double>({count, count}, seconds);
+          return op(graph.constant(a), graph.constant(b));
+        },
+        doubles);
+  };
+  for (const Binary op : {add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge}) check(op);
+  check([](Operand a, Operand b) { return mul_no_nan(a, b); });
+  for (Node (*op)(Operand) :
+       {neg, abs, relu, sign, round, hard_sigmoid, static_cast<Node (*)(Operand)>(sqrt)})
+    check([op](Operand a, Operand) { return op(a); });
+  check([](Operand a, Operand) { return clip(a, -1, 2); });
+  check([](Operand a, Operand) { return leaky_relu(a, 0.25); });
+}
+
+TEST_CASE("where selects from arrays and single values of any dtype, and changes no bit") {
+  for (const Shape& condition : {Shape{3, 700}, Shape{3, 1}, Shape{}})
+    for (const auto& [a, b] : pairs) {
+      if (broadcast(a, b) != Shape{3, 700} && broadcast(a, b) != Shape{3, 600}) continue;
+      if (condition.rank() == 2 && condition[1] == 700 && broadcast(a, b) != condition) continue;
+      check_bits(
+          [&, &a = a, &b = b](Graph& graph, DType dtype) {
+            return where(graph.input("condition", {DType::boolean, condition}), graph.input("a", {dtype, a}),
+                         graph.input("b", {dtype, b}));
+          },
+          every_dtype, {.labels = 200});
+    }
+  // The bits of a NaN are those of its operand.
+  constexpr std::array<std::uint32_t, 2> nans{0x7fc12345, 0xffc54321};
+  constexpr std::array<std::uint32_t, 2> others{1, 2};
+  constexpr std::array<bool, 2> condition{true, false};
+  std::array<std::uint32_t, 2> y{};
+  const std::array<const std::byte*, 3> operands{reinterpret_cast<const std::byte*>(condition.data()),
+                                                 reinterpret_cast<const std::byte*>(nans.data()),
+                                                 reinterpret_cast<const std::byte*>(others.data())};
+  fast::where_loop(4)(operands.data(), reinterpret_cast<std::byte*>(y.data()), 2, nullptr);
+  CHECK(y == std::array<std::uint32_t, 2>{0x7fc12345, 2});
+}
+
+TEST_CASE("a value of any dtype is broadcast") {
+  for (const Shape& from : {Shape{}, Shape{1, 5}, Shape{3, 1}, Shape{2, 1, 1}})
+    check_bits(
+        [&](Graph& graph, DType dtype) {
+          return broadcast_to(graph.input("x", {dtype, from}), Shape{2, 3, 5});
+        },
+        every_dtype, {.labels = 200});
+}
+
+}  // namespace plexaura::testing::typed_loops_test
