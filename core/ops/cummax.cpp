@@ -1,5 +1,7 @@
 #include "core/ops/cummax.h"
 
+#include <algorithm>
+
 #include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
@@ -53,16 +55,29 @@ void ArgCumMax::compute(const HostCall& call) const {
   const HostView& result = call.outputs[0];
   if (result.data == nullptr || result.elements() == 0) return;
   const Lines lines = Lines::along(result.shape(), options().axis);
+  constexpr std::int64_t width = 64;  // neighbouring lines that are searched together
+  const std::int64_t pieces = (lines.behind + width - 1) / width;
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    parallel_for(lines.count(), lines.extent, [&](std::int64_t line) {
-      const T* x = call.inputs[0].as<T>() + lines.first(line);
-      auto* places = result.as<std::int64_t>() + lines.first(line);
-      std::int64_t best = 0;
-      for (std::int64_t i = 0; i < lines.extent; ++i) {
-        if (replaces(x[i * lines.behind], x[best * lines.behind], options().smallest)) best = i;
-        places[i * lines.behind] = best;
-      }
-    });
+    parallel_for(lines.before * pieces, lines.extent * std::min(width, lines.behind),
+                 [&](std::int64_t piece) {
+                   const std::int64_t column = piece % pieces * width;
+                   const std::int64_t first = piece / pieces * lines.extent * lines.behind + column;
+                   const T* x = call.inputs[0].as<T>() + first;
+                   auto* places = result.as<std::int64_t>() + first;
+                   const std::int64_t count = std::min(width, lines.behind - column);
+                   T best[width];
+                   std::int64_t place[width] = {};
+                   std::copy_n(x, count, best);
+                   for (std::int64_t i = 0; i < lines.extent; ++i)
+                     for (std::int64_t k = 0; k < count; ++k) {
+                       const std::int64_t at = i * lines.behind + k;
+                       if (replaces(x[at], best[k], options().smallest)) {
+                         best[k] = x[at];
+                         place[k] = i;
+                       }
+                       places[at] = place[k];
+                     }
+                 });
   });
 }
 
