@@ -135,12 +135,12 @@ def seconds_of(run, runs):
     return (time.process_time() - start) / runs
 
 
-def measure(program, backend, folder, names, rounds):
+def measure(program, backend, folder, names, rounds, precision):
     """Yields for each call its name and the medians of the processor's seconds of one run, ours and theirs."""
     torch.set_num_threads(1)
     path = pathlib.Path(folder) / "calls.safetensors"
     for name in names:
-        one = comparing.prepare("0", CALLS[name], "float32", 0)
+        one = comparing.prepare("0", CALLS[name], precision, 0)
         if one.error:
             print(f"{name}: PyTorch refuses: {one.error}")
             continue
