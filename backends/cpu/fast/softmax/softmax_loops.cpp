@@ -2,43 +2,54 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/elementwise/double_math.h"
 #include "backends/cpu/fast/elementwise/vector_math.h"
 
 namespace plexaura::fast {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+template <class T>
+using MathOf = std::conditional_t<std::is_same_v<T, double>, DoubleMath, VectorMath>;
+template <class T>
+constexpr T infinity = std::numeric_limits<T>::infinity();
+// e^x rounds to 0 for smaller x.
+template <class T>
+constexpr T smallest_exponent = std::is_same_v<T, double> ? T(-746) : T(-104);
 
 // Returns e^x for x <= 0. If the exact value rounds to 0, no product underflows on the way, which would be slow. Masks
 // of attention make many such elements.
-PLEXAURA_INLINE float exponential(float x) {
-  const bool vanishes = x < -104.F;
-  const float e = VectorMath::exp(vanishes ? 0.F : x);
-  return vanishes ? 0.F : e;
+template <class T>
+PLEXAURA_INLINE T exponential(T x) {
+  const bool vanishes = x < smallest_exponent<T>;
+  const T e = MathOf<T>::exp(vanishes ? T(0) : x);
+  return vanishes ? T(0) : e;
 }
 
 // A row is computed in vectors of this many elements. Its last elements are copied to a vector of their own, filled up
 // with -infinity, whose exponential is 0.
 constexpr std::int64_t lanes = 16;
 
+template <class T>
 struct RowEnd {
-  float values[lanes];
+  T values[lanes];
 
-  PLEXAURA_INLINE RowEnd(const float* x, std::int64_t count) {
+  PLEXAURA_INLINE RowEnd(const T* x, std::int64_t count) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < lanes; ++lane) values[lane] = lane < count ? x[lane] : -infinity;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) values[lane] = lane < count ? x[lane] : -infinity<T>;
   }
 };
 
 // Ignores NaNs: the exponentials turn them into NaNs of the sum.
-PLEXAURA_INLINE float largest_in(const float* x, std::int64_t whole, const RowEnd& end) {
-  float largest[lanes];
+template <class T>
+PLEXAURA_INLINE T largest_in(const T* x, std::int64_t whole, const RowEnd<T>& end) {
+  T largest[lanes];
 #pragma omp simd
   for (std::int64_t lane = 0; lane < lanes; ++lane)
-    largest[lane] = end.values[lane] > -infinity ? end.values[lane] : -infinity;
+    largest[lane] = end.values[lane] > -infinity<T> ? end.values[lane] : -infinity<T>;
   for (std::int64_t i = 0; i < whole; i += lanes) {
 #pragma omp simd
     for (std::int64_t lane = 0; lane < lanes; ++lane)
@@ -60,135 +71,172 @@ PLEXAURA_INLINE double sum_of(double* totals) {
   return totals[0];
 }
 
-PLEXAURA_INLINE void add_exponentials(const float* x, float largest, double* totals, float* exponentials) {
+template <class T>
+PLEXAURA_INLINE void add_exponentials(const T* x, T largest, double* totals, T* exponentials) {
 #pragma omp simd
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const float e = exponential(x[lane] - largest);
+    const T e = exponential(x[lane] - largest);
     exponentials[lane] = e;
     totals[lane] += static_cast<double>(e);
   }
 }
 
-PLEXAURA_INLINE void softmax_row(const float* x, std::int64_t count, float* y) {
+template <class T>
+PLEXAURA_INLINE void softmax_row(const T* x, std::int64_t count, T* y) {
   const std::int64_t whole = count / lanes * lanes;
-  RowEnd end(x + whole, count - whole);
-  const float largest = largest_in(x, whole, end);
+  RowEnd<T> end(x + whole, count - whole);
+  const T largest = largest_in(x, whole, end);
   double totals[lanes] = {};
   for (std::int64_t i = 0; i < whole; i += lanes) add_exponentials(x + i, largest, totals, y + i);
   if (whole < count) add_exponentials(end.values, largest, totals, end.values);
-  const auto factor = static_cast<float>(1 / sum_of(totals));
+  const auto factor = static_cast<T>(1 / sum_of(totals));
 #pragma omp simd
   for (std::int64_t i = 0; i < whole; ++i) y[i] *= factor;
   for (std::int64_t i = whole; i < count; ++i) y[i] = end.values[i - whole] * factor;
 }
 
-PLEXAURA_INLINE void log_softmax_row(const float* x, std::int64_t count, float* y) {
+template <class T>
+PLEXAURA_INLINE void log_softmax_row(const T* x, std::int64_t count, T* y) {
   const std::int64_t whole = count / lanes * lanes;
-  const RowEnd end(x + whole, count - whole);
-  const float largest = largest_in(x, whole, end);
+  const RowEnd<T> end(x + whole, count - whole);
+  const T largest = largest_in(x, whole, end);
   double totals[lanes] = {};
-  float unused[lanes];
+  T unused[lanes];
   for (std::int64_t i = 0; i < whole; i += lanes) add_exponentials(x + i, largest, totals, unused);
   if (whole < count) add_exponentials(end.values, largest, totals, unused);
-  const auto log_total = static_cast<float>(std::log(sum_of(totals)));
+  const auto log_total = static_cast<T>(std::log(sum_of(totals)));
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = (x[i] - largest) - log_total;
 }
 
-PLEXAURA_INLINE void largest_of_columns(const float* x, std::int64_t extent, std::int64_t stride,
-                                        std::int64_t columns, float* largest) {
-  for (std::int64_t column = 0; column < columns; ++column) largest[column] = -infinity;
+template <class T>
+PLEXAURA_INLINE void largest_of_columns(const T* x, std::int64_t extent, std::int64_t stride,
+                                        std::int64_t columns, T* largest) {
+  for (std::int64_t column = 0; column < columns; ++column) largest[column] = -infinity<T>;
   for (std::int64_t i = 0; i < extent; ++i) {
-    const float* row = x + i * stride;
+    const T* row = x + i * stride;
 #pragma omp simd
     for (std::int64_t column = 0; column < columns; ++column)
       largest[column] = row[column] > largest[column] ? row[column] : largest[column];
   }
 }
 
-}  // namespace
-
-PLEXAURA_CLONES void softmax_rows(const float* x, std::int64_t rows, std::int64_t extent, float* y) {
+template <class T>
+PLEXAURA_INLINE void all_softmax_rows(const T* x, std::int64_t rows, std::int64_t extent, T* y) {
   for (std::int64_t row = 0; row < rows; ++row) softmax_row(x + row * extent, extent, y + row * extent);
 }
 
-PLEXAURA_CLONES void log_softmax_rows(const float* x, std::int64_t rows, std::int64_t extent, float* y) {
+template <class T>
+PLEXAURA_INLINE void all_log_softmax_rows(const T* x, std::int64_t rows, std::int64_t extent, T* y) {
   for (std::int64_t row = 0; row < rows; ++row) log_softmax_row(x + row * extent, extent, y + row * extent);
 }
 
-PLEXAURA_CLONES void softmax_columns(const float* x, std::int64_t extent, std::int64_t stride,
-                                     std::int64_t columns, float* y) {
-  float largest[most_softmax_columns];
+template <class T>
+PLEXAURA_INLINE void all_softmax_columns(const T* x, std::int64_t extent, std::int64_t stride,
+                                         std::int64_t columns, T* y) {
+  T largest[most_softmax_columns];
   double totals[most_softmax_columns] = {};
-  float factors[most_softmax_columns];
+  T factors[most_softmax_columns];
   largest_of_columns(x, extent, stride, columns, largest);
   for (std::int64_t i = 0; i < extent; ++i) {
-    const float* from = x + i * stride;
-    float* to = y + i * stride;
+    const T* from = x + i * stride;
+    T* to = y + i * stride;
 #pragma omp simd
     for (std::int64_t column = 0; column < columns; ++column) {
-      const float e = exponential(from[column] - largest[column]);
+      const T e = exponential(from[column] - largest[column]);
       to[column] = e;
       totals[column] += static_cast<double>(e);
     }
   }
   for (std::int64_t column = 0; column < columns; ++column)
-    factors[column] = static_cast<float>(1 / totals[column]);
+    factors[column] = static_cast<T>(1 / totals[column]);
   for (std::int64_t i = 0; i < extent; ++i) {
-    float* to = y + i * stride;
+    T* to = y + i * stride;
 #pragma omp simd
     for (std::int64_t column = 0; column < columns; ++column) to[column] *= factors[column];
   }
 }
 
-PLEXAURA_CLONES void log_softmax_columns(const float* x, std::int64_t extent, std::int64_t stride,
-                                         std::int64_t columns, float* y) {
-  float largest[most_softmax_columns];
+template <class T>
+PLEXAURA_INLINE void all_log_softmax_columns(const T* x, std::int64_t extent, std::int64_t stride,
+                                             std::int64_t columns, T* y) {
+  T largest[most_softmax_columns];
   double totals[most_softmax_columns] = {};
-  float logarithms[most_softmax_columns];
+  T logarithms[most_softmax_columns];
   largest_of_columns(x, extent, stride, columns, largest);
   for (std::int64_t i = 0; i < extent; ++i) {
-    const float* from = x + i * stride;
+    const T* from = x + i * stride;
 #pragma omp simd
     for (std::int64_t column = 0; column < columns; ++column)
       totals[column] += static_cast<double>(exponential(from[column] - largest[column]));
   }
   for (std::int64_t column = 0; column < columns; ++column)
-    logarithms[column] = static_cast<float>(std::log(totals[column]));
+    logarithms[column] = static_cast<T>(std::log(totals[column]));
   for (std::int64_t i = 0; i < extent; ++i) {
-    const float* from = x + i * stride;
-    float* to = y + i * stride;
+    const T* from = x + i * stride;
+    T* to = y + i * stride;
 #pragma omp simd
     for (std::int64_t column = 0; column < columns; ++column)
       to[column] = (from[column] - largest[column]) - logarithms[column];
   }
 }
 
-PLEXAURA_CLONES void softmax_grad_rows(const float* y, const float* grad, std::int64_t rows,
-                                       std::int64_t extent, float* result) {
+template <class T>
+PLEXAURA_INLINE void all_softmax_grad_rows(const T* y, const T* grad, std::int64_t rows, std::int64_t extent,
+                                           T* result) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t first = row * extent;
     double total = 0;
 #pragma omp simd reduction(+ : total)
     for (std::int64_t i = 0; i < extent; ++i) total += static_cast<double>(grad[first + i] * y[first + i]);
-    const auto sum = static_cast<float>(total);
+    const auto sum = static_cast<T>(total);
 #pragma omp simd
     for (std::int64_t i = 0; i < extent; ++i) result[first + i] = y[first + i] * (grad[first + i] - sum);
   }
 }
 
-PLEXAURA_CLONES void log_softmax_grad_rows(const float* y, const float* grad, std::int64_t rows,
-                                           std::int64_t extent, float* result) {
+template <class T>
+PLEXAURA_INLINE void all_log_softmax_grad_rows(const T* y, const T* grad, std::int64_t rows,
+                                               std::int64_t extent, T* result) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t first = row * extent;
     double total = 0;
 #pragma omp simd reduction(+ : total)
     for (std::int64_t i = 0; i < extent; ++i) total += static_cast<double>(grad[first + i]);
-    const auto sum = static_cast<float>(total);
+    const auto sum = static_cast<T>(total);
 #pragma omp simd
     for (std::int64_t i = 0; i < extent; ++i)
-      result[first + i] = grad[first + i] - VectorMath::exp(y[first + i]) * sum;
+      result[first + i] = grad[first + i] - MathOf<T>::exp(y[first + i]) * sum;
   }
 }
+
+}  // namespace
+
+#define PLEXAURA_SOFTMAX(T)                                                                                 \
+  PLEXAURA_CLONES void softmax_rows(const T* x, std::int64_t rows, std::int64_t extent, T* y) {             \
+    all_softmax_rows(x, rows, extent, y);                                                                   \
+  }                                                                                                         \
+  PLEXAURA_CLONES void log_softmax_rows(const T* x, std::int64_t rows, std::int64_t extent, T* y) {         \
+    all_log_softmax_rows(x, rows, extent, y);                                                               \
+  }                                                                                                         \
+  PLEXAURA_CLONES void softmax_columns(const T* x, std::int64_t extent, std::int64_t stride,                \
+                                       std::int64_t columns, T* y) {                                        \
+    all_softmax_columns(x, extent, stride, columns, y);                                                     \
+  }                                                                                                         \
+  PLEXAURA_CLONES void log_softmax_columns(const T* x, std::int64_t extent, std::int64_t stride,            \
+                                           std::int64_t columns, T* y) {                                    \
+    all_log_softmax_columns(x, extent, stride, columns, y);                                                 \
+  }                                                                                                         \
+  PLEXAURA_CLONES void softmax_grad_rows(const T* y, const T* grad, std::int64_t rows, std::int64_t extent, \
+                                         T* result) {                                                       \
+    all_softmax_grad_rows(y, grad, rows, extent, result);                                                   \
+  }                                                                                                         \
+  PLEXAURA_CLONES void log_softmax_grad_rows(const T* y, const T* grad, std::int64_t rows,                  \
+                                             std::int64_t extent, T* result) {                              \
+    all_log_softmax_grad_rows(y, grad, rows, extent, result);                                               \
+  }
+PLEXAURA_SOFTMAX(float)
+PLEXAURA_SOFTMAX(double)
+#undef PLEXAURA_SOFTMAX
 
 }  // namespace plexaura::fast

@@ -7,24 +7,34 @@ namespace plexaura::fast {
 // The most columns that one call of softmax_columns() computes.
 constexpr std::int64_t most_softmax_columns = 64;
 
-// Loops of softmax and log_softmax. Sums are added up in double, in an order that depends only on the extents. The
+// Loops of softmax and log_softmax of float32 and float64. Sums are added up in double, in an order that depends only on the extents. The
 // result may have the address of the input. A line with NaN, with +infinity or with only -infinity gives NaN.
 
 // Each of `rows` rows of `extent` neighbouring elements is a line.
 void softmax_rows(const float* x, std::int64_t rows, std::int64_t extent, float* y);
+void softmax_rows(const double* x, std::int64_t rows, std::int64_t extent, double* y);
 void log_softmax_rows(const float* x, std::int64_t rows, std::int64_t extent, float* y);
+void log_softmax_rows(const double* x, std::int64_t rows, std::int64_t extent, double* y);
 
 // Each of `columns` <= most_softmax_columns neighbouring columns is a line. Its `extent` elements are `stride` apart.
 void softmax_columns(const float* x, std::int64_t extent, std::int64_t stride, std::int64_t columns,
                      float* y);
+void softmax_columns(const double* x, std::int64_t extent, std::int64_t stride, std::int64_t columns,
+                     double* y);
 void log_softmax_columns(const float* x, std::int64_t extent, std::int64_t stride, std::int64_t columns,
                          float* y);
+void log_softmax_columns(const double* x, std::int64_t extent, std::int64_t stride, std::int64_t columns,
+                         double* y);
 
 // Loops of the gradients, with the result y of the forward op and the gradient of that: y (grad - sum(grad y)) and
 // grad - e^y sum(grad). The result may have the address of y or of grad.
 void softmax_grad_rows(const float* y, const float* grad, std::int64_t rows, std::int64_t extent,
                        float* result);
+void softmax_grad_rows(const double* y, const double* grad, std::int64_t rows, std::int64_t extent,
+                       double* result);
 void log_softmax_grad_rows(const float* y, const float* grad, std::int64_t rows, std::int64_t extent,
                            float* result);
+void log_softmax_grad_rows(const double* y, const double* grad, std::int64_t rows, std::int64_t extent,
+                           double* result);
 
 }  // namespace plexaura::fast

@@ -87,19 +87,27 @@ std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
   return {};
 }
 
+template <class T>
+T* elements(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+template <class T>
 struct SoftmaxLoops {
-  void (*rows)(const float* x, std::int64_t rows, std::int64_t extent, float* y);
-  void (*columns)(const float* x, std::int64_t extent, std::int64_t stride, std::int64_t columns, float* y);
+  void (*rows)(const T* x, std::int64_t rows, std::int64_t extent, T* y);
+  void (*columns)(const T* x, std::int64_t extent, std::int64_t stride, std::int64_t columns, T* y);
 };
 
-void run_rows(const Lines& lines, const SoftmaxLoops& loops, const float* x, float* y) {
+template <class T>
+void run_rows(const Lines& lines, const SoftmaxLoops<T>& loops, const T* x, T* y) {
   const double cost = nanoseconds_per_line + nanoseconds_per_exponential * static_cast<double>(lines.extent);
   parallel_pieces(lines.before, cost, [=](std::int64_t begin, std::int64_t end) {
     loops.rows(x + begin * lines.extent, end - begin, lines.extent, y + begin * lines.extent);
   });
 }
 
-void run_columns(const Lines& lines, const SoftmaxLoops& loops, const float* x, float* y) {
+template <class T>
+void run_columns(const Lines& lines, const SoftmaxLoops<T>& loops, const T* x, T* y) {
   const std::int64_t tiles = (lines.behind + most_softmax_columns - 1) / most_softmax_columns;
   const std::int64_t width = std::min(lines.behind, most_softmax_columns);
   const double cost =
@@ -115,31 +123,39 @@ void run_columns(const Lines& lines, const SoftmaxLoops& loops, const float* x, 
   });
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_softmax(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   const std::int64_t axis = normalise_axis(op_cast<SoftmaxOp>(query.op()).options().axis, shape.rank());
   const Lines lines = Lines::along(shape, axis);
-  const SoftmaxLoops loops = query.region.kind == "softmax"
-                                 ? SoftmaxLoops{softmax_rows, softmax_columns}
-                                 : SoftmaxLoops{log_softmax_rows, log_softmax_columns};
-  const auto run = lines.behind == 1 ? run_rows : run_columns;
+  const SoftmaxLoops<T> loops = query.region.kind == "softmax"
+                                    ? SoftmaxLoops<T>{softmax_rows, softmax_columns}
+                                    : SoftmaxLoops<T>{log_softmax_rows, log_softmax_columns};
+  const auto run = lines.behind == 1 ? run_rows<T> : run_columns<T>;
   return make_kernel(
-      [=](const Binding& at) { run(lines, loops, floats(at.inputs[0]), floats(at.outputs[0])); });
+      [=](const Binding& at) { run(lines, loops, elements<T>(at.inputs[0]), elements<T>(at.outputs[0])); });
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_grad(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   const Lines lines = Lines::along(shape, shape.rank() - 1);
   const double cost =
       nanoseconds_per_line + nanoseconds_per_element_of_grad * static_cast<double>(lines.extent);
-  const auto loop = query.region.kind == plain_grad ? softmax_grad_rows : log_softmax_grad_rows;
+  using Loop = void (*)(const T* y, const T* grad, std::int64_t rows, std::int64_t extent, T* result);
+  const Loop loop = query.region.kind == plain_grad ? Loop{softmax_grad_rows} : Loop{log_softmax_grad_rows};
   return make_kernel([=](const Binding& at) {
     parallel_pieces(lines.before, cost, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * lines.extent;
-      loop(floats(at.inputs[0]) + first, floats(at.inputs[1]) + first, end - begin, lines.extent,
-           floats(at.outputs[0]) + first);
+      loop(elements<T>(at.inputs[0]) + first, elements<T>(at.inputs[1]) + first, end - begin, lines.extent,
+           elements<T>(at.outputs[0]) + first);
     });
   });
+}
+
+template <class T>
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query, bool is_forward) {
+  return is_forward ? make_softmax<T>(query) : make_grad<T>(query);
 }
 
 class SoftmaxSource final : public KernelSource {
@@ -152,10 +168,14 @@ class SoftmaxSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
     const bool is_forward = kind == "softmax" || kind == "log_softmax";
-    if ((!is_forward && kind != plain_grad && kind != log_grad) || !is_dense_float32(query)) return {};
+    if (!is_forward && kind != plain_grad && kind != log_grad) return {};
+    const bool is_double = is_dense(query, DType::float64);
+    if (!is_double && !is_dense_float32(query)) return {};
     Candidate candidate = row_major_candidate(query);
     for (std::size_t i = 0; i < query.region.inputs.size(); ++i) candidate.in_place.emplace_back(0, i);
-    candidate.make = [query, is_forward] { return is_forward ? make_softmax(query) : make_grad(query); };
+    candidate.make = [query, is_forward, is_double] {
+      return is_double ? make_for<double>(query, is_forward) : make_for<float>(query, is_forward);
+    };
     return {std::move(candidate)};
   }
 };
