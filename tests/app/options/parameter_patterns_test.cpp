@@ -1,4 +1,4 @@
-#include "app/parameter_patterns.h"
+#include "app/options/parameter_patterns.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
