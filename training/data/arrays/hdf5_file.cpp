@@ -134,19 +134,16 @@ class Hdf5Dataset {
   }
 
   // Returns the array at its place in the file, or in memory.
-  NpyArray array(const std::filesystem::path& path, hid_t file) {
+  NpyArray array(const std::filesystem::path& path) {
     if (type_.bytes == 0) {
       ByteRange texts(name_, read_texts());  // sets the length of a text
       return {std::move(texts), type_, extents_};
     }
     const Handle plan(H5Dget_create_plist(id_), H5Pclose);
-    const Handle file_plan(H5Fget_create_plist(file), H5Pclose);
-    hsize_t user_block = 0;
-    H5Pget_userblock(file_plan.get(), &user_block);
     const haddr_t offset = H5Dget_offset(id_);
     const bool is_at_place = H5Pget_layout(plan.get()) == H5D_CONTIGUOUS &&
-                             H5Pget_external_count(plan.get()) == 0 && user_block == 0 &&
-                             offset != HADDR_UNDEF && H5Dget_storage_size(id_) == bytes();
+                             H5Pget_external_count(plan.get()) == 0 && offset != HADDR_UNDEF &&
+                             H5Dget_storage_size(id_) == bytes();
     if (!is_at_place) return {ByteRange(name_, read_bytes()), type_, extents_};
     return {ByteRange(name_, std::make_shared<const InputFile>(path), offset, bytes()), type_, extents_};
   }
@@ -229,7 +226,7 @@ NpyArray Hdf5File::open(const std::string& name) const {
   const Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
   if (!dataset.is_open())
     throw UserError(fmt::format("{}: has no dataset '{}'; {}", path_.string(), name, dataset_names(file_)));
-  return Hdf5Dataset(fmt::format("{}:{}", path_.string(), name), dataset.get()).array(path_, file_);
+  return Hdf5Dataset(fmt::format("{}:{}", path_.string(), name), dataset.get()).array(path_);
 }
 
 #endif
