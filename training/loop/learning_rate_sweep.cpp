@@ -70,7 +70,7 @@ class KeptWeights {
   std::vector<Tensor> values_;
 };
 
-void check_range(const SweepRange& range) {
+void check_sweep(const SweepRange& range) {
   if (!(range.first > 0) || !(range.last > range.first) || !std::isfinite(range.last) || range.steps < 2)
     throw UserError(
         fmt::format("a sweep of {} learning rates from {} to {} is empty; give two steps or more, and a last "
@@ -118,7 +118,7 @@ std::optional<double> suggested_rate(std::span<const SweptRate> rates) {
 }
 
 LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions options, const SweepRange& range) {
-  check_range(range);
+  check_sweep(range);
   if (parts.strategy != nullptr && parts.strategy->parts().scope == GradientScope::local)
     throw UserError(
         "a sweep of learning rates needs one loss for each step, and with this strategy each rank makes "
