@@ -1,7 +1,9 @@
 #include "app/setup.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 
 #include "app/data/open_data.h"
 #include "app/data/prediction_data.h"
@@ -11,6 +13,7 @@
 #include "app/options/distributed_config.h"
 #include "app/options/parameter_patterns.h"
 #include "app/options/version.h"
+#include "app/trials/overfit_samples.h"
 #include "app/use_model.h"
 #include "backends/registry.h"
 #include "core/base/fnv.h"
@@ -97,15 +100,27 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
     throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,
                                 line.resume ? "--resume" : "--replace"));
   setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
-  if (line.dry_run || line.find_lr || setup.visit)
+  if (line.dry_run || line.find_lr || line.overfit > 0 || setup.visit)
     setup.options.trainer.output.clear();  // on a client, the server saves
 }
+
+namespace {
+
+Config load(const CommandLine& line) {
+  Config config = Config::load(line.config, line.set);
+  if (line.overfit == 0) return config;
+  std::vector<std::string> settings = line.set;
+  std::ranges::copy(settings_of_overfit(config, line.overfit), std::back_inserter(settings));
+  return Config::load(line.config, settings);
+}
+
+}  // namespace
 
 Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
   constexpr const char* what = "reading the configuration";
   Setup setup;
   const std::string strategy = together(ranks, what, [&] {
-    setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
+    setup.config = std::make_unique<Config>(load(line));
     const Section model = setup.config->section("model");
     if (const std::string name = read_model_keys(model).name; name != kind)
       throw model.error("name",
@@ -158,6 +173,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--replace"] = given(line.replace);
   facts["--dry-run"] = given(line.dry_run);
   facts["--find-lr"] = given(line.find_lr);
+  facts["--overfit"] = std::to_string(line.overfit);
   facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));

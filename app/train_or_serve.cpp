@@ -9,12 +9,13 @@
 #include "app/choices/kernel_choice.h"
 #include "app/choices/shared_cores.h"
 #include "app/described_step.h"
-#include "app/find_learning_rate.h"
 #include "app/observed_metrics.h"
 #include "app/options/distributed_config.h"
 #include "app/options/outputs.h"
 #include "app/report/report.h"
 #include "app/survivors.h"
+#include "app/trials/find_learning_rate.h"
+#include "app/trials/overfit_samples.h"
 #include "app/write_profile.h"
 #include "app/write_report.h"
 #include "backends/registry.h"
@@ -203,10 +204,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
   parts.strategy = strategy;
-  if (line.find_lr) {
-    find_learning_rate(ranks, *setup.config, parts, setup.options.trainer);
-    return end_with_others(survivors, {});
-  }
+  if (line.find_lr) find_learning_rate(ranks, *setup.config, parts, setup.options.trainer);
+  if (line.overfit > 0) overfit_samples(ranks, parts, setup.options.trainer);
+  if (line.find_lr || line.overfit > 0) return end_with_others(survivors, {});
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));
@@ -280,6 +280,17 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
+// Refuses --find-lr and --overfit where a rank serves, which would wait for a run.
+void check_all_train(const CommandLine& line, const Roles& roles, const Setup& setup) {
+  if ((!line.find_lr && line.overfit == 0) || roles.serving().empty()) return;
+  throw setup.config->section("distributed")
+      .error("strategy",
+             fmt::format(
+                 "is '{}', with which a rank serves, and {} is for strategies with which all ranks train; "
+                 "choose allreduce",
+                 setup.options.strategy.name, line.find_lr ? "--find-lr" : "--overfit"));
+}
+
 // Makes the remaining choices: the compression of gradients, and the algorithm and buckets by which they are
 // exchanged. Leaves the exchange as it is if there are spares, because these take no part and would not know
 // the size of buckets.
@@ -322,6 +333,7 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
                         : setup.visit    ? setup.visit->strategy(setup.options)
                                          : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
+  together(ranks, "reading the configuration", [&] { check_all_train(line, roles, setup); });
   if (roles.trainers() + spares < ranks.size()) {
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
     fit_to_ranks(ranks, *exchange, setup.options);

@@ -98,6 +98,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       {!line.predict.empty(), "--predict"},
       {line.check_gradients, "--check-gradients"},
       {line.find_lr, "--find-lr"},
+      {line.overfit > 0, "--overfit"},
       {line.generate.count > 0, "--generate"},
       {line.dry_run, "--dry-run"},
       {serves && line.steps.has_value(), "--steps"},
@@ -153,6 +154,7 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                 {line.generate.count > 0, "--generate"},
                                                 {line.check_gradients, "--check-gradients"},
                                                 {line.find_lr, "--find-lr"},
+                                                {line.overfit > 0, "--overfit"},
                                                 {line.dry_run, "--dry-run"}};
   const char* mode = nullptr;
   for (const auto& [given, option] : modes) {
@@ -171,8 +173,9 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                       {!line.report.empty(), "--report"}};
   for (const auto& [given, option] : of_training)
     if (given)
-      throw UserError(fmt::format("{}: {} {}; leave out {}", program, mode,
-                                  line.find_lr ? "keeps nothing that it trains" : "does not train", option));
+      throw UserError(fmt::format(
+          "{}: {} {}; leave out {}", program, mode,
+          line.find_lr || line.overfit > 0 ? "keeps nothing that it trains" : "does not train", option));
 }
 
 }  // namespace
@@ -241,6 +244,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_flag(
       "--find-lr", line.find_lr,
       "trains 100 steps with a growing learning rate, prints their losses and suggests a rate, and exits");
+  app.add_option(
+         "--overfit", line.overfit,
+         "trains on N samples alone until they are learned by heart, or says that they are not, and exits")
+      ->type_name("N")
+      ->check(at_least_one);
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE")

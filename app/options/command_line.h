@@ -38,6 +38,7 @@ struct CommandLine {
   bool evaluate = false;             // validates and exits
   bool check_gradients = false;      // compares the gradients with differences and exits
   bool find_lr = false;              // sweeps the learning rate and exits
+  std::int64_t overfit = 0;          // trains on this number of samples and exits; 0: a run of its own
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
   std::string images;                // folder for the images that a reconstruction predicts; empty: none
   GenerateOptions generate;          // a text to continue; a count of 0: trains

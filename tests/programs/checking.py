@@ -1,4 +1,4 @@
-"""Tests --check-gradients and --find-lr, and that a run names the parameters that get no gradient."""
+"""Tests --check-gradients, --find-lr and --overfit, and that a run names the parameters that get no gradient."""
 
 import json
 import math
@@ -77,7 +77,7 @@ class CheckGradients(ProgramTest):
         self.assertEqual(tables[0][0][0], "1e-07")
         self.assertIn(float(rate), [float(f"{float(row[0]):.3g}") for row in tables[0]])
         self.assertEqual(sorted(path.name for path in self.folder.rglob("*")), before)
-        out = self.run_one("mlp", *self.iris(f"training.optimizer.learning_rate={rate}", "training.epochs=10")).out
+        out = self.run_one("mlp", *self.iris(f"training.optimizer.learning_rate={rate}", "training.epochs=30")).out
         self.assertGreater(float(re.findall(r"validation accuracy (\S+) %", out)[-1]), 90)
 
     def test_a_sweep_that_can_suggest_nothing_is_an_error(self):
@@ -85,11 +85,26 @@ class CheckGradients(ProgramTest):
         self.write_zeros("zeros", sizes)
         result = self.run_one("mlp", *self.iris("model.hidden=[4]"), "--weights", "zeros", "--find-lr", status=2)
         self.assertIn("the loss falls by less than 5 % at these learning rates, so that none can be suggested; ", result.err)
-        for setting, says in (("distributed.strategy=local", "needs one loss for each step"),
-                              ("training.optimizer.base_batch_size=4", "multiplies the learning rate, and --find-lr finds")):
-            ranks = 2 if "local" in setting and support.HAS_MPI else 1
-            if ranks == 2 or "local" not in setting:
-                self.assertIn(says, self.run_ranks(ranks, "mlp", *self.iris(setting), "--find-lr", status=2).text)
+        refusals = [(1, "training.optimizer.base_batch_size=4", "multiplies the learning rate, and --find-lr finds")]
+        if support.HAS_MPI:
+            refusals.append((2, "distributed.strategy=local", "needs one loss for each step"))
+            for strategy in ("send-recv", "async-server"):
+                refusals.append((2, f"distributed.strategy={strategy}", f"is '{strategy}', with which a rank serves, and --find-lr is for"))
+        for ranks, setting, says in refusals:
+            self.assertIn(says, self.run_ranks(ranks, "mlp", *self.iris(setting), "--find-lr", status=2).text)
+
+    def test_a_few_samples_are_learned_by_heart(self):
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            out = self.run_ranks(ranks, "mlp", *self.iris("output.dir=run", "model.label_smoothing=0.1"), "--overfit", 12).out
+            self.assertRegex(out, r"(?m)^the model has learned 12 samples in \d+ steps: the loss went from \S+ to 0\.\d+$")
+        self.assertFalse((self.folder / "run").exists())
+        said = self.run_one("mlp", *self.iris("training.optimizer.learning_rate=1e-9"), "--overfit", 12, status=2).err
+        self.assertRegex(said, r"^the model has not learned 12 samples in 1000 steps: the loss went from \S+ to \S+, and has to reach a tenth; look at")
+        self.assertIn("data.limit", self.run_one("mlp", *self.iris(), "--overfit", 2, status=2).err)
+        sizes = {"fc1.weight": (4, 4), "fc1.bias": (4,), "fc2.weight": (3, 4), "fc2.bias": (3,)}
+        self.write_zeros("zeros", sizes)
+        said = self.run_one("mlp", *self.iris("model.hidden=[4]"), "--weights", "zeros", "--overfit", 12, status=2).err
+        self.assertIn("some parameters are not trained: the gradient of 'fc1.weight' is zero everywhere", said)
 
     def write_zeros(self, name, sizes):
         header, end = {}, 0

@@ -65,6 +65,16 @@ TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither wher
   CHECK(user_error([] {
           parse({"run.yaml", "--check-gradients", "--evaluate"});
         }) == "mlp: --evaluate and --check-gradients exclude each other; give one of them");
+  CHECK(parse({"run.yaml", "--overfit", "8"}).overfit == 8);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--overfit", "0"});
+        }).find("--overfit: '0' must be a whole number above 0") != std::string::npos);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--overfit", "8", "--log", "x"});
+        }) == "mlp: --overfit keeps nothing that it trains; leave out --log");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--overfit", "8", "--find-lr"});
+        }) == "mlp: --find-lr and --overfit exclude each other; give one of them");
   CHECK(parse({"run.yaml", "--find-lr", "--weights", "w"}).find_lr);
   CHECK(user_error([] {
           parse({"run.yaml", "--find-lr", "--resume"});

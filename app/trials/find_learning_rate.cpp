@@ -1,4 +1,4 @@
-#include "app/find_learning_rate.h"
+#include "app/trials/find_learning_rate.h"
 
 #include <fmt/format.h>
 #include <string>
@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-std::string table_of_rates(const LearningRateSweep& sweep) {
+std::string sweep_text(const LearningRateSweep& sweep) {
   std::string text = "learning rate  loss          smoothed\n";
   for (const SweptRate& rate : sweep.rates)
     text += fmt::format("{:<13.4g}  {:<12.6g}  {:.6g}\n", rate.learning_rate, rate.loss, rate.smoothed);
@@ -31,7 +31,7 @@ void find_learning_rate(Collective& ranks, const Config& config, const TrainerPa
                           "remove it");
   const LearningRateSweep sweep = sweep_learning_rates(parts, options);
   together(ranks, "printing", [&] {
-    if (ranks.rank() == 0) print_output(table_of_rates(sweep));
+    if (ranks.rank() == 0) print_output(sweep_text(sweep));
     if (!sweep.suggestion)
       throw UserError(
           "the loss falls by less than 5 % at these learning rates, so that none can be suggested; look at "
