@@ -20,8 +20,7 @@ void check_all_connected(const LaunchedRank& launched, int connected) {
   if (launched.ranks <= connected) return;
   throw UserError(fmt::format(
       "{} says that {} ranks were started, but MPI connects {} of them ({}): start them with the mpirun of "
-      "this MPI, "
-      "as tools/run does, or with srun --mpi=pmix if it knows PMIx; for a separate run unset {}",
+      "this MPI, or with srun --mpi=pmix if it knows PMIx; for a separate run unset {}",
       launched.source, launched.ranks, connected, message_passing_library(), launched.source));
 }
 #endif

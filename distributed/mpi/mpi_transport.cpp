@@ -317,7 +317,10 @@ std::string mpi_library() {
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   const std::string_view whole(text.data(), static_cast<std::size_t>(length));
-  return std::string(whole.substr(0, whole.find(',')));
+  // Open MPI goes on with a comma, and MPICH, which separates words with tabs, with a line for each option.
+  std::string name(whole.substr(0, whole.find_first_of(",\n")));
+  std::ranges::replace(name, '\t', ' ');
+  return name;
 }
 
 }  // namespace plexaura

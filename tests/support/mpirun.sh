@@ -6,6 +6,7 @@
 # --within   a hard limit (default 60), in seconds of an idle machine
 # --own-pids each rank in a process id namespace of its own, as in containers; skipped (77) where that is not allowed
 # --mpirun   more options for mpirun, in one word
+# The environment variable PLEXAURA_MPIRUN names another mpirun.
 set -u
 ranks=1 status=0 within=60 own_pids="" says=() options=()
 while [ "$1" != -- ]; do
@@ -42,7 +43,7 @@ read -r load _ _ threads _ < /proc/loadavg
 threads=${threads%/*} load=${load%.*}
 within=$((within * (1 + (threads > load ? threads : load) / $(nproc))))
 
-command=(mpirun "${options[@]}" -n "$ranks" "$@")
+command=("${PLEXAURA_MPIRUN:-mpirun}" "${options[@]}" -n "$ranks" "$@")
 start=$SECONDS
 output=$(timeout --kill-after=5 "$within" "${command[@]}" 2>&1)
 got=$?

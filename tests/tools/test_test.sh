@@ -90,7 +90,7 @@ UNREACHABLE=1 check 1 --ci
 expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks onnx cuda"
 
 check 2 --preset none_such
-expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 avx2 baseline cuda"
+expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi mpich no-onednn onednn3 avx2 baseline cuda"
 
 # A signal to tools/test also ends its builds.
 : > log

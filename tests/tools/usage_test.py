@@ -4,11 +4,13 @@
 usage: usage_test.py ROOT
 """
 
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 TOOLS = {path.name: path for folder in ("tools", "dev") for path in (ROOT / folder).iterdir() if path.is_file() and path.read_bytes()[:2] == b"#!"}
@@ -46,6 +48,15 @@ class UsageTest(unittest.TestCase):
             self.check(f"there is no '{folder}/models/convnet'; build it first: cmake ", "compare_ddp", "--build", folder, "--data", folder)
             self.check(f"'{folder}' has no README.md; ", "check_docs", folder)
             self.check(f"'{folder}/none' is not a folder; ", "check_arrows", f"{folder}/none")
+
+    def test_mpirun_of_mpich(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hydra = pathlib.Path(folder, "mpiexec.hydra")
+            hydra.write_text("#!/bin/sh\n")
+            hydra.chmod(0o755)
+            pathlib.Path(folder, "mpirun").symlink_to(hydra)
+            with unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                self.check("mpirun is that of MPICH, ", "run", "-n", "2", "true")
 
     def test_values_that_cannot_be(self):
         for words, says in ((["run", "-np", "2", "true"], r"argument -n: 'p' is not a number of ranks; write -n 2 \(-np is mpirun's word\)"),
