@@ -39,6 +39,10 @@ std::string export_for(std::int64_t samples, const BuildNet& net, const Paramete
   return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", net(x)}}, store);
 }
 
+std::string export_open(const BuildNet& net, const ParameterStore& store, const Shape& sample) {
+  return onnx::with_open_batch(export_for(7907, net, store, sample), export_for(7919, net, store, sample));
+}
+
 // Returns the file of a model of the zoo, whose scales and running moments are not those at which they start.
 std::string file_of(const std::string& yaml, const Shape& sample) {
   const auto model = make_model(Config::parse("model: " + yaml, "x.yaml"), sample, classes);
@@ -47,7 +51,7 @@ std::string file_of(const std::string& yaml, const Shape& sample) {
   for (const ParameterSpec& spec : store.specs())
     if (spec.name.find("bn") != std::string::npos) store.write(spec.name, random.tensor(spec.type, 0.5, 1.5));
   const BuildNet net = [&](const Node& x) { return (*model)(x); };
-  return onnx::with_open_batch(export_for(7907, net, store, sample), export_for(7919, net, store, sample));
+  return export_open(net, store, sample);
 }
 
 struct Samples {
@@ -107,7 +111,7 @@ double check_fine_tuning(const std::string& bytes, const Shape& sample) {
   CHECK(largest_change(alone, loaded) == 0);
 
   const BuildNet net = [&](const Node& x) { return again(x); };
-  onnx::FileModel tuned(export_for(samples.values.shape()[0], net, loaded, sample), "tuned.onnx");
+  onnx::FileModel tuned(export_open(net, loaded, sample), "tuned.onnx");
   CHECK(tuned.parameter_names() == again.parameter_names());
   ParameterStore of_tuned = tuned.make_store();
   Predictor predict([&](const Node& x) { return model(x); }, alone, testing::test_backend());

@@ -207,7 +207,7 @@ function edgeSvg({ from, to, values, begin, end, endIndex }, isLabelled) {
 }
 
 function linesOf(item) {
-  if (item.scope) return [item.scope.name, amount(item.scope.count, "node")];
+  if (item.scope) return [`${item.inner ? "− " : "+ "}${item.scope.name}`, amount(item.scope.count, "node")];
   const port = item.isPort ? (item.side === "in" ? "from " : "to ") : "";
   return [`${port}${item.node.op} %${item.node.id}`, item.node.label || item.node.types[0]];
 }
@@ -219,7 +219,7 @@ function itemSvg(item) {
   const inside = item.inner ? `<g transform="translate(8 26)">${item.inner.svg}</g>` : `<text x="10" y="31">${escaped(second)}</text>`;
   return `<g class="${kind}${item.node && item.node === chosen ? " chosen" : ""}" data-item="${escaped(key)}" transform="translate(${item.x} ${item.y})">`
     + `<rect width="${item.width}" height="${item.height}" rx="${kind === "leaf" ? 12 : 4}"/>`
-    + `<text class="name" x="10" y="16">${item.scope ? (item.inner ? "− " : "+ ") : ""}${escaped(first)}</text>${inside}</g>`;
+    + `<text class="name" x="10" y="16">${escaped(first)}</text>${inside}</g>`;
 }
 
 function showPicture() {
