@@ -55,18 +55,24 @@ std::string remedy_for_classes(const Dataset& samples, std::string_view otherwis
       samples.class_names().size());
 }
 
+void require_label(float target, const std::function<std::string()>& place) {
+  if (target != 0 && target != 1)
+    throw UserError(fmt::format(
+        "{} has the value {}, and model.task is multi_label; write 1 for a sample with the label and 0 "
+        "for one without it, or set model.task to regression",
+        place(), target));
+}
+
 void check_target_labels(const Section& data, const CsvDataset& table) {
   const std::size_t targets = table.target_names().size();
   const std::size_t width = table.feature_names().size() + targets;
   for (std::size_t i = 0; i < table.values().size(); ++i) {
     if (i % width < width - targets) continue;
-    const float value = table.values()[i];
-    if (value != 0 && value != 1)
-      throw data.error(
-          "targets", fmt::format("names the column '{}', which has the value {} in row {}, and "
-                                 "model.task is multi_label; write 1 for a row with the label and 0 for one "
-                                 "without it, or set model.task to regression",
-                                 table.target_names()[i % width - (width - targets)], value, i / width + 1));
+    require_label(table.values()[i], [&] {
+      const std::string& name = table.target_names()[i % width - (width - targets)];
+      const auto row = fmt::format("names the column '{}', which in row {}", name, i / width + 1);
+      return std::string(data.error("targets", row).what());
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/data/label_column.h"
 #include "training/data/arrays/array_samples.h"
 #include "training/data/arrays/hdf5_file.h"
 #include "training/data/arrays/zip_file.h"
@@ -44,12 +45,9 @@ void require_zero_or_one(const NpyArray& targets) {
   for (std::int64_t first = 0; first < targets.elements(); first += targets.row_elements()) {
     targets.read_floats(first, row);
     for (const float value : row)
-      if (value != 0 && value != 1)
-        throw UserError(
-            fmt::format("{}: has the value {} for sample {}, and model.task is multi_label; write 1 for "
-                        "a sample with the label and 0 for one without it, or set model.task to "
-                        "regression",
-                        targets.name(), value, first / targets.row_elements()));
+      require_label(value, [&] {
+        return fmt::format("{}: sample {}", targets.name(), first / targets.row_elements());
+      });
   }
 }
 

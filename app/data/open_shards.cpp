@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/data/label_column.h"
 #include "training/data/shards/sharded_samples.h"
 #include "training/data/tables/standardise.h"
 
@@ -73,11 +74,10 @@ void require_target_labels(const FilesPtr& files, OnError on_error) {
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     if (!read_values(rows, i, std::as_writable_bytes(std::span(row)), on_error)) continue;
     for (std::size_t column = contents.columns.size(); column < row.size(); ++column)
-      if (row[column] != 0 && row[column] != 1)
-        throw UserError(
-            fmt::format("{} has the target {}, and model.task is multi_label; pack 1 for a sample with "
-                        "the label and 0 for one without it, or set model.task to regression",
-                        files->place(i), row[column]));
+      require_label(row[column], [&] {
+        return fmt::format("{}: its target '{}'", files->place(i),
+                           contents.targets[column - contents.columns.size()]);
+      });
   }
 }
 

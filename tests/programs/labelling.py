@@ -44,7 +44,7 @@ class Labels(ProgramTest):
     def test_a_target_that_is_no_label_is_refused(self):
         self.write("t.csv", "x,y\n1,0\n2,1\n3,2\n")
         refused = self.run_one("mlp", *self.weather("data.path=t.csv", "data.targets=[y]"), status=2)
-        self.assertIn("data.targets names the column 'y', which has the value 2 in row 3, and model.task is multi_label", refused.err)
+        self.assertIn("data.targets names the column 'y', which in row 3 has the value 2, and model.task is multi_label", refused.err)
         refused = self.run_one("mlp", *self.weather("data.standardise_targets=true"), status=2)
         self.assertIn("data.standardise_targets has no effect here, because model.task is multi_label", refused.err)
 

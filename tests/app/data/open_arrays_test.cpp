@@ -112,7 +112,7 @@ TEST_CASE("arrays have the targets of a regression, or several labels for a samp
       arrays.open("format: npz, labels: targets, validation_share: 0", "{task: multi_label}");
   CHECK(field_of<float>(*several.train, 1, 1) == std::vector<float>{1, 0});
   CHECK(contains(arrays.refusal("format: npz, labels: y_train", "{task: multi_label}"),
-                 "y_train.npy: has the value 7 for sample 0, and model.task is multi_label"));
+                 "y_train.npy: sample 0 has the value 7, and model.task is multi_label"));
 }
 
 TEST_CASE("rows with one other number are other data") {

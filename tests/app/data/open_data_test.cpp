@@ -185,8 +185,8 @@ TEST_CASE("the targets of several labels are 0 or 1, and are not scaled") {
   CHECK(data.trained.targets == std::vector<std::string>{"sour", "sweet"});
   CHECK(!data.is_measured);
   CHECK(user_error([&] { open_targets(labels, "targets: [sour, y]", task); })
-            .ends_with("data.targets names the column 'y', which has the value 2 in row 1, and model.task is "
-                       "multi_label; write 1 for a row with the label and 0 for one without it, or set "
+            .ends_with("data.targets names the column 'y', which in row 1 has the value 2, and model.task is "
+                       "multi_label; write 1 for a sample with the label and 0 for one without it, or set "
                        "model.task to regression"));
   CHECK(
       user_error([&] { open_targets(labels, "targets: [sour], standardise_targets: true", task); })
