@@ -30,11 +30,13 @@ IMAGES_ON_GPU = {
 }
 DIGITS_ON_GPU = {"float32": Mode(), "float32, compile": Mode(way="compile"), "float32, graph": Mode(way="graph")}
 
+WITHOUT_CHANNELS = ("text_gpt", "text_lstm", "mnist_lstm", "mnist_vit", "mnist_autoencoder")
+
 
 def modes_of(model, device):
     if device == "cpu":
-        return ON_CPU
-    return DIGITS_ON_GPU if model.startswith("mnist") else IMAGES_ON_GPU
+        return ON_CPU if model not in WITHOUT_CHANNELS else {"as written": Mode()}
+    return DIGITS_ON_GPU if model.startswith("mnist") or model in WITHOUT_CHANNELS else IMAGES_ON_GPU
 
 
 def set_flags(mode, device):
@@ -48,11 +50,11 @@ def make_step(model_name, sample, classes, batch, mode, device):
     """Returns a function that trains one step on a random batch on the device, and returns the loss on the
     device."""
     import torch
+    from sequence_models import LIMITED, loss_of, random_batch
     torch.manual_seed(1)
     set_flags(mode, device)
     model, optimizer = torch_model(model_name, classes, device, capturable=mode.way == "graph")
-    samples, labels = torch.randn(batch, *sample, device=device), torch.randint(classes, (batch,), device=device)
-    restores = model_name == "mnist_unet"  # which returns images
+    samples, targets = random_batch(model_name, sample, classes, batch, device)
     if mode.channels_last:
         model, samples = model.to(memory_format=torch.channels_last), samples.to(memory_format=torch.channels_last)
     if mode.way == "compile":
@@ -63,9 +65,11 @@ def make_step(model_name, sample, classes, batch, mode, device):
         # Casts cached by autocast would not be computed again when a graph is replayed.
         narrow = torch.autocast(device, mode.dtype(), cache_enabled=mode.way != "graph") if mode.dtype() else contextlib.nullcontext()
         with narrow:
-            outputs = model(samples)
-            loss = torch.nn.functional.mse_loss(outputs, samples) if restores else torch.nn.functional.cross_entropy(outputs, labels)
+            loss = loss_of(model_name, model(samples), targets)
         scaler.scale(loss).backward()
+        if model_name in LIMITED:
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
         return loss
 
     def step():
