@@ -45,7 +45,7 @@ int main() try {
                         starts_with("generator.shift", Initialiser::zeros())});
   const auto backend = open_backend("cpu");
 
-  // Each loss has a graph of its own. The parameters of the other optimizer are constants in it.
+  // Each loss has a graph of its own. Each optimizer changes only the parameters that it names.
   Graph of_critic;
   Optimizer critic({.loss = critic_loss(of_critic)}, store, *backend,
                    {.parameters = {"critic.*"}, .learning_rate = 0.5});

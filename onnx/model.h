@@ -35,8 +35,8 @@ struct InputFacts {
 // keeps the moments.
 class FileModel final : public layers::Layer {
  public:
-  // Reads the file, at most 2 GiB, and files in its folder that have its weights. Throws UserError, which names the
-  // file, if it is not well-formed, and for all ops at once that are not supported.
+  // Reads the file, at most 2 GiB, and the files in its folder that hold its weights. Throws UserError that names a
+  // malformed file, or one that lists all unsupported ops.
   explicit FileModel(const std::filesystem::path& file);
   // The same for the bytes of a file, which reads no other files. `name` stands for its name in messages.
   FileModel(std::string bytes, const std::string& name);

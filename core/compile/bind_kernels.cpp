@@ -231,7 +231,7 @@ class Binder {
 
   Layout row_major(Value value) const { return Layout::row_major(type(value).shape.rank()); }
 
-  // Returns the home of each output; null for an output without one.
+  // Returns the last target of each output, or null for an output without a target.
   std::vector<Target*> targets_of(const Region& region) {
     std::vector<Target*> targets(region.outputs.size(), nullptr);
     for (std::size_t i = 0; i < region.outputs.size(); ++i)

@@ -11,8 +11,8 @@ namespace plexaura {
 LoopWork compile_loop(const Scan& scan, const RegionQuery& query, Backend& backend,
                       const CompileOptions& options);
 
-// Returns the layouts of a loop's operands, all row-major, so that the elements along axis 0 lie one after the other, and
-// what it reads. There is no kernel to make.
+// Returns the candidate of a loop, which has no kernel. It lists the operands that the loop reads. All layouts are
+// row-major, so that elements along axis 0 are adjacent.
 Candidate candidate_of(const LoopWork& loop, const RegionQuery& query);
 
 }  // namespace plexaura

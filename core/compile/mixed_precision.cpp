@@ -15,7 +15,7 @@ namespace {
 
 class Narrowing {
  public:
-  // `weights`: nodes of the source that depend on weights alone, besides its own parameters and constants.
+  // `weights`: nodes that count as weights, in addition to the parameters and constants of `source`.
   Narrowing(const Graph& source, DType narrow, std::set<NodeId> weights = {})
       : source_(source), narrow_(narrow), weights_(std::move(weights)) {
     for (NodeId id = 0; id < source.size(); ++id)

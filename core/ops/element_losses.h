@@ -27,7 +27,7 @@ PLEXAURA_API Node huber(Operand prediction, Operand target, double delta = 1,
 PLEXAURA_API Node binary_cross_entropy(Operand probabilities, Operand targets,
                                        Reduction reduction = Reduction::mean);
 
-// target (log(target) - prediction). The prediction is the logarithm of a probability. 0 if the target is 0.
+// target * (log(target) - prediction), or 0 where the target is 0. The prediction is the log of a probability.
 PLEXAURA_API Node kl_div(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
 
 // e^prediction - target * prediction: the negative log-likelihood of a Poisson distribution with mean e^prediction,

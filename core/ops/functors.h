@@ -301,8 +301,8 @@ struct Elu {
   PLEXAURA_HD T operator()(T x) const { return x > T(0) ? x : alpha * Math::expm1(rate * x); }
 };
 
-// The derivative of digamma of the given order: (-1)^s (s - 1)! times the sum of (x + k)^-s for k = 0, 1, ...,
-// with s = order + 1.
+// The derivative of digamma, taken `order` times. For an order above 0 it is (-1)^s (s - 1)! times the sum of
+// (x + k)^-s for k = 0, 1, ..., with s = order + 1.
 template <class T, class Math>
 struct Polygamma {
   int order;

@@ -32,9 +32,9 @@ struct LocalResponseNormOptions {
   double k = 1;  // above 0
 };
 
-// Local response normalisation (Krizhevsky et al., 2012): each element of x [N, C, ...], with three axes or more, is
-// divided by (k + alpha / size * s)^beta. s is the sum of squares over `size` neighbouring channels at the same
-// position, of which size / 2, rounded down, come before. Channels that do not exist count as 0.
+// Local response normalisation (Krizhevsky et al., 2012) divides each element of x [N, C, ...], with three axes or more,
+// by (k + alpha / size * s)^beta. s sums the squares of `size` channels at the same position: of the element's own, of
+// the size / 2 (rounded down) before it, and of the rest after it. Missing channels count as 0.
 PLEXAURA_API Node local_response_norm(Operand x, std::int64_t size, LocalResponseNormOptions options = {});
 
 }  // namespace plexaura

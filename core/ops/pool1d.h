@@ -22,8 +22,8 @@ struct AvgPool1dOptions {
   std::int64_t kernel = 1;
   std::optional<std::int64_t> stride = {};  // by default the kernel's size
   std::int64_t padding = 0;                 // zeros, at most half the kernel
-  // True: the sum is divided by the size of the window's part within the padded input. False: by that within
-  // the input.
+  // The sum is divided by the number of the window's elements that lie in the input. True: elements in the
+  // padding count, too.
   bool count_include_pad = true;
   bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
 };

@@ -29,7 +29,7 @@ struct MeanOptions {
   // thread exchanges them and waits. It also does so at the end of an epoch, and if the next exchange would
   // begin before this one ends.
   std::int64_t delay = 0;
-  // With a compression, the part of a change that is not transmitted is added to the next change. False for
+  // True: with a compression, the part of a change that is not sent is added to the next change. False for
   // ranks that keep their own weights after a mean: their next change contains that part already.
   bool owes_what_stays = true;
 };

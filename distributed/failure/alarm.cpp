@@ -25,8 +25,8 @@ constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
 // The longest time that the library may need to notice ranks that were killed or cannot be reached.
 constexpr double seconds_to_die = 3.0;
-// The time that a rank waits until its verdict has left. It is shorter than the time that a rank which
-// receives the verdict stays silent.
+// The longest time that a rank waits until its verdict (the name of the dead rank) is sent. A rank that
+// receives a verdict stays silent for longer.
 constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {

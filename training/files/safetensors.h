@@ -47,7 +47,7 @@ std::string checksum_of(const SafeTensors& contents);
 
 // Writes a file atomically (see AtomicFile, also for the errors). The same contents give the same bytes: no
 // time and no path is written. Tensors keep their order in the header; their data are ordered by decreasing
-// element size, so that each is aligned. The metadata gets the text "checksum.fnv1a64", which is returned.
+// element size, so that each is aligned. Returns the checksum, which the metadata has as "checksum.fnv1a64".
 // Throws UserError for a name that is given twice, for the name "__metadata__", and for text that is not
 // UTF-8.
 std::string write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);

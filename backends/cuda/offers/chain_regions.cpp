@@ -197,8 +197,8 @@ struct Sharing {
   }
 };
 
-// Divides all chains whose results are only stored into launches, from the end of the graph on. Returns the
-// launch whose last chain ends at `last`.
+// Packs chains of stored results, of the kind of the chain that ends at `last`, into launches, from the end of
+// the graph backwards. Returns the launch that contains the chain of `last`.
 Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
   constexpr ChainLimits of_each{1, 4, 6};
   const bool wide = is_wide(graph, last);

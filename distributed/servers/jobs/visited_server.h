@@ -74,7 +74,7 @@ class VisitedServer {
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
-  // Returns the oldest version whose push may still turn out to be of a client whose training diverges.
+  // Returns the oldest version that a client with diverging training may have pushed; version() if none.
   std::int64_t doubted_since() const { return recent_.oldest().value_or(version_); }
   const ClientTable& table() const { return table_; }
   // Returns the table, and the clients that have left or were lost. After serve() has returned true it lists nobody as left, because a

@@ -177,8 +177,8 @@ struct VectorMath : StdMath {
     return (abs(a) == infinity) | (abs(b) == infinity) ? infinity : length;
   }
 
-  // The angle of the smaller coordinate over the larger one, by a polynomial with the smallest possible maximum error,
-  // and then moved to the right eighth of the circle.
+  // Computes the angle atan(smaller / larger) of the absolute coordinates by a minimax polynomial, and then moves it to
+  // the octant of (x, y).
   static PLEXAURA_INLINE float atan2(float y, float x) {
     const float size_y = abs(y);
     const float size_x = abs(x);
