@@ -76,7 +76,7 @@ class Killed(ServerTest):
     def test_a_client_at_random_moments(self):
         for seed in range(support.FAULT_SEEDS):
             source = random.Random(seed)
-            victim, step, pause = source.randrange(1, CLIENTS + 1), source.randrange(1, STEPS * EPOCHS // 3), source.random() / 10
+            victim, step, pause = source.randrange(1, CLIENTS + 1), source.randrange(1, STEPS * EPOCHS // 8), source.random() / 10
             settings = [*settings_of(seed), *(["distributed.max_staleness=2"] if source.randrange(2) else [])]
             with self.case("client killed", f"rank {victim} {pause:.3f} s behind step {step}, {', '.join(settings)}"):
                 run = self.start_clients(*settings)
