@@ -6,7 +6,6 @@
 
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "core/host/costs.h"
-#include "core/loops/denormals.h"
 #include "core/ops/conv2d.h"
 
 namespace plexaura::onednn {
@@ -172,75 +171,25 @@ dnnl::prop_kind kind_of(const Graph& graph) {
   return graph.mode() == Mode::train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
 }
 
-// A forward convolution of a region whose first node is a conv2d.
-struct Forward {
-  ConvolutionForward described;
-  Problem problem;
-  std::vector<Operand> operands;
-};
+}  // namespace
 
-std::optional<Forward> describe_conv2d(const RegionQuery& query, ConvolutionLayouts layouts,
-                                       const dnnl::post_ops& operations) {
+std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dOp>(query.op()).options();
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
                                  query.type(region.outputs[0]).shape, dtype};
-  const bool has_bias = query.graph.record(region.nodes[0]).inputs.size() == 3;
+  const bool has_bias = region.inputs.size() == 3;
   const auto descs = describe_operands(layouts, shapes, options, has_bias);
   if (!descs) return std::nullopt;
-  const auto described = describe_forward(*descs, kind_of(query.graph), attributes_with(operations));
+  const auto described = describe_forward(*descs, kind_of(query.graph), attributes_with({}));
   std::vector<Operand> operands{
       {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, {dtype, shapes.src}},
       {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 1}, {dtype, shapes.weights}}};
   if (has_bias)
     operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {dtype, {shapes.dst[1]}}});
   operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, {dtype, shapes.dst}});
-  return Forward{described, {shapes, options}, std::move(operands)};
-}
-
-// True for an implementation that applies operations to its result in code that the library generates for the
-// processor.
-bool is_generated(const std::string& implementation) {
-  return (implementation.starts_with("jit") || implementation.starts_with("brg")) &&
-         !is_winograd(implementation);
-}
-
-}  // namespace
-
-std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
-  const auto forward = describe_conv2d(query, layouts, {});
-  if (!forward) return std::nullopt;
-  return propose_with<dnnl::convolution_forward>(forward->described, forward->problem, forward->operands);
-}
-
-std::optional<Candidate> propose_conv2d_and_relu(const RegionQuery& query, ConvolutionLayouts layouts,
-                                                 bool adds) {
-  const DenormalScope kept(Denormals::kept);
-  dnnl::post_ops operations;
-  if (adds) operations.append_sum(1.F);
-  append_relu(operations);
-  const auto forward = describe_conv2d(query, layouts, operations);
-  if (!forward || !is_generated(forward->described.impl_info_str())) return std::nullopt;
-  auto candidate =
-      propose_with<dnnl::convolution_forward>(forward->described, forward->problem, forward->operands);
-  if (!candidate) return std::nullopt;
-  candidate->implementation += adds ? " + sum + relu" : " + relu";
-  std::optional<StartFrom> start;
-  if (adds) {
-    const std::size_t addend = query.region.inputs.size() - 1;
-    candidate->inputs.push_back(candidate->outputs[0]);
-    candidate->in_place = {{0, addend}};
-    start = StartFrom{addend, forward->described.dst_desc().get_size()};
-  }
-  candidate->make = [described = forward->described, start,
-                     recipe =
-                         recipe_for(forward->described, forward->operands, forward->problem.options.groups)] {
-    const DenormalScope denormals(Denormals::kept);
-    return std::make_shared<PrimitiveKernel>(recipe.template steps<dnnl::convolution_forward>(described),
-                                             start);
-  };
-  return candidate;
+  return propose_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
 }
 
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {

@@ -10,12 +10,6 @@ namespace plexaura::onednn {
 // These functions return nothing if the library has no fast kernel in these layouts. Some throw dnnl::error
 // in that case.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
-
-// A convolution, an addition to its result if `adds`, and ReLU, in one kernel. The region's inputs are those of the
-// convolution, and the addend.
-std::optional<Candidate> propose_conv2d_and_relu(const RegionQuery& query, ConvolutionLayouts layouts,
-                                                 bool adds);
-
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 

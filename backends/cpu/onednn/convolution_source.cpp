@@ -10,8 +10,6 @@ namespace plexaura::onednn {
 namespace {
 
 constexpr auto input_grad_and_add = "conv2d_input_grad+add";
-constexpr auto conv_and_relu = "conv2d+relu";
-constexpr auto conv_and_add_and_relu = "conv2d+add+relu";
 constexpr auto weight_and_bias_grad = "conv2d_weight_grad+bias";
 
 bool is_pointwise(const Graph& graph, NodeId node) {
@@ -45,28 +43,6 @@ std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) 
   return regions;
 }
 
-// Joins a convolution, or a convolution and an addition, with the ReLU that ends them. Only in graphs of inference,
-// so that training keeps its kernels.
-std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses) {
-  if (graph.mode() != Mode::inference || !is_float32(graph, {relu, 0})) return {};
-  const Value source = graph.record(relu).inputs[0];
-  if (!uses.only_read_by(source, relu)) return {};
-  if (is_op(graph, source.node, "conv2d"))
-    return {{conv_and_relu, {source.node, relu}, graph.record(source.node).inputs, {{relu, 0}}}};
-  std::vector<Region> regions;
-  for (std::size_t side = 0; is_op(graph, source.node, "add") && side < 2; ++side) {
-    const Value product = graph.record(source.node).inputs[side];
-    const Value addend = graph.record(source.node).inputs[1 - side];
-    if (!is_op(graph, product.node, "conv2d") || !uses.only_read_by(product, source.node)) continue;
-    if (addend == product || graph.type(addend) != graph.type(product)) continue;
-    std::vector<Value> inputs = graph.record(product.node).inputs;
-    inputs.push_back(addend);
-    regions.push_back(
-        {conv_and_add_and_relu, {product.node, source.node, relu}, std::move(inputs), {{relu, 0}}});
-  }
-  return regions;
-}
-
 // Joins the gradients of weights and bias, which both read grad_out, into one region: one pass over it
 // computes both.
 std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, const Uses& uses) {
@@ -96,8 +72,6 @@ std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayou
   const std::string& kind = query.region.kind;
   try {
     if (kind == "conv2d") return propose_conv2d(query, layouts);
-    if (kind == conv_and_relu) return propose_conv2d_and_relu(query, layouts, false);
-    if (kind == conv_and_add_and_relu) return propose_conv2d_and_relu(query, layouts, true);
     if (kind == "conv2d_input_grad") return propose_input_grad(query, layouts);
     if (kind == "conv2d_weight_grad") return propose_weight_grad(query, layouts);
     if (kind == weight_and_bias_grad) return propose_with_bias_grad(query, layouts);
@@ -125,7 +99,6 @@ class ConvolutionSource final : public KernelSource {
 
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!multiplies(graph.type({last, 0}).dtype) || !has_elements(graph, {last, 0})) return {};
-    if (is_op(graph, last, "relu")) return match_relu(graph, last, uses);
     if (is_op(graph, last, "add")) return match_add(graph, last, uses);
     if (is_bias_grad(graph, last) || is_weight_grad(graph, last))
       return match_weight_and_bias_grad(graph, last, uses);

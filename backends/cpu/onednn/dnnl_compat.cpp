@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <numeric>
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string>
@@ -227,18 +226,6 @@ dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes) {
   if (descs.bias) return describe<dnnl::matmul>(attributes, descs.src, descs.weights, *descs.bias, descs.dst);
   return describe<dnnl::matmul>(attributes, descs.src, descs.weights, descs.dst);
-}
-
-// The linear operation turns -0 into 0.
-void append_relu(dnnl::post_ops& operations) {
-  constexpr float slope = std::numeric_limits<float>::denorm_min();
-#if DNNL_VERSION_MAJOR >= 3
-  operations.append_eltwise(dnnl::algorithm::eltwise_relu, slope, 0.F);
-  operations.append_eltwise(dnnl::algorithm::eltwise_linear, 1.F, 0.F);
-#else
-  operations.append_eltwise(1.F, dnnl::algorithm::eltwise_relu, slope, 0.F);
-  operations.append_eltwise(1.F, dnnl::algorithm::eltwise_linear, 1.F, 0.F);
-#endif
 }
 
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {

@@ -70,13 +70,6 @@ struct MatMulDescs {
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes);
 
-// Appends ReLU in a form that keeps NaN, for kernels whose code the library generates and which run with denormals
-// replaced by zero. The library's own ReLU is max(x, 0), which turns NaN into 0. A leaky ReLU compares instead, and
-// multiplies negative numbers by its slope. The slope here is the smallest denormal number, which such a kernel reads
-// as 0. A sum that is -infinity becomes NaN. Descriptions and primitives must be made while denormals are kept, since
-// the library would otherwise see a slope of 0.
-void append_relu(dnnl::post_ops& operations);
-
 // Sets that the caller provides scratch memory.
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations);
 
