@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "onnx/export/export_table.h"
 #include "onnx/export/unroll.h"
 
 #include "core/base/error.h"
+#include "core/base/fnv.h"
 #include "training/files/file.h"
 
 namespace plexaura::onnx {
@@ -114,6 +116,27 @@ class GraphExporter {
   ModelWriter to_;
 };
 
+// The name contains a hash of the weights, so that a model never reads the weights of another export.
+std::string name_of_weights(const std::filesystem::path& file, std::uint64_t hash) {
+  return fmt::format("{}.{:016x}.data", file.filename().string(), hash);
+}
+
+// Removes the weights of earlier exports to the same file. `kept` is the name of the current ones.
+void remove_former_weights(const std::filesystem::path& file, const std::string& kept) {
+  const std::string prefix = file.filename().string() + ".";
+  const std::size_t size = name_of_weights(file, 0).size();
+  std::error_code ignored;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name == kept || name.size() != size || !name.starts_with(prefix) || !name.ends_with(".data"))
+      continue;
+    const std::string_view hash = std::string_view(name).substr(prefix.size(), 16);
+    if (hash.find_first_not_of("0123456789abcdef") == std::string_view::npos)
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store,
@@ -144,17 +167,21 @@ void export_to(const std::filesystem::path& file, std::span<const ExportedOutput
 
 void write_model_to(const std::filesystem::path& file, WeightsPlace weights,
                     const std::function<std::string(const ExternalFile&)>& make_bytes) {
-  const std::string location = file.filename().string() + ".data";
-  std::optional<AtomicFile> data;
-  const auto append = [&](std::string_view bytes) {
-    if (!data) data.emplace(file.parent_path() / location);
-    data->write(bytes);
-  };
-  const std::string bytes = make_bytes({location, append, weights == WeightsPlace::beside});
+  const bool beside = weights == WeightsPlace::beside;
+  std::optional<std::uint64_t> hash;
+  const auto add_to_hash = [&](std::string_view bytes) { hash = fnv(bytes, hash.value_or(fnv_start)); };
+  std::string model = make_bytes({name_of_weights(file, 0), add_to_hash, beside});
+  std::string location;
+  if (hash) {
+    location = name_of_weights(file, *hash);
+    AtomicFile data(file.parent_path() / location);
+    model = make_bytes({location, [&](std::string_view bytes) { data.write(bytes); }, beside});
+    data.commit();
+  }
   AtomicFile written(file);
-  written.write(bytes);
-  if (data) data->commit();
+  written.write(model);
   written.commit();
+  remove_former_weights(file, location);
 }
 
 }  // namespace plexaura::onnx

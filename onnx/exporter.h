@@ -36,16 +36,17 @@ std::string export_graph(std::span<const ExportedOutput> outputs, const Paramete
 // Where the elements of initialisers are written.
 enum class WeightsPlace : std::uint8_t {
   inside_if_small,  // in the model's file, unless it would have 2 GiB or more
-  beside,           // in "FILE.data", beside the model
+  beside,           // in a file beside the model, "FILE.HASH.data", with a hash of the weights
 };
 
 // Writes such a file, and the file with its weights if there is one. Each appears completely or not at all. The model
-// is the last one, so that it never refers to a file that is missing. Throws as export_graph() and AtomicFile do.
+// is the last one, so that it never refers to a file that is missing, or that has the weights of another export. Then
+// the weights of earlier exports to `file` are removed. Throws as export_graph() and AtomicFile do.
 void export_to(const std::filesystem::path& file, std::span<const ExportedOutput> outputs,
                const ParameterStore& store, WeightsPlace weights = WeightsPlace::inside_if_small);
 
 // The same for a model that is made of several exports, such as one with an open batch: `make_bytes` returns its bytes,
-// and gets the external file, to which it may write once.
+// and gets the external file, to which it may write. It is called twice if it does, the first time for the hash.
 void write_model_to(const std::filesystem::path& file, WeightsPlace weights,
                     const std::function<std::string(const ExternalFile&)>& make_bytes);
 

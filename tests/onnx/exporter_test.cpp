@@ -53,6 +53,17 @@ std::vector<Tensor> run_file(const std::string& bytes, const std::map<std::strin
   return onnx::Runner(model, store, test_backend())(inputs);
 }
 
+// Returns the files with weights of exports to `file`.
+std::vector<std::filesystem::path> weights_beside(const std::filesystem::path& file) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(file.filename().string() + ".") && name.ends_with(".data"))
+      found.push_back(entry.path());
+  }
+  return found;
+}
+
 ParameterStore store_of(const std::map<std::string, Tensor>& values,
                         const std::set<std::string>& buffers = {}) {
   std::vector<ParameterSpec> specs;
@@ -248,9 +259,10 @@ TEST_CASE("parameters may be in a file beside the model, from which they are rea
   const Node y = product + graph.parameter("bias", {DType::float32, {3}});
   const std::vector<onnx::ExportedOutput> outputs{{"y", y}};
   onnx::export_to(folder / "inside.onnx", outputs, store);
-  CHECK(!std::filesystem::exists(folder / "inside.onnx.data"));
+  CHECK(weights_beside(folder / "inside.onnx").empty());
   onnx::export_to(folder / "beside.onnx", outputs, store, onnx::WeightsPlace::beside);
-  CHECK(std::filesystem::file_size(folder / "beside.onnx.data") == 4096 + 12);
+  REQUIRE(weights_beside(folder / "beside.onnx").size() == 1);
+  CHECK(std::filesystem::file_size(weights_beside(folder / "beside.onnx")[0]) == 4096 + 12);
   onnx::FileModel model(folder / "beside.onnx");
   ParameterStore read = model.make_store();
   CHECK(read.read("weight") == weight);
@@ -261,7 +273,42 @@ TEST_CASE("parameters may be in a file beside the model, from which they are rea
            onnx::export_to(folder / "bad.onnx", std::vector<onnx::ExportedOutput>{{"y", erfc(y)}}, store,
                            onnx::WeightsPlace::beside);
          }).empty());
-  CHECK(!std::filesystem::exists(folder / "bad.onnx.data"));
+  CHECK(weights_beside(folder / "bad.onnx").empty());
+}
+
+TEST_CASE("a model never reads the weights of another export") {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "m.onnx";
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {4, 2}});
+  const std::vector<onnx::ExportedOutput> outputs{
+      {"y", matmul(x, graph.parameter("weight", {DType::float32, {2, 3}}))}};
+  const Tensor first = numbers({2, 3}, 2);
+  const Tensor second = numbers({2, 3}, 3);
+  onnx::export_to(file, outputs, store_of({{"weight", first}}), onnx::WeightsPlace::beside);
+  onnx::FileModel model(file);
+
+  SUBCASE("of one that ended before the model was written") {
+    // The weights are written first.
+    const std::filesystem::path moved = folder / "moved.onnx";
+    std::filesystem::rename(file, moved);
+    std::filesystem::create_directory(file);  // so that the model cannot be written
+    CHECK_THROWS(onnx::export_to(file, outputs, store_of({{"weight", second}}), onnx::WeightsPlace::beside));
+    std::filesystem::remove(file);
+    std::filesystem::rename(moved, file);
+    CHECK(onnx::FileModel(file).make_store().read("weight") == first);
+  }
+  SUBCASE("of a later one, where the model was opened before") {
+    onnx::export_to(file, outputs, store_of({{"weight", second}}), onnx::WeightsPlace::beside);
+    CHECK(weights_beside(file).size() == 1);
+    CHECK_FALSE(testing::user_error([&] { model.make_store(); }).empty());
+    CHECK(onnx::FileModel(file).make_store().read("weight") == second);
+  }
+  SUBCASE("of one without weights beside it") {
+    onnx::export_to(file, outputs, store_of({{"weight", second}}));
+    CHECK(weights_beside(file).empty());
+    CHECK(onnx::FileModel(file).make_store().read("weight") == second);
+  }
 }
 
 TEST_CASE("graphs that cannot be exported are errors") {
