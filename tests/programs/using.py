@@ -7,7 +7,7 @@ import struct
 import subprocess
 
 import support
-from support import SOURCE, ProgramTest
+from support import SOURCE, ProgramTest, read_safetensors
 
 
 class Evaluate(ProgramTest):
@@ -35,6 +35,17 @@ class Evaluate(ProgramTest):
         self.assertIn(says, self.run_one("mlp", *arguments, "--predict", SOURCE / "models/iris.csv").err)
         self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--replace")
         self.assertEqual(self.run_one("mlp", *self.iris("output.dir=run"), "--evaluate").err, "")
+
+    def test_averages_of_the_last_epochs(self):
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run", "output.keep=3"))
+        checkpoints = sorted((self.folder / "run").glob("checkpoint-*"))
+        self.assertEqual(len(checkpoints), 3)
+        subprocess.run([SOURCE / "tools/weights", "average", *checkpoints, "averaged.safetensors"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        for name, values in read_safetensors(self.folder / "averaged.safetensors").items():
+            several = [read_safetensors(checkpoint / "weights.safetensors")[name] for checkpoint in checkpoints]
+            for value, *parts in zip(values, *several):
+                self.assertAlmostEqual(value, sum(parts) / 3, delta=1e-6 * max(map(abs, parts)))
+        self.run_one("mlp", *self.iris(), "--evaluate", "--weights", "averaged.safetensors")
 
     def test_confusions_are_counted_over_all_ranks(self):
         self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"))

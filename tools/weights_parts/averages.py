@@ -8,6 +8,7 @@ import struct
 from tensors import FileFault, FileTensor
 
 FLOATING = ("F64", "F32", "F16", "BF16")
+CHECKSUM = "checksum.fnv1a64"  # the metadata in which Plexaura's files have the hash of their contents
 
 
 def averaged(files):
@@ -27,7 +28,7 @@ def _check_alike(last, expected, path, table, metadata):
     for name, tensor in table.items():
         if (tensor.dtype, tensor.shape) != (expected[name].dtype, expected[name].shape):
             raise FileFault(f"'{name}' is {tensor.type_text()} in '{path}' and {expected[name].type_text()} in '{other}'; average weights of one model")
-    for key in sorted(last[2].keys() | metadata.keys()):
+    for key in sorted((last[2].keys() | metadata.keys()) - {CHECKSUM}):
         if last[2].get(key) != metadata.get(key):
             raise FileFault(f"'{path}' and '{other}' differ in their metadata '{key}', so that they were made with other settings or data; "
                             "average weights of runs that are alike")
