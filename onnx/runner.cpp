@@ -47,9 +47,10 @@ void Runner::compile(const std::map<std::string, Tensor>& inputs) {
     if (value_inputs_.contains(name)) made.values[name] = tensor;
   }
   made.outputs = outputs.size();
-  made.vm = std::make_unique<VM>(
-      plexaura::compile(*folded.graph, outputs, backend_, {.placement = &store_.placement(), .apply_updates = false}),
-      backend_, VmOptions{.store = &store_});
+  made.vm =
+      std::make_unique<VM>(plexaura::compile(*folded.graph, outputs, backend_,
+                                             {.placement = &store_.placement(), .apply_updates = false}),
+                           backend_, VmOptions{.store = &store_});
   compiled_.push_front(std::move(made));
   if (compiled_.size() > kept_programs) compiled_.pop_back();
 }
