@@ -49,7 +49,7 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     const RunOptions run = read_distributed_alone(config);
     beginning.communicator = run.communicator;
     beginning.communicator.outlive_ranks = run.on_loss != OnLoss::end;
-    if (!line.dry_run && !line.check_gradients && !line.find_lr && line.overfit == 0 && !uses_model(line) &&
+    if (!line.dry_run && !line.check_gradients && trial_of(line) == nullptr && !uses_model(line) &&
         line.join.empty())
       beginning.output = read_output_folder(config);
   } catch (const Error&) {

@@ -100,7 +100,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
     throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,
                                 line.resume ? "--resume" : "--replace"));
   setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
-  if (line.dry_run || line.find_lr || line.overfit > 0 || setup.visit)
+  if (line.dry_run || trial_of(line) != nullptr || setup.visit)
     setup.options.trainer.output.clear();  // on a client, the server saves
 }
 
@@ -174,6 +174,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--dry-run"] = given(line.dry_run);
   facts["--find-lr"] = given(line.find_lr);
   facts["--overfit"] = std::to_string(line.overfit);
+  facts["--check"] = given(line.check);
   facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));

@@ -43,10 +43,10 @@ int read_spares(Communicator& all) {
 void check_spares(int spares, const CommandLine& line, const Communicator& all, const Config& config,
                   const RunOptions& options) {
   if (spares == 0) return;
-  if (uses_model(line) || line.dry_run || line.find_lr || line.overfit > 0)
+  if (uses_model(line) || line.dry_run || trial_of(line) != nullptr)
     throw UserError(
-        "a spare takes over from a rank that trains, and --dry-run, --evaluate, --predict, --find-lr and "
-        "--overfit keep nothing; leave --spares out");
+        "a spare takes over from a rank that trains, and --dry-run, --evaluate, --predict, --find-lr, "
+        "--overfit and --check keep nothing; leave --spares out");
   if (!all.could_outlive_ranks())
     throw UserError(fmt::format(
         "a spare takes over from a rank that dies, and this job of {} ends then; start it with tools/run "

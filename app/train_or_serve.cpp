@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "app/check_run.h"
 #include "app/choices/automatic_compression.h"
 #include "app/choices/automatic_exchange.h"
 #include "app/choices/device_exchange.h"
@@ -187,7 +188,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
           Setup setup, std::unique_ptr<Backend> opened) {
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
-  Work work = prepare(line, roles, setup, std::move(opened));
+  Work work = prepare(line.check ? without_records(line) : line, roles, setup, std::move(opened));
   together(ranks, "the names of metrics", [&] { check_observed_metrics(setup, work); });
   const auto& report = work.report;
   const auto& backend = work.backend;
@@ -206,7 +207,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   parts.strategy = strategy;
   if (line.find_lr) find_learning_rate(ranks, *setup.config, parts, setup.options.trainer);
   if (line.overfit > 0) overfit_samples(ranks, parts, setup.options.trainer);
-  if (line.find_lr || line.overfit > 0) return end_with_others(survivors, {});
+  if (line.check) return end_with_others(survivors, check_run(ranks, line, setup, parts));
+  if (trial_of(line) != nullptr) return end_with_others(survivors, {});
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));
@@ -280,15 +282,15 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-// Refuses --find-lr and --overfit where a rank serves, which would wait for a run.
+// Refuses --find-lr, --overfit and --check where a rank serves, which would wait for a run.
 void check_all_train(const CommandLine& line, const Roles& roles, const Setup& setup) {
-  if ((!line.find_lr && line.overfit == 0) || roles.serving().empty()) return;
+  if (trial_of(line) == nullptr || roles.serving().empty()) return;
   throw setup.config->section("distributed")
       .error("strategy",
              fmt::format(
                  "is '{}', with which a rank serves, and {} is for strategies with which all ranks train; "
                  "choose allreduce",
-                 setup.options.strategy.name, line.find_lr ? "--find-lr" : "--overfit"));
+                 setup.options.strategy.name, trial_of(line)));
 }
 
 // Makes the remaining choices: the compression of gradients, and the algorithm and buckets by which they are

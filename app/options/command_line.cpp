@@ -99,6 +99,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
       {line.check_gradients, "--check-gradients"},
       {line.find_lr, "--find-lr"},
       {line.overfit > 0, "--overfit"},
+      {line.check, "--check"},
       {line.generate.count > 0, "--generate"},
       {line.dry_run, "--dry-run"},
       {serves && line.steps.has_value(), "--steps"},
@@ -155,6 +156,7 @@ void check_modes(const std::string& program, const CommandLine& line) {
                                                 {line.check_gradients, "--check-gradients"},
                                                 {line.find_lr, "--find-lr"},
                                                 {line.overfit > 0, "--overfit"},
+                                                {line.check, "--check"},
                                                 {line.dry_run, "--dry-run"}};
   const char* mode = nullptr;
   for (const auto& [given, option] : modes) {
@@ -164,21 +166,28 @@ void check_modes(const std::string& program, const CommandLine& line) {
     if (given) mode = option;
   }
   if (mode == nullptr) return;
-  const std::pair<bool, const char*> of_training[] = {{line.resume, "--resume"},
-                                                      {line.replace, "--replace"},
-                                                      {line.steps.has_value(), "--steps"},
-                                                      {!line.log.empty(), "--log"},
-                                                      {!line.tensorboard.empty(), "--tensorboard"},
-                                                      {!line.profile.empty(), "--profile"},
-                                                      {!line.report.empty(), "--report"}};
+  const std::pair<bool, const char*> of_training[] = {
+      {line.resume, "--resume"},
+      {line.replace, "--replace"},
+      {line.steps.has_value(), "--steps"},
+      {!line.profile.empty(), "--profile"},
+      {!line.check && !line.log.empty(), "--log"},
+      {!line.check && !line.tensorboard.empty(), "--tensorboard"},
+      {!line.check && !line.report.empty(), "--report"}};
   for (const auto& [given, option] : of_training)
     if (given)
-      throw UserError(fmt::format(
-          "{}: {} {}; leave out {}", program, mode,
-          line.find_lr || line.overfit > 0 ? "keeps nothing that it trains" : "does not train", option));
+      throw UserError(
+          fmt::format("{}: {} {}; leave out {}", program, mode,
+                      trial_of(line) != nullptr ? "keeps nothing that it trains" : "does not train", option));
 }
 
 }  // namespace
+
+const char* trial_of(const CommandLine& line) {
+  if (line.find_lr) return "--find-lr";
+  if (line.overfit > 0) return "--overfit";
+  return line.check ? "--check" : nullptr;
+}
 
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
   CommandLine line;
@@ -249,6 +258,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
          "trains on N samples alone until they are learned by heart, or says that they are not, and exits")
       ->type_name("N")
       ->check(at_least_one);
+  app.add_flag(
+      "--check", line.check,
+      "goes once through all that a run needs, such as data, steps, validation and a checkpoint, says "
+      "how long an epoch takes, keeps nothing, and exits");
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE")

@@ -39,6 +39,7 @@ struct CommandLine {
   bool check_gradients = false;      // compares the gradients with differences and exits
   bool find_lr = false;              // sweeps the learning rate and exits
   std::int64_t overfit = 0;          // trains on this number of samples and exits; 0: a run of its own
+  bool check = false;                // goes once through all that a run needs and exits
   std::vector<std::string> predict;  // files to predict the classes of; empty: trains
   std::string images;                // folder for the images that a reconstruction predicts; empty: none
   GenerateOptions generate;          // a text to continue; a count of 0: trains
@@ -51,6 +52,9 @@ struct CommandLine {
   int port = 0;         // with serve: the port; 0: chosen by the system
   std::string message;  // for --help, --describe and --version: the text to print before exiting
 };
+
+// Returns the option of a mode that trains and keeps nothing, such as "--find-lr"; null if none is given.
+const char* trial_of(const CommandLine& line);
 
 // Throws UserError with one sentence for an unknown option, a missing value, or too many values.
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv);

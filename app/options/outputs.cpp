@@ -74,11 +74,8 @@ void check_earlier_run(const CommandLine& line, const std::string& folder, std::
 
 // Makes the folder of --report, and a file of facts if there is none.
 void prepare_report(const fs::path& folder) {
+  make_output_folder("--report", folder);
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw UserError(fmt::format("--report: the folder '{}' cannot be made: {}; name another one",
-                                folder.string(), error.message()));
   if (fs::exists(folder / report_facts, error)) return;
   AtomicFile file(folder / report_facts);
   file.write(std::string(report_begin) + "\"}\n");
@@ -87,7 +84,15 @@ void prepare_report(const fs::path& folder) {
 
 }  // namespace
 
-void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step) {
+void make_output_folder(const char* option, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw UserError(fmt::format("{}: the folder '{}' cannot be made: {}; name another one", option,
+                                folder.string(), error.message()));
+}
+
+void check_outputs(const CommandLine& line, const std::string& checkpoints) {
   check_apart("--log", line.log, checkpoints);
   check_apart("--profile", line.profile, checkpoints);
   check_apart("--tensorboard", line.tensorboard, checkpoints);
@@ -98,6 +103,10 @@ void prepare_outputs(const CommandLine& line, const std::string& checkpoints, st
   if (!line.profile.empty()) check_replaceable("--profile", line.profile, trace_begin);
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))
     throw UserError(fmt::format("--log and --profile name one file, '{}'; name two", line.log));
+}
+
+void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step) {
+  check_outputs(line, checkpoints);
   if (!checkpoints.empty()) {
     prepare_checkpoints(checkpoints);
     check_earlier_run(line, checkpoints, last_step);

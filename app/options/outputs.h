@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "app/options/command_line.h"
@@ -11,6 +12,13 @@ namespace plexaura {
 // `tools/runs report FOLDER` makes FOLDER/report.html from them and from the log.
 inline constexpr const char* report_facts = "report.json";
 inline constexpr const char* report_begin = R"({"format":"plexaura report 1)";
+
+// Checks whether the files and folders of the options would replace something that a run has not written, or a checkpoint.
+// Makes and changes nothing. Throws UserError as prepare_outputs() does.
+void check_outputs(const CommandLine& line, const std::string& checkpoints);
+
+// Makes the folder of an option and those above it. Throws UserError if that fails.
+void make_output_folder(const char* option, const std::filesystem::path& folder);
 
 // Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
 // training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folders of --tensorboard and

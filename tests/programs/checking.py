@@ -1,12 +1,15 @@
-"""Tests --check-gradients, --find-lr and --overfit, and that a run names the parameters that get no gradient."""
+"""Tests --check-gradients, --find-lr, --overfit and --check, and that a run names the parameters that get no gradient."""
 
 import json
 import math
+import os
 import re
 import struct
+import subprocess
+import unittest.mock
 
 import support
-from support import ProgramTest
+from support import SOURCE, ProgramTest
 
 
 class CheckGradients(ProgramTest):
@@ -113,6 +116,103 @@ class CheckGradients(ProgramTest):
             end += 4 * math.prod(size)
         text = json.dumps(header).encode()
         (self.folder / name).write_bytes(struct.pack("<Q", len(text)) + text + bytes(end))
+
+
+class CheckRun(ProgramTest):
+    def names(self):
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if "cache" not in path.parts)
+
+    def working(self, out):
+        """Returns the parts that work, in the order of their lines."""
+        return re.findall(r"^(\w+) +works +[\d.e-]+ m?s  ", out, re.M)
+
+    def fails(self, sentence, working, *arguments, program="mlp", **options):
+        """A check fails with this sentence after the parts that work, and leaves nothing."""
+        before = self.names()
+        result = self.run_one(program, *arguments, "--check", status=2, **options)
+        self.assertRegex(result.err, sentence)
+        self.assertEqual(len(result.err.splitlines()), 1, result.err)
+        self.assertEqual(self.working(result.out), working)
+        self.assertEqual(self.names(), before)
+
+    def test_all_parts_work_and_nothing_is_left(self):
+        self.write("earlier/log.jsonl", '{"event":"step"}\n')
+        before = self.names()
+        parts = ["data", "outputs", "model", "validation", "training", "checkpoint"]
+        records = ("--report", "made/report", "--tensorboard", "made/events")
+        for ranks, settings, options, further in ((1, [], [], []), (1, ["output.dir=a/b/run"], records, ["report"]),
+                                                  (2, ["output.dir=a/b/run"], ["--log", "earlier/log.jsonl"], []),
+                                                  (2, ["output.dir=run", "training.ema=0.9"], records, ["report"])):
+            with self.subTest(ranks=ranks, settings=settings):
+                if ranks > 1 and not support.HAS_MPI:
+                    continue
+                out = self.run_ranks(ranks, "mlp", *self.iris("output.dir=", *settings), *options, "--check").out
+                self.assertEqual(self.working(out), [*parts, *further, "resuming"], out)
+                self.assertIn("all 120 training samples and all 30 validation samples", out)
+                self.assertRegex(out.splitlines()[-1], r"^an epoch is expected to take about .* for 15 steps, .* for the validation.*; all \d+ epochs about")
+                self.assertEqual(self.names(), before)
+        self.assertEqual((self.folder / "earlier/log.jsonl").read_text(), '{"event":"step"}\n')
+
+    def test_a_run_in_the_same_folder_is_left_as_it_is(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        before = {name: (self.folder / name).read_bytes() for name in self.names() if (self.folder / name).is_file()}
+        self.run_one("mlp", *self.iris("output.dir=run"), "--check")
+        self.assertEqual({name: (self.folder / name).read_bytes() for name in self.names() if (self.folder / name).is_file()}, before)
+
+    def test_strategies(self):
+        for strategy in ("local", "elastic", "scatter-gather", "reduce-broadcast"):
+            out = self.run_ranks(2, "mlp", *self.iris("output.dir=run", f"distributed.strategy={strategy}"), "--check").out
+            self.assertIn("resuming", self.working(out), strategy)
+        for strategy in ("send-recv", "async-server"):
+            out = self.run_ranks(2, "mlp", *self.iris("output.dir=run", f"distributed.strategy={strategy}"), "--check", status=2).text
+            self.assertIn(f"is '{strategy}', with which a rank serves, and --check is for strategies with which all ranks train", out)
+        self.assertEqual(self.names(), [])
+
+    def test_a_damaged_image(self):
+        support.draw_images(self.folder / "photos")
+        image = sorted((self.folder / "photos/val").rglob("*.*"))[-1]
+        image.write_bytes(image.read_bytes()[:100])
+        net = ("model: {name: convnet, layers: [{type: flatten}, {type: linear}]}\n"
+               "data: {format: image_folder, path: photos, image_size: 32}\noutput: {dir: run}\n"
+               "training: {batch_size: 6, epochs: 2, optimizer: {name: sgd, learning_rate: 0.01}}\n")
+        self.write("net.yaml", net)
+        self.fails(image.name, [], "net.yaml", program="convnet")
+        out = self.run_one("convnet", "net.yaml", *self.settings("data.on_error=skip"), "--check").out
+        self.assertIn("of which 1 cannot be read and will be skipped (", out)
+        self.assertIn(image.name, out)
+
+    def test_outputs_that_cannot_be_written(self):
+        self.write("file", "")
+        self.fails("^cannot create file/run: Not a directory; name a folder that can be written in output.dir$", ["data"], *self.iris("output.dir=file/run"))
+        self.fails("^--report: the folder 'file/report' cannot be made: Not a directory; name another one$", ["data"], *self.iris("output.dir=a/run"), "--report",
+                   "file/report")
+        self.fails("^--log: the folder of 'no/log' does not exist; make it, or name another file$", ["data"], *self.iris("output.dir=a/run"), "--log", "no/log")
+        self.fails("^--log: 'file' exists and contains something other|^--log: .*", ["data"], *self.iris(), "--log", str(SOURCE / "models/iris.yaml"))
+        with unittest.mock.patch.dict(os.environ, TMPDIR="/nowhere"):
+            self.fails("^the folder of temporary files cannot be used: .*; set TMPDIR to a folder that exists, or give output.dir$", ["data"],
+                       *self.iris("output.dir="))
+        self.fails("limit on the size of files|File too large|disk is full", ["data", "outputs", "model", "validation"],
+                   *self.iris("output.dir=a/run", "model.hidden=[100, 100]"), limit="-f 20")
+
+    def test_a_full_disk(self):
+        if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+            self.skipTest("a file system of its own needs root")
+        (self.folder / "small").mkdir()
+        script = 'mount -t tmpfs -o size=64k none small && { "$@"; status=$?; ls -A small; exit $status; }'
+        command = self.command("mlp", *self.iris("output.dir=small/run", "model.hidden=[200, 200]"), "--check")
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", script, "-", *command], cwd=self.folder, env=support.environment(), capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+        self.assertFalse([line for line in done.stdout.splitlines() if line == "run"], done.stdout)
+
+    def test_options_without_effect(self):
+        for options, text in ((["--steps", 3], "--check keeps nothing that it trains; leave out --steps"),
+                              (["--resume"], "--check keeps nothing that it trains; leave out --resume"),
+                              (["--profile", "x"], "--check keeps nothing that it trains; leave out --profile"),
+                              (["--overfit", 12], "--overfit and --check exclude each other"),
+                              (["--serve", "x"], "--serve only serves those that train; leave out --check")):
+            self.assertIn(text, self.run_one("mlp", *self.iris(), *options, "--check", status=2).err)
 
 
 if __name__ == "__main__":

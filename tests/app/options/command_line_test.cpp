@@ -75,6 +75,10 @@ TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither wher
   CHECK(user_error([] {
           parse({"run.yaml", "--overfit", "8", "--find-lr"});
         }) == "mlp: --find-lr and --overfit exclude each other; give one of them");
+  CHECK(parse({"run.yaml", "--check", "--report", "r", "--tensorboard", "t"}).check);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--check", "--profile", "x"});
+        }) == "mlp: --check keeps nothing that it trains; leave out --profile");
   CHECK(parse({"run.yaml", "--find-lr", "--weights", "w"}).find_lr);
   CHECK(user_error([] {
           parse({"run.yaml", "--find-lr", "--resume"});
