@@ -25,6 +25,16 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : ".";
 }
 
+// Returns a graph and the graphs within its nodes.
+std::vector<const GraphProto*> graphs_within(const GraphProto& graph) {
+  std::vector<const GraphProto*> found{&graph};
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const NodeProto& node : found[i]->nodes)
+      for (const AttributeProto& attribute : node.attributes)
+        if (attribute.graph) found.push_back(attribute.graph.get());
+  return found;
+}
+
 // A name that a store accepts, unlike all in `taken`.
 std::string parameter_name(std::string name, std::set<std::string>& taken) {
   for (char& letter : name)
@@ -46,11 +56,12 @@ struct FileModel::FileParameter {
 struct FileModel::Contents {
   std::string bytes;
   ModelProto proto;
+  std::vector<const GraphProto*> graphs;  // that of the model, and those within it
   FileFacts facts;
   std::vector<InputFacts> inputs;
   DType dtype = DType::float32;
   std::vector<FileParameter> parameters;
-  std::vector<std::pair<std::string, Tensor>> constants;
+  std::vector<std::pair<const TensorProto*, Tensor>> constants;
 
   explicit Contents(FileFacts of_file, std::string of_model)
       : bytes(std::move(of_model)), facts(std::move(of_file)) {}
@@ -65,7 +76,9 @@ void FileModel::Contents::parse() {
     proto = parse_model(bytes);
     if (proto.has_functions)
       throw UserError("it has functions of its own, which are not supported; inline them");
-    if (proto.graph.has_sparse) throw UserError("it has sparse initialisers, which are not supported");
+    graphs = graphs_within(proto.graph);
+    if (std::ranges::any_of(graphs, &GraphProto::has_sparse))
+      throw UserError("it has sparse initialisers, which are not supported");
     facts.opsets = proto.opsets;
     check_version();
     read_inputs();
@@ -109,27 +122,31 @@ void FileModel::Contents::sort_initialisers() {
     return is_floating(dtype_of(tensor.type)) && !tensor.extents.empty() && !uses.is_needed_early &&
            (uses.has_gradient || uses.is_moment);
   };
-  std::set<std::string_view> names;
+  std::vector<const TensorProto*> initialisers;
   std::map<DType, std::int64_t> elements;
-  for (const TensorProto& tensor : proto.graph.initialisers) {
-    if (!names.insert(tensor.name).second)
-      throw UserError(
-          fmt::format("it has two initialisers with the name '{}'; names must differ", tensor.name));
-    const TensorType type = checked_type_of(tensor, facts.folder);
-    if (is_wanted(tensor)) elements[type.dtype] += type.shape.elements();
+  for (const GraphProto* graph : graphs) {
+    std::set<std::string_view> names;
+    for (const TensorProto& tensor : graph->initialisers) {
+      if (!names.insert(tensor.name).second)
+        throw UserError(
+            fmt::format("it has two initialisers with the name '{}'; names must differ", tensor.name));
+      const TensorType type = checked_type_of(tensor, facts.folder);
+      if (is_wanted(tensor)) elements[type.dtype] += type.shape.elements();
+      initialisers.push_back(&tensor);
+    }
   }
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
   if (most != elements.end()) dtype = most->first;
 
   std::set<std::string> taken;
-  for (const TensorProto& tensor : proto.graph.initialisers) {
-    if (!is_wanted(tensor) || dtype_of(tensor.type) != dtype) {
-      constants.emplace_back(tensor.name, read_tensor(tensor, facts.folder));
+  for (const TensorProto* tensor : initialisers) {
+    if (!is_wanted(*tensor) || dtype_of(tensor->type) != dtype) {
+      constants.emplace_back(tensor, read_tensor(*tensor, facts.folder));
       continue;
     }
-    const ParameterRole role = uses_of(tensor).is_moment ? ParameterRole::buffer : ParameterRole::trainable;
-    parameters.push_back({parameter_name(tensor.name, taken), &tensor,
-                          std::make_unique<Parameter>(type_of(tensor).shape, Initialiser::zeros(), role)});
+    const ParameterRole role = uses_of(*tensor).is_moment ? ParameterRole::buffer : ParameterRole::trainable;
+    parameters.push_back({parameter_name(tensor->name, taken), tensor,
+                          std::make_unique<Parameter>(type_of(*tensor).shape, Initialiser::zeros(), role)});
   }
 }
 
@@ -209,10 +226,11 @@ std::vector<Node> FileModel::operator()(Graph& graph, const NamedNodes& inputs) 
     if (!values.contains(name))
       throw UserError(fmt::format("{}: there is no input '{}'{}", contents_->facts.file, name,
                                   did_you_mean(name, known)));
+  InitialiserNodes initialisers;
   for (const FileParameter& parameter : contents_->parameters)
-    values[parameter.proto->name] = parameter.parameter->in(graph);
-  for (const auto& [name, value] : contents_->constants) values[name] = graph.constant(value);
-  return build_graph(graph, contents_->proto.graph, std::move(values), contents_->facts);
+    initialisers[parameter.proto] = parameter.parameter->in(graph);
+  for (const auto& [tensor, value] : contents_->constants) initialisers[tensor] = graph.constant(value);
+  return build_graph(graph, contents_->proto.graph, std::move(values), initialisers, contents_->facts);
 }
 
 Node FileModel::operator()(Operand x) const {
@@ -226,14 +244,7 @@ Node FileModel::operator()(Operand x) const {
 }
 
 std::vector<std::string> FileModel::inputs_of(std::string_view value) const {
-  std::set<std::string, std::less<>> needed{std::string(value)};
-  const std::vector<NodeProto>& nodes = contents_->proto.graph.nodes;
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const bool is_needed =
-        std::ranges::any_of(node->outputs, [&](const auto& name) { return needed.contains(name); });
-    if (is_needed && node->op != "Shape" && node->op != "Size")
-      needed.insert(node->inputs.begin(), node->inputs.end());
-  }
+  const std::set<std::string> needed = values_needed_for(contents_->proto.graph, std::string(value));
   std::vector<std::string> names;
   for (const InputFacts& input : contents_->inputs)
     if (needed.contains(input.name)) names.push_back(input.name);

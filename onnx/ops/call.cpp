@@ -120,6 +120,13 @@ std::optional<Tensor> Call::tensor(std::string_view name) {
   return read_tensor(*attribute->tensor, folder_);
 }
 
+const GraphProto& Call::inner(std::string_view name) {
+  const AttributeProto* attribute = find(name, AttributeKind::graph);
+  if (attribute == nullptr || attribute->graph == nullptr)
+    throw UserError(fmt::format("its attribute '{}', a graph, is missing", name));
+  return *attribute->graph;
+}
+
 void Call::require_default(std::string_view name, std::int64_t value) {
   const std::int64_t found = integer(name, value);
   if (found != value)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,14 +35,24 @@ Node counted(Graph& graph, std::int64_t count);
 // of the standard broadcast to x, but not x to them.
 Node with_shape_of(const Node& x, const Node& value);
 
+// Adds the nodes of a graph within a node, such as the body of a loop, for these inputs, and returns its outputs. `place`
+// names the graph in errors.
+using AddInner = std::function<std::vector<Node>(const GraphProto& inner, const std::vector<Node>& inputs,
+                                                 const std::string& place)>;
+
 // One node of a file, while it is added to a graph: its inputs as nodes of the graph, and its attributes. An
 // attribute that the builder has not read is an error, since it would have no effect.
 class Call {
  public:
   // An input that is left out is an empty Node. `folder` is that of the model.
   Call(Graph& graph, const NodeProto& proto, std::int64_t version, std::vector<Node> inputs,
-       const std::filesystem::path& folder)
-      : graph_(graph), proto_(proto), version_(version), inputs_(std::move(inputs)), folder_(folder) {}
+       const std::filesystem::path& folder, const AddInner& add_inner)
+      : graph_(graph),
+        proto_(proto),
+        version_(version),
+        inputs_(std::move(inputs)),
+        folder_(folder),
+        add_inner_(add_inner) {}
 
   Graph& graph() const { return graph_; }
   const std::string& op() const { return proto_.op; }
@@ -74,6 +85,12 @@ class Call {
   std::vector<float> reals(std::string_view name);
   std::vector<std::string> texts(std::string_view name);
   std::optional<Tensor> tensor(std::string_view name);
+  // Returns a graph within the node. Throws UserError if the node does not have it.
+  const GraphProto& inner(std::string_view name);
+  std::vector<Node> add_inner(const GraphProto& inner, const std::vector<Node>& inputs,
+                              const std::string& place) const {
+    return add_inner_(inner, inputs, place);
+  }
   // Marks an attribute that changes nothing here as read.
   void ignore(std::string_view name) { read_.emplace(name); }
   // Throw UserError if the node has the attribute with another value than this one, which is the standard's default.
@@ -91,6 +108,7 @@ class Call {
   std::int64_t version_;
   std::vector<Node> inputs_;
   const std::filesystem::path& folder_;
+  const AddInner& add_inner_;
   std::set<std::string, std::less<>> read_;
 };
 

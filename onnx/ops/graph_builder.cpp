@@ -40,33 +40,73 @@ void collect_missing(const GraphProto& graph, const FileFacts& facts,
 
 class GraphBuilder {
  public:
-  GraphBuilder(Graph& graph, const GraphProto& proto, NamedNodes values, const FileFacts& facts,
+  GraphBuilder(Graph& graph, const InitialiserNodes& initialisers, const FileFacts& facts,
                const BuildLimits& limits)
       : graph_(graph),
-        proto_(proto),
-        values_(std::move(values)),
+        initialisers_(initialisers),
         facts_(facts),
         known_(graph, limits),
-        most_constants_(limits.constant_bytes) {}
+        limits_(limits),
+        seen_(graph.size()) {}
 
-  std::vector<Node> build() {
-    for (std::size_t i = 0; i < proto_.nodes.size(); ++i) add(proto_.nodes[i], label_of(proto_.nodes[i], i));
+  // Adds a graph of the file. It may read values of the graphs around it.
+  std::vector<Node> build(const GraphProto& proto, NamedNodes inputs) {
+    scopes_.push_back(std::move(inputs));
+    for (const TensorProto& tensor : proto.initialisers) define(tensor.name, initialisers_.at(&tensor));
+    for (std::size_t i = 0; i < proto.nodes.size(); ++i) add(proto.nodes[i], label_of(proto.nodes[i], i));
     std::vector<Node> outputs;
-    for (const ValueProto& output : proto_.outputs) outputs.push_back(find(output.name));
+    for (const ValueProto& output : proto.outputs) outputs.push_back(find(output.name));
+    scopes_.pop_back();
     return outputs;
   }
 
  private:
+  bool is_within_node() const { return scopes_.size() > 1; }
+
+  // The function that AddInner of onnx/ops/call.h describes.
+  std::vector<Node> add_within_node(const GraphProto& inner, const std::vector<Node>& inputs,
+                                    const std::string& place) {
+    try {
+      unrolled_ += std::max<std::int64_t>(1, static_cast<std::int64_t>(inner.nodes.size()));
+      if (unrolled_ > limits_.unrolled_nodes)
+        throw UserError(fmt::format(
+            "the loops and branches of the file become {} nodes up to here, and at most {} are supported; "
+            "export the model with fewer iterations",
+            unrolled_, limits_.unrolled_nodes));
+      return build(inner, named(inner, inputs));
+    } catch (const UnknownValue& error) {
+      throw UnknownValue(error.name(), fmt::format("{}: {}", place, error.what()));
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: {}", place, error.what()));
+    }
+  }
+
+  static NamedNodes named(const GraphProto& inner, const std::vector<Node>& inputs) {
+    if (inner.inputs.size() != inputs.size())
+      throw UserError(
+          fmt::format("it has {} inputs, but its node passes {}", inner.inputs.size(), inputs.size()));
+    NamedNodes values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const ValueProto& input = inner.inputs[i];
+      if (input.type != ElementType::undefined && dtype_of(input.type) != inputs[i].dtype())
+        throw UserError(fmt::format("its input '{}' must be {}, not {}", input.name,
+                                    name_of(dtype_of(input.type)), name_of(inputs[i].dtype())));
+      if (!values.emplace(input.name, inputs[i]).second)
+        throw UserError(fmt::format("it has two inputs with the name '{}'; names must differ", input.name));
+    }
+    return values;
+  }
+
   void add(const NodeProto& node, const std::string& label) {
+    const std::string file = is_within_node() ? "" : facts_.file + ": ";
     const auto place = [&](const std::exception& error) {
-      return fmt::format("{}: node {} ({}): {}", facts_.file, label, node.op, error.what());
+      return fmt::format("{}node {} ({}): {}", file, label, node.op, error.what());
     };
     try {
       const Graph::WithOrigin origin(
           graph_, Origin{.file = facts_.file, .scope = node.name.empty() ? node.op : node.name});
-      const std::size_t before = graph_.size();
-      store(node, run(node));
-      if (node.op != "Constant") count_constants(before);
+      store(node, node.op == "Constant" && is_within_node() ? shared_constant(node) : run(node));
+      count_constants(node.op == "Constant");
     } catch (const UnknownValue& error) {
       throw UnknownValue(error.name(), place(error));
     } catch (const UserError& error) {
@@ -81,10 +121,13 @@ class GraphBuilder {
     if (row == nullptr) throw UserError("the op is not supported");
     std::vector<Node> inputs;
     for (const std::string& input : node.inputs) inputs.push_back(input.empty() ? Node() : find(input));
-    Call call(graph_, node, version_of(node, facts_), std::move(inputs), facts_.folder);
+    Call call(graph_, node, version_of(node, facts_), std::move(inputs), facts_.folder, add_inner_);
     std::vector<Node> outputs = row->build(call);
     call.check_all_read();
     const bool all_known = [&] {
+      // Each node within it has been computed already where that is possible.
+      for (const AttributeProto& attribute : node.attributes)
+        if (attribute.graph) return false;
       for (std::size_t i = 0; i < call.inputs(); ++i)
         if (call.has(i) && known_value(call[i]) == nullptr) return false;
       return true;
@@ -95,23 +138,30 @@ class GraphBuilder {
     return outputs;
   }
 
+  // All iterations of a loop share the constants of its body.
+  const std::vector<Node>& shared_constant(const NodeProto& node) {
+    const auto found = shared_constants_.find(&node);
+    return found != shared_constants_.end() ? found->second
+                                            : shared_constants_.emplace(&node, run(node)).first->second;
+  }
+
   void make_known(Node& output) {
     if (output.is_empty() || known_value(output) != nullptr) return;
     if (auto value = known_.compute(output)) output = graph_.constant(std::move(*value));
   }
 
-  // Counts the constants that the graph has got since it had `before` nodes.
-  void count_constants(std::size_t before) {
-    for (std::size_t id = before; id < graph_.size(); ++id) {
-      const NodeRecord& record = graph_.record(static_cast<NodeId>(id));
+  // Counts the constants that the graph has got since the last call, but not those whose elements are in the file.
+  void count_constants(bool are_in_file) {
+    for (; seen_ < graph_.size(); ++seen_) {
+      const NodeRecord& record = graph_.record(static_cast<NodeId>(seen_));
       const Leaf* leaf = as_leaf(*record.op);
-      if (leaf == nullptr || leaf->kind() != LeafKind::constant) continue;
+      if (are_in_file || leaf == nullptr || leaf->kind() != LeafKind::constant) continue;
       constant_bytes_ += record.types[0].bytes();
-      if (constant_bytes_ > most_constants_)
+      if (constant_bytes_ > limits_.constant_bytes)
         throw UserError(fmt::format(
             "the constants that are computed up to here have more than {} bytes; store them in the file, "
             "or make them smaller",
-            most_constants_));
+            limits_.constant_bytes));
     }
   }
 
@@ -123,26 +173,36 @@ class GraphBuilder {
       if (static_cast<std::size_t>(outputs[i].shape().rank()) > most_axes)
         throw UserError(fmt::format("its output {} ('{}') has {} axes; at most {} are supported", i,
                                     node.outputs[i], outputs[i].shape().rank(), most_axes));
-      if (!values_.emplace(node.outputs[i], outputs[i]).second)
-        throw UserError(fmt::format("there is a value '{}' before it; each value needs a name of its own",
-                                    node.outputs[i]));
+      define(node.outputs[i], outputs[i]);
     }
   }
 
+  void define(const std::string& name, const Node& value) {
+    if (!scopes_.back().emplace(name, value).second)
+      throw UserError(
+          fmt::format("there is a value '{}' before it; each value needs a name of its own", name));
+  }
+
   Node find(const std::string& name) const {
-    const auto found = values_.find(name);
-    if (found == values_.end())
-      throw UserError(fmt::format("the value '{}' is not made by any node before", name));
-    return found->second;
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+      if (const auto found = scope->find(name); found != scope->end()) return found->second;
+    throw UserError(fmt::format("the value '{}' is not made by any node before", name));
   }
 
   Graph& graph_;
-  const GraphProto& proto_;
-  NamedNodes values_;
+  const InitialiserNodes& initialisers_;
   const FileFacts& facts_;
   KnownValues known_;
+  BuildLimits limits_;
+  std::size_t seen_;                 // nodes of the graph whose constants are counted
   std::int64_t constant_bytes_ = 0;  // of constants that were computed
-  std::int64_t most_constants_ = 0;
+  std::int64_t unrolled_ = 0;        // nodes of loops and branches
+  std::vector<NamedNodes> scopes_;   // the values of each graph that is being added, from the outermost one
+  std::map<const NodeProto*, std::vector<Node>> shared_constants_;
+  const AddInner add_inner_ = [this](const GraphProto& inner, const std::vector<Node>& inputs,
+                                     const std::string& place) {
+    return add_within_node(inner, inputs, place);
+  };
 };
 
 }  // namespace
@@ -159,9 +219,10 @@ void check_ops(const GraphProto& graph, const FileFacts& facts) {
                               facts.file, fmt::join(lines, "; ")));
 }
 
-std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes values,
-                              const FileFacts& facts, const BuildLimits& limits) {
-  return GraphBuilder(graph, proto, std::move(values), facts, limits).build();
+std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes inputs,
+                              const InitialiserNodes& initialisers, const FileFacts& facts,
+                              const BuildLimits& limits) {
+  return GraphBuilder(graph, initialisers, facts, limits).build(proto, std::move(inputs));
 }
 
 }  // namespace plexaura::onnx

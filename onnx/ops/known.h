@@ -18,6 +18,8 @@ struct BuildLimits {
   std::int64_t operations = std::int64_t{1} << 32;  // for all values
   // A graph with more constants is an error. Constants whose elements are in the file do not count.
   std::int64_t constant_bytes = std::int64_t{2} << 30;
+  // A file whose loops and branches become more nodes of the file than this is an error.
+  std::int64_t unrolled_nodes = 100'000;
 };
 
 // Computes values that depend only on constants, by the reference kernels of the ops that they are made of.

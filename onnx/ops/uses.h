@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "onnx/format/proto.h"
@@ -14,7 +15,11 @@ struct ValueUses {
   bool is_moment = false;        // it is a running moment of batch norm
 };
 
-// Returns the uses of all values that a graph reads. A value that is not there has none.
+// Returns the uses of all values of a graph and of the graphs within it. Values of several graphs with one name have the
+// uses of all of them.
 std::map<std::string, ValueUses> uses_of_values(const GraphProto& graph);
+
+// Returns a value, which may be in a graph within the graph, and all values on whose elements its elements depend.
+std::set<std::string> values_needed_for(const GraphProto& graph, const std::string& value);
 
 }  // namespace plexaura::onnx

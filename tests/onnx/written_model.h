@@ -14,9 +14,13 @@ namespace plexaura {
 // Writes small ONNX files for tests.
 class WrittenGraph {
  public:
+  // A graph within a node, such as the body of a loop.
+  struct Inner {
+    std::string bytes;
+  };
   using Names = std::vector<std::string>;
   using Extents = std::vector<std::int64_t>;
-  using Attribute = std::variant<std::int64_t, float, std::string, Extents, Names>;
+  using Attribute = std::variant<std::int64_t, float, std::string, Extents, Names, Inner>;
 
   void node(const std::string& op, const Names& inputs, const Names& outputs,
             const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
@@ -51,7 +55,12 @@ class WrittenGraph {
   void input(const std::string& name, const Extents& extents, std::int64_t type = 1) {
     bytes_ += field(11, value(name, extents, type));
   }
-  void output(const std::string& name) { bytes_ += field(12, value(name, {}, 1)); }
+  void output(const std::string& name, const Extents& extents = {}, std::int64_t type = 1) {
+    bytes_ += field(12, value(name, extents, type));
+  }
+  // Adds an input of a graph within a node, without a type.
+  void untyped_input(const std::string& name) { bytes_ += field(11, field(1, name)); }
+  Inner inner() const { return {bytes_}; }
 
   // Returns a file that uses this version of the standard's ops.
   std::string model(std::int64_t version) const {
@@ -109,6 +118,10 @@ class WrittenGraph {
     std::string bytes;
     for (const std::string& value : values) bytes += field(9, value);
     return bytes + field(20, std::int64_t{8});
+  }
+
+  static std::string attribute(const Inner& graph) {
+    return field(6, graph.bytes) + field(20, std::int64_t{5});
   }
 
   static std::string tensor(const std::string& name, const Extents& extents, std::int64_t type) {

@@ -16,7 +16,7 @@ std::vector<Node> build(Graph& graph, const WrittenGraph& written, const onnx::B
   const std::string bytes = written.model(13);
   const onnx::ModelProto model = onnx::parse_model(bytes);
   onnx::NamedNodes values{{"extents", graph.constant(Tensor::of({1}, std::vector<std::int64_t>{16}))}};
-  return onnx::build_graph(graph, model.graph, values, {"built.onnx", {}, model.opsets}, limits);
+  return onnx::build_graph(graph, model.graph, values, {}, {"built.onnx", {}, model.opsets}, limits);
 }
 
 // A value of 64 bytes, from which more are made.

@@ -75,6 +75,32 @@ TEST_CASE("running moments are buffers, also through other nodes") {
   CHECK(kind_of_weight(graph) == "buffer");
 }
 
+TEST_CASE("a number that a later iteration of a loop needs early is no parameter") {
+  WrittenGraph body;
+  for (const char* input : {"i", "on", "first", "second"}) body.untyped_input(input);
+  body.node("Expand", {"x", "first"}, {"expanded"});
+  for (const char* output : {"on", "second", "second"})
+    body.output(output);  // the second value becomes the first
+  WrittenGraph graph = with_weight();
+  graph.initialiser("count", {}, std::vector<std::int64_t>{2});
+  graph.initialiser("extents", {2}, {1, 1});
+  graph.node("Loop", {"count", "", "extents", "w"}, {"a", "b"}, {{"body", body.inner()}});
+  graph.node("Mul", {"x", "b"}, {"y"});
+  CHECK(kind_of_weight(graph) == "constant");
+}
+
+TEST_CASE("a weight that only a loop's body uses is a parameter") {
+  WrittenGraph body;
+  for (const char* input : {"i", "on", "h"}) body.untyped_input(input);
+  body.node("Mul", {"h", "w"}, {"next"});
+  body.output("on");
+  body.output("next");
+  WrittenGraph graph = with_weight();
+  graph.initialiser("count", {}, std::vector<std::int64_t>{2});
+  graph.node("Loop", {"count", "", "x"}, {"y"}, {{"body", body.inner()}});
+  CHECK(kind_of_weight(graph) == "parameter");
+}
+
 TEST_CASE("scales of quantised ops and rounded weights are no parameters") {
   WrittenGraph scales = with_weight();
   scales.initialiser("q", {2}, std::vector<std::uint8_t>{1, 2});
