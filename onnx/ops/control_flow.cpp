@@ -162,7 +162,7 @@ struct ScannedSequence {
   bool is_reversed = false;
 };
 
-Node element_of(const ScannedSequence& sequence, std::int64_t i) {
+Node scanned_element(const ScannedSequence& sequence, std::int64_t i) {
   const std::int64_t at = sequence.is_reversed ? sequence.values.shape()[sequence.axis] - 1 - i : i;
   return squeeze(slice(sequence.values, {.axis = sequence.axis, .start = at, .stop = at + 1}),
                  {sequence.axis});
@@ -190,7 +190,7 @@ void add_elements(Iterations& iterations, const std::vector<ScannedSequence>& se
   const std::int64_t length = length_of(sequences);
   for (std::int64_t i = 0; i < length; ++i) {
     std::vector<Node> inputs = iterations.carried();
-    for (const ScannedSequence& sequence : sequences) inputs.push_back(element_of(sequence, i));
+    for (const ScannedSequence& sequence : sequences) inputs.push_back(scanned_element(sequence, i));
     iterations.add(inputs, fmt::format("element {} of {}", i, length));
   }
 }
@@ -234,7 +234,7 @@ std::vector<Node> scan_batch(Call& call) {
         throw UserError(
             fmt::format("its input {} has the shape {}; axis 0, the samples, must have the extent {}", 1 + i,
                         to_string(shape), samples));
-      const Node value = element_of({call[1 + i], 0, false}, sample);
+      const Node value = scanned_element({call[1 + i], 0, false}, sample);
       if (i < carried)
         start.push_back(value);
       else

@@ -73,12 +73,24 @@ class GraphBuilder {
             "the loops and branches of the file become {} nodes up to here, and at most {} are supported; "
             "export the model with fewer iterations",
             unrolled_, limits_.unrolled_nodes));
+      count_values(inputs.size());
       return build(inner, named(inner, inputs));
     } catch (const UnknownValue& error) {
       throw UnknownValue(error.name(), fmt::format("{}: {}", place, error.what()));
     } catch (const UserError& error) {
       throw UserError(fmt::format("{}: {}", place, error.what()));
     }
+  }
+
+  // Limits the values that loops and branches read and make, for a body with few nodes may pass on any number.
+  void count_values(std::size_t count) {
+    const std::int64_t most = 32 * limits_.unrolled_nodes;
+    unrolled_values_ += static_cast<std::int64_t>(count);
+    if (unrolled_values_ > most)
+      throw UserError(fmt::format(
+          "the loops and branches of the file read and make more than {} values up to here, which is the "
+          "limit; export the model with fewer iterations",
+          most));
   }
 
   static NamedNodes named(const GraphProto& inner, const std::vector<Node>& inputs) {
@@ -178,12 +190,14 @@ class GraphBuilder {
   }
 
   void define(const std::string& name, const Node& value) {
+    if (is_within_node()) count_values(1);
     if (!scopes_.back().emplace(name, value).second)
       throw UserError(
           fmt::format("there is a value '{}' before it; each value needs a name of its own", name));
   }
 
-  Node find(const std::string& name) const {
+  Node find(const std::string& name) {
+    if (is_within_node()) count_values(1);
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
       if (const auto found = scope->find(name); found != scope->end()) return found->second;
     throw UserError(fmt::format("the value '{}' is not made by any node before", name));
@@ -197,7 +211,8 @@ class GraphBuilder {
   std::size_t seen_;                 // nodes of the graph whose constants are counted
   std::int64_t constant_bytes_ = 0;  // of constants that were computed
   std::int64_t unrolled_ = 0;        // nodes of loops and branches
-  std::vector<NamedNodes> scopes_;   // the values of each graph that is being added, from the outermost one
+  std::int64_t unrolled_values_ = 0;
+  std::vector<NamedNodes> scopes_;  // the values of each graph that is being added, from the outermost one
   std::map<const NodeProto*, std::vector<Node>> shared_constants_;
   const AddInner add_inner_ = [this](const GraphProto& inner, const std::vector<Node>& inputs,
                                      const std::string& place) {

@@ -28,6 +28,26 @@ std::string linear_model() {
   return graph.model(13);
 }
 
+// Reads each beginning of a file, and the file with each of its bits flipped, and builds what can be read.
+template <class Build>
+void read_damaged(const std::string& whole, const Build& build) {
+  const auto read = [&](std::string bytes) {
+    try {
+      onnx::FileModel model(std::move(bytes), "damaged.onnx");
+      const ParameterStore store = model.make_store();
+      Graph graph;
+      build(model, graph);
+    } catch (const UserError&) {
+    }
+  };
+  for (std::size_t length = 0; length < whole.size(); ++length) read(whole.substr(0, length));
+  for (std::size_t i = 0; i < 8 * whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ (1 << (i % 8)));
+    read(std::move(damaged));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("floating initialisers of a file are parameters under names that a store accepts") {
@@ -109,23 +129,43 @@ TEST_CASE("a version of the ops that is not supported is an error") {
       UserError);
 }
 
-TEST_CASE("a file that is cut or damaged anywhere is an error or another model") {
-  const std::string whole = linear_model();
-  const auto read = [](std::string bytes) {
-    try {
-      onnx::FileModel model(std::move(bytes), "damaged.onnx");
-      const ParameterStore store = model.make_store();
-      Graph graph;
-      model(graph.input("x", {DType::float32, {1, 2}}));
-    } catch (const UserError&) {
-    }
-  };
-  for (std::size_t length = 0; length < whole.size(); ++length) read(whole.substr(0, length));
-  for (std::size_t i = 0; i < 8 * whole.size(); ++i) {
-    std::string damaged = whole;
-    damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ (1 << (i % 8)));
-    read(std::move(damaged));
+TEST_CASE("a loop that is cut or damaged anywhere is an error or another model") {
+  WrittenGraph body;
+  body.input("i", {}, 7);
+  body.input("on", {}, 9);
+  body.input("h", {1});
+  body.initialiser("w", {1}, {2});
+  body.node("Mul", {"h", "w"}, {"n"});
+  body.output("on");
+  body.output("n");
+  WrittenGraph graph;
+  graph.input("m", {}, 7);
+  graph.input("x", {1});
+  graph.node("Loop", {"m", "", "x"}, {"y"}, {{"body", body.inner()}});
+  graph.output("y");
+  read_damaged(graph.model(13), [](const onnx::FileModel& model, Graph& built) {
+    model(built, {{"m", built.constant(Tensor::scalar(std::int64_t{2}))},
+                  {"x", built.input("x", {DType::float32, {1}})}});
+  });
+}
+
+TEST_CASE("graphs that are nested too deep are an error") {
+  WrittenGraph graph;
+  graph.output("x");
+  for (int depth = 0; depth < 33; ++depth) {
+    WrittenGraph outer;
+    outer.node("If", {"on"}, {"x"}, {{"then_branch", graph.inner()}});
+    outer.output("x");
+    graph = outer;
   }
+  CHECK_THROWS_WITH_AS(onnx::FileModel(graph.model(13), "deep.onnx"),
+                       "deep.onnx: graphs are nested more than 32 deep", UserError);
+}
+
+TEST_CASE("a file that is cut or damaged anywhere is an error or another model") {
+  read_damaged(linear_model(), [](const onnx::FileModel& model, Graph& graph) {
+    model(graph.input("x", {DType::float32, {1, 2}}));
+  });
 }
 
 TEST_CASE("two initialisers with one name are an error") {

@@ -47,6 +47,39 @@ TEST_CASE("a graph with more constants than the limit is an error") {
       UserError);
 }
 
+TEST_CASE("a loop of too many nodes is an error that names the node and the iteration") {
+  WrittenGraph body;
+  for (const char* input : {"i", "on"}) body.untyped_input(input);
+  body.node("Neg", {"i"}, {"minus"});
+  body.node("Neg", {"minus"}, {"plus"});
+  body.output("on");
+  WrittenGraph graph;
+  graph.node("Loop", {"extents", ""}, {}, {{"body", body.inner()}});  // 16 iterations
+  Graph built;
+  CHECK(build(built, graph, {.unrolled_nodes = 32}).empty());
+  CHECK_THROWS_WITH_AS(
+      build(built, graph, {.unrolled_nodes = 31}),
+      "built.onnx: node 0 (Loop): iteration 15 of 16: the loops and branches of the file become 32 nodes up "
+      "to here, and at most 31 are supported; export the model with fewer iterations",
+      UserError);
+}
+
+TEST_CASE("a loop that passes on too many values is an error") {
+  WrittenGraph body;
+  for (const char* input : {"i", "on"}) body.untyped_input(input);
+  body.output("on");
+  for (int k = 0; k < 40; ++k) body.output("i");  // 2 inputs and 41 outputs
+  WrittenGraph graph;
+  graph.node("Loop", {"extents", ""}, {}, {{"body", body.inner()}});
+  Graph built;
+  CHECK(build(built, graph, {.unrolled_nodes = 22}).empty());
+  CHECK_THROWS_WITH_AS(
+      build(built, graph, {.unrolled_nodes = 21}),
+      "built.onnx: node 0 (Loop): iteration 15 of 16: the loops and branches of the file read and make more "
+      "than 672 values up to here, which is the limit; export the model with fewer iterations",
+      UserError);
+}
+
 TEST_CASE("two values with one name are an error") {
   WrittenGraph written = filled(1);
   written.node("Neg", {"v0"}, {"v1"});
