@@ -244,12 +244,12 @@ void TakeAlongAxis::compute(const HostCall& call) const {
                                       broadcast_stride(indices, result.shape(), i)});
   const auto* index = call.inputs[1].as<std::int64_t>();
   const std::int64_t stride = stride_of(x, axis);
-  const auto [step_x, step_index] = walk.run_strides();
+  const auto steps = walk.run_strides();  // clang's OpenMP cannot capture a structured binding
   dispatch(result.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* src = call.inputs[0].as<T>();
     T* dst = result.as<T>();
     parallel_pieces(result.elements(), 2,
-                    [&, step_x = step_x, step_index = step_index](std::int64_t begin, std::int64_t end) {
+                    [&, step_x = steps[0], step_index = steps[1]](std::int64_t begin, std::int64_t end) {
                       walk.runs(begin, end, [&](std::int64_t at, const auto& offsets, std::int64_t length) {
                         for (std::int64_t i = 0; i < length; ++i)
                           dst[at + i] =

@@ -174,7 +174,9 @@ struct VectorMath : StdMath {
     const double wide_b = b;
     const auto length = static_cast<float>(std::sqrt(wide_a * wide_a + wide_b * wide_b));
     const float infinity = std::bit_cast<float>(0x7f800000);
-    return (abs(a) == infinity) | (abs(b) == infinity) ? infinity : length;
+    const bool a_is_infinite = abs(a) == infinity;
+    const bool b_is_infinite = abs(b) == infinity;
+    return (a_is_infinite | b_is_infinite) ? infinity : length;
   }
 
   // Computes the angle atan(smaller / larger) of the absolute coordinates by a minimax polynomial, and then moves it to
@@ -201,7 +203,7 @@ struct VectorMath : StdMath {
     const float quarter = is_steep ? 1.57079633F - low : low;
     const float half = std::bit_cast<std::int32_t>(x) < 0 ? 3.14159265F - quarter : quarter;
     const float angle = std::copysign(half, y);
-    return (x != x) | (y != y) ? x + y : angle;
+    return ((x != x) | (y != y)) ? x + y : angle;
   }
 
   static PLEXAURA_INLINE float atan(float x) { return atan2(x, 1.F); }
