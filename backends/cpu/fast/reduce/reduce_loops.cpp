@@ -82,7 +82,7 @@ struct Extreme {
 
   static PLEXAURA_INLINE T better(T next, T best) {
     const bool is_beyond = largest ? next > best : next < best;
-    return is_beyond | (next != next) ? next : best;
+    return (is_beyond | (next != next)) ? next : best;
   }
 
   static PLEXAURA_INLINE void run(const T* x, std::int64_t count, T& total) {
