@@ -134,7 +134,7 @@ class Hdf5Dataset {
   }
 
   // Returns the array at its place in the file, or in memory.
-  NpyArray array(const std::filesystem::path& path) {
+  NpyArray array() {
     if (type_.bytes == 0) {
       ByteRange texts(name_, read_texts());  // sets the length of a text
       return {std::move(texts), type_, extents_};
@@ -145,12 +145,19 @@ class Hdf5Dataset {
                              H5Pget_external_count(plan.get()) == 0 && offset != HADDR_UNDEF &&
                              H5Dget_storage_size(id_) == bytes();
     if (!is_at_place) return {ByteRange(name_, read_bytes()), type_, extents_};
-    return {ByteRange(name_, std::make_shared<const InputFile>(path), offset, bytes()), type_, extents_};
+    return {ByteRange(name_, std::make_shared<const InputFile>(file()), offset, bytes()), type_, extents_};
   }
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     throw UserError(fmt::format("{}: {}", name_, what));
+  }
+
+  // Returns the file that contains the dataset: an external link leads to another file than the one that was opened.
+  std::filesystem::path file() const {
+    std::string path(static_cast<std::size_t>(std::max<ssize_t>(H5Fget_name(id_, nullptr, 0), 0)), '\0');
+    H5Fget_name(id_, path.data(), path.size() + 1);
+    return path;
   }
 
   std::uint64_t bytes() const { return elements_ * type_.bytes; }
@@ -226,7 +233,7 @@ NpyArray Hdf5File::open(const std::string& name) const {
   const Handle dataset(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
   if (!dataset.is_open())
     throw UserError(fmt::format("{}: has no dataset '{}'; {}", path_.string(), name, dataset_names(file_)));
-  return Hdf5Dataset(fmt::format("{}:{}", path_.string(), name), dataset.get()).array(path_);
+  return Hdf5Dataset(fmt::format("{}:{}", path_.string(), name), dataset.get()).array();
 }
 
 #endif

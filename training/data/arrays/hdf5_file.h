@@ -27,7 +27,7 @@ class Hdf5File {
 
  private:
   std::filesystem::path path_;
-  [[maybe_unused]] std::int64_t file_ = -1;  // the number by which the library knows the file
+  [[maybe_unused]] std::int64_t file_ = -1;  // the hid_t of the file
 };
 
 }  // namespace plexaura

@@ -9,6 +9,8 @@
 #include <hdf5.h>
 #include <string>
 #include <vector>
+
+#include "tests/training/data/arrays/hdf5_writer.h"
 #endif
 
 namespace plexaura::testing::hdf5_file_test {
@@ -24,42 +26,6 @@ TEST_CASE("a build without HDF5 says which package it lacks") {
 #else
 
 namespace {
-
-// An HDF5 file that a test writes.
-class WrittenFile {
- public:
-  explicit WrittenFile(const std::filesystem::path& path, hsize_t user_block = 0) {
-    const hid_t plan = H5Pcreate(H5P_FILE_CREATE);
-    H5Pset_userblock(plan, user_block);
-    file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, plan, H5P_DEFAULT);
-    H5Pclose(plan);
-  }
-  WrittenFile(const WrittenFile&) = delete;
-  WrittenFile& operator=(const WrittenFile&) = delete;
-  ~WrittenFile() { H5Fclose(file_); }
-
-  // Writes elements of the type `memory` as `stored`, in chunks that are compressed if `chunk` is not empty.
-  void write(const std::string& name, hid_t stored, hid_t memory, const std::vector<hsize_t>& extents,
-             const void* values, const std::vector<hsize_t>& chunk = {}) {
-    const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
-    const hid_t plan = H5Pcreate(H5P_DATASET_CREATE);
-    if (!chunk.empty()) {
-      H5Pset_chunk(plan, static_cast<int>(chunk.size()), chunk.data());
-      H5Pset_deflate(plan, 4);
-    }
-    const hid_t groups = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(groups, 1);
-    const hid_t dataset = H5Dcreate2(file_, name.c_str(), stored, space, groups, plan, H5P_DEFAULT);
-    if (values != nullptr) H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
-    H5Dclose(dataset);
-    H5Pclose(groups);
-    H5Pclose(plan);
-    H5Sclose(space);
-  }
-
- private:
-  hid_t file_;
-};
 
 const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
 
@@ -80,7 +46,7 @@ hid_t text_type() {
 TEST_CASE("datasets are read as arrays, in chunks or not, in either byte order") {
   const TemporaryFolder folder;
   {
-    WrittenFile file(folder / "a.h5");
+    Hdf5Writer file(folder / "a.h5");
     const std::vector<std::uint8_t> bytes{1, 2, 3, 4};
     const std::vector<const char*> texts{"red", "blue", ""};
     file.write("x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {3, 2}, numbers.data());
@@ -104,16 +70,29 @@ TEST_CASE("datasets are read as arrays, in chunks or not, in either byte order")
 TEST_CASE("datasets after a user block are read at their places") {
   const TemporaryFolder folder;
   {
-    WrittenFile file(folder / "a.h5", 512);
+    Hdf5Writer file(folder / "a.h5", 512);
     file.write("x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {6}, numbers.data());
   }
   CHECK(floats_of(Hdf5File(folder / "a.h5").open("x")) == numbers);
 }
 
+TEST_CASE("a dataset of another file, to which an external link leads, is read from that file") {
+  const TemporaryFolder folder;
+  {
+    Hdf5Writer other(folder / "other.h5");
+    other.write("x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {6}, numbers.data());
+    Hdf5Writer file(folder / "a.h5");
+    const std::vector<float> zeros(2000);
+    file.write("zeros", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {2000}, zeros.data());
+    file.link("linked", "other.h5", "x");
+  }
+  CHECK(floats_of(Hdf5File(folder / "a.h5").open("linked")) == numbers);
+}
+
 TEST_CASE("files and datasets that cannot be read are refused in a sentence") {
   const TemporaryFolder folder;
   {
-    WrittenFile file(folder / "a.h5");
+    Hdf5Writer file(folder / "a.h5");
     const hid_t pair = H5Tcreate(H5T_COMPOUND, 8);
     H5Tinsert(pair, "a", 0, H5T_NATIVE_FLOAT);
     file.write("pairs", pair, pair, {1}, nullptr);
