@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <functional>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -242,36 +244,42 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
 namespace {
 
 // True for a key of the section `data` that only some formats have. Weights may be used on data of another format.
-bool has_some_formats(const std::string& key) {
-  constexpr std::array<std::string_view, 5> keys{"data.mean", "data.stddev", "data.missing",
-                                                 "data.missing_value", "data.standardise_targets"};
+bool is_of_some_formats(const std::string& key) {
+  constexpr std::array<std::string_view, 3> keys{"data.missing", "data.missing_value",
+                                                 "data.standardise_targets"};
   return std::ranges::find(keys, key) != keys.end();
 }
 
-// Returns the number if a list contains only this number: one for grey images is the same as three for colours.
-std::string as_one_number(std::string text) {
-  std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ' '; });
-  const std::string first = text.substr(0, text.find(','));
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (text.substr(at, end - at) != first) return text;
-    at = end + 1;
+// Returns the numbers of a list, or one number if all are the same: one for grey images is the same as three for
+// colours.
+std::string shortest_list(std::string_view text) {
+  std::vector<double> numbers;
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), number);
+    if (error == std::errc()) numbers.push_back(number);
+    at = error == std::errc() ? end : at + 1;
   }
-  return first;
+  const bool are_same = std::ranges::adjacent_find(numbers, std::ranges::not_equal_to()) == numbers.end();
+  if (are_same && !numbers.empty()) numbers.resize(1);
+  return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-// Returns the value of a setting for comparisons: `data.missing_value` counts if `data.missing` is given.
+// Returns the value of a setting for comparisons: `data.missing_value` counts if `data.missing` is given. Data without
+// `data.mean` and `data.stddev` are used as they are.
 std::optional<std::string> compared_value(const Settings& settings, const std::string& key) {
   const auto found = settings.find(key);
   if (key == "data.missing_value" && found == settings.end() && settings.contains("data.missing")) return "0";
+  if (key == "data.mean") return shortest_list(found == settings.end() ? "0" : found->second);
+  if (key == "data.stddev") return shortest_list(found == settings.end() ? "1" : found->second);
   if (found == settings.end()) return std::nullopt;
-  return key == "data.mean" || key == "data.stddev" ? as_one_number(found->second) : found->second;
+  return found->second;
 }
 
 bool is_same(const Settings& then, const Settings& now, const std::string& key) {
   const std::optional<std::string> before = compared_value(then, key);
   const std::optional<std::string> after = compared_value(now, key);
-  return before == after || (has_some_formats(key) && (!before || !after));
+  return before == after || (is_of_some_formats(key) && (!before || !after));
 }
 
 }  // namespace

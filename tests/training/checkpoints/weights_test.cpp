@@ -241,6 +241,14 @@ TEST_CASE("settings that another format of data lacks are not compared") {
   const Settings grey{{"data.mean", "0"}, {"model.name", "mlp"}};
   CHECK(check(grey, {{"data.mean", "[0, 0, 0]"}, {"model.name", "mlp"}}).empty());
   CHECK(check(grey, {{"model.name", "mlp"}}).empty());
+  CHECK(
+      check({{"data.mean", "0"}, {"data.stddev", "[1, 1.0]"}, {"model.name", "mlp"}}, {{"model.name", "mlp"}})
+          .empty());
+  const Settings scaled{{"data.mean", "0.1307"}, {"model.name", "mlp"}};
+  CHECK(check(scaled, {{"model.name", "mlp"}})
+            .ends_with(" was made with data.mean 0.1307 and now it is not given; give the same"));
+  CHECK(check({{"model.name", "mlp"}}, {{"data.stddev", "0.3081"}, {"model.name", "mlp"}})
+            .ends_with(" was made with data.stddev not given and now it is 0.3081; give the same"));
   const Settings filled{{"data.missing", "\"value\""}, {"data.missing_value", "3"}};
   CHECK(check(filled, {{"model.name", "mlp"}}).find("model.name") != std::string::npos);
   CHECK(check(filled, {{"data.standardise_targets", "true"}}).empty());
