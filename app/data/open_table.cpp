@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
+#include <set>
 #include <span>
 
 #include "app/data/describe_data.h"
@@ -34,7 +35,10 @@ bool are_targets_of(const DataOptions& options, const TrainedData& trained) {
 
 // Throws if the keys name other columns of words than the training, or ignore a column that the model takes.
 void require_same_columns(const Section& data, const DataOptions& options, const TrainedData& trained) {
-  if (data.has("categories") && options.categories != trained.categories)
+  const auto as_set = [](const std::vector<std::string>& names) {
+    return std::set(names.begin(), names.end());
+  };
+  if (data.has("categories") && as_set(options.categories) != as_set(trained.categories))
     throw data.error(
         "categories",
         fmt::format("is [{}], and the weights are of a model that was trained with [{}]; give that "

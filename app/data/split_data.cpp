@@ -133,7 +133,7 @@ DataPair split_and_scale(const Section& data, const DataOptions& options, const 
                          : TrainedData{has_targets ? std::vector<std::string>{} : raw.samples->class_names(),
                                        raw.columns, no_scale(raw.columns.size()), raw.targets,
                                        no_scale(raw.targets.size())};
-  pair.trained.categories = raw.categories;
+  if (!trained) pair.trained.categories = raw.categories;
   if (has_columns && (options.standardise || (has_targets && options.standardise_targets))) {
     pair.is_measured = !trained;
     if (pair.is_measured) measure(*pair.train, options, pair.trained);

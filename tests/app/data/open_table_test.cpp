@@ -94,6 +94,14 @@ TEST_CASE("other tables are evaluated and predicted with the words of the traini
                  "data.ignore names 'colour', which the model takes"));
 }
 
+TEST_CASE("the order in which data.categories names the columns of words means nothing") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("t.csv", table);
+  const RunData trained = open("csv", path, ", categories: [id, colour]");
+  const RunData used = open("csv", path, ", categories: [colour, id]", trained.trained);
+  CHECK(used.trained == trained.trained);
+}
+
 TEST_CASE("words are packed into shards as they are read from the table") {
   const TemporaryFolder folder;
   const auto path = folder.write("t.csv", table);
