@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,7 +81,7 @@ class PackParquet(unittest.TestCase):
 
     @unittest.skipUnless(HAS_ARROW, "this Python has no pyarrow")
     def test_refusals(self):
-        self.write("t.parquet", x=[1, 2, 3, 16777217])
+        self.write("t.parquet", x=[1, 2, 3, 2**53 + 1])
         (self.folder / "text").write_text("x,y\n1,2\n")
         whole = (self.folder / "t.parquet").read_bytes()
         (self.folder / "cut").write_bytes(whole[:-20])
@@ -91,7 +92,7 @@ class PackParquet(unittest.TestCase):
                                 (("t.parquet", "out", "--label", "species"), "has no column 'species'; the columns are: id, colour"),
                                 (("t.parquet", "out", *label), "has the column 'id' of string and no numbers; name it in --categories"),
                                 (("t.parquet", "out", "--label", "z", "--ignore", "id"), "has the column"),
-                                (("t.parquet", "out", *label, *WORDS), "has numbers in 'x' that float32 rounds"),
+                                (("t.parquet", "out", *label, *WORDS), "has numbers in 'x' that float64 rounds"),
                                 (("t.parquet", "out", *label, *WORDS, "kind"), "the column 'kind' is named twice"),
                                 (("t.parquet", "out", *label, *WORDS, "--shard-mib", "0"), "--shard-mib is 0")):
             self.assertIn(sentence, self.run_tool(*words, status=2))
@@ -99,7 +100,18 @@ class PackParquet(unittest.TestCase):
         self.write("t.parquet")
         self.assertIn("row 2 has 'green' in 'colour', which the training table has not",
                       self.run_tool("t.parquet", "out", *label, *WORDS, "--validation", "val.parquet", status=2))
-        self.assertFalse((self.folder / "out/val.index").exists())
+        self.assertFalse((self.folder / "out").exists())
+
+    @unittest.skipUnless(HAS_ARROW, "this Python has no pyarrow")
+    def test_whole_numbers_are_rounded_as_other_numbers_are(self):
+        words = ("t.parquet", "out", "--label", "kind", *WORDS)
+        for numbers in ([1, 2, 3, 2**24 + 1], [2**24 + 1] * 4, [2**30, 2**30 + 1, 2**30 + 3, 2**30 + 50_000]):
+            self.write("t.parquet", x=numbers)
+            self.run_tool(*words)
+            shutil.rmtree(self.folder / "out")
+        for numbers, precision in (([2**30 + i for i in range(4)], "float32"), ([1, 2, 3, 2**53], "float64"), ([-2**53 - 1, 0, 0, 0], "float64")):
+            self.write("t.parquet", x=numbers)
+            self.assertIn(f"has numbers in 'x' that {precision} rounds", self.run_tool(*words, status=2))
 
     def test_a_python_without_pyarrow_is_told_what_it_lacks(self):
         done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); sys.argv[:] = "
