@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import time
+import unittest
 
 import support
 from support import BUILD, SOURCE, ProgramTest
@@ -26,6 +27,8 @@ data: {format: npy, path: .}
 training: {batch_size: 4, epochs: 20, optimizer: {name: adam, learning_rate: 0.05}}
 output: {dir: arrays}
 """
+CACHE = (BUILD / "CMakeCache.txt").read_text()
+HAS_HDF5 = all(line in CACHE for line in ("\nPLEXAURA_HDF5:BOOL=ON\n", "\nHDF5_SERIAL_INCLUDE_DIR:PATH=/", "\nHDF5_SERIAL_LIBRARY:FILEPATH=/"))
 PACKED = ("data.format=shards", "data.path=packed")
 
 
@@ -180,6 +183,16 @@ class Packing(ProgramTest):
         self.write("arrays.yaml", ARRAYS)
         self.assertIn("validation accuracy", self.run_one("mlp", "arrays.yaml").text)
         self.assertIn("--predict reads tables (csv)", self.run_one("mlp", "arrays.yaml", "--predict", "x_train.npy", status=2).text)
+
+    @unittest.skipUnless(HAS_HDF5, "built without HDF5")
+    def test_hdf5_trains_like_npy(self):
+        self.write_arrays()
+        self.write("arrays.yaml", ARRAYS)
+        self.run_one("mlp", "arrays.yaml")
+        # The file has the arrays of write_arrays(): x in compressed chunks, y at one place.
+        self.run_one("mlp", "arrays.yaml", *self.settings("data.format=hdf5", f"data.path={SOURCE / 'tests/programs/arrays.h5'}", "data.samples=train/x",
+                                                          "data.labels=train/y", "output.dir=hdf5"))
+        self.assertEqual(self.weights("hdf5"), self.weights("arrays"))
 
 
 if __name__ == "__main__":
