@@ -320,11 +320,20 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   return keys;
 }
 
+Key on_error_key(OnError& on_error) {
+  return {.name = "on_error",
+          .into = one_of(on_error, {{"fail", OnError::fail}, {"skip", OnError::skip}}),
+          .meaning =
+              "`fail` ends the run at a sample that cannot be read; `skip` replaces it by another sample of "
+              "the rank in training and leaves it out of validation; the summary counts such samples over "
+              "all ranks and names the first; `--predict` leaves out such images, and counts them on the "
+              "standard error output. A disk error always ends the run"};
+}
+
 DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   DataOptions options;
   read_keys(data, data_keys(options, use));
-  // The table of the trainer has this key, and checks its value.
-  if (data.has("on_error") && data.text("on_error") == "skip") options.on_error = OnError::skip;
+  read_keys(data, {on_error_key(options.on_error)});
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
   if (options.arrays.validation_samples) {

@@ -84,6 +84,9 @@ enum class DataUse : std::uint8_t { train, evaluate, predict };
 // Returns the keys of the section `data`, which set the options.
 std::vector<Key> data_keys(DataOptions& options, DataUse use = DataUse::train);
 
+// Returns the key about samples that cannot be read. The table of the trainer has it, too.
+Key on_error_key(OnError& on_error);
+
 // Reads the section `data`. Throws UserError if its keys do not fit the task.
 DataOptions read_data_options(const Section& data, DataUse use, Task task);
 

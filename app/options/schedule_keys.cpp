@@ -33,7 +33,7 @@ std::vector<Key> decay_keys(ScheduleInput& input, const ScheduleTable& table) {
        .required = true,
        .meaning = "`exp_range` multiplies the height of the cycles by this factor in each epoch"});
   gamma_of_cycles.needs = {.key = table.prefix + "mode", .values = {"exp_range"}};
-  // A row of `gamma` needs the mode of the cycles, so that this precedes all of them.
+  // `mode` comes first, because a row of `gamma` needs its value.
   return {
       table.with({"cyclic"},
                  {.name = "mode",

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+#include "app/data/data_options.h"
 #include "app/options/run_keys.h"
 #include "models/config/rules.h"
 
@@ -138,12 +139,7 @@ std::vector<Key> reading_keys(TrainerOptions& trainer) {
        .into = &trainer.prefetch,
        .range = {.minimum = 1, .maximum = 1024},
        .meaning = "number of steps to read ahead"},
-      {.name = "on_error",
-       .into = one_of(trainer.on_error, {{"fail", OnError::fail}, {"skip", OnError::skip}}),
-       .meaning = "`fail` ends the run at a sample that cannot be read; `skip` replaces it by another sample "
-                  "of the rank in training and leaves it out of validation; the summary counts such samples "
-                  "over all ranks and names the first; `--predict` leaves out such images, and counts them "
-                  "on the standard error output. A disk error always ends the run"},
+      on_error_key(trainer.on_error),
   };
 }
 

@@ -77,7 +77,7 @@ struct TrainerOptions {
   double report_seconds = 1;
   // The number of this rank in messages. Empty: its index among the ranks that train.
   std::optional<int> number_of_rank = {};
-  // A loss that is not finite ends the run without an error, and weights that are not finite are none. Nothing may be saved
+  // A loss that is not finite ends the run without an error, and weights that are not finite are no error. Nothing may be saved
   // then: for a run that looks for the limits of its learning rate.
   bool ends_on_divergence = false;
   bool watch = false;           // ends the run at the first NaN or infinite number, and names the op

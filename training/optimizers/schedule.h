@@ -57,7 +57,7 @@ struct CosineDecay {
 struct CosineRestarts {
   std::int64_t first = 1;
   std::int64_t growth = 1;  // from 1 on
-  double floor = 0;         // from 0 to the peak; reached only if a period were one step longer
+  double floor = 0;         // from 0 to the peak; the last step of a period stays a little above it
 };
 
 // Rises along a line from the floor to the peak in `rising` steps, falls along a line to the floor in `falling` steps,
