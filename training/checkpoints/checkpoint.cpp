@@ -11,6 +11,7 @@
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/sampler.h"
 #include "training/files/safetensors.h"
+#include "training/optimizers/averaged_weights.h"
 
 namespace plexaura {
 
@@ -245,6 +246,20 @@ void require_pair(const Reader& weights, const fs::path& state, const Metadata& 
                   weights.path().string(), state.filename().string()));
 }
 
+// Returns a tensor of the optimizer's state, which has the shape of its parameter.
+const Tensor& tensor_of_state(const Reader& file, const std::string& name, const TensorType& type) {
+  const Tensor& tensor = file.tensor(
+      name,
+      "it belongs to another model or optimizer, or the parameter was frozen: freeze it as before "
+      "(training.freeze), or start from the weights with --weights");
+  if (tensor.type() != type)
+    throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",
+                                file.path().string(), name, to_string(tensor.type()), to_string(type),
+                                how_to_continue));
+  if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
+  return tensor;
+}
+
 void read_optimizer_state(const Reader& file, ParameterStore& store) {
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
@@ -254,19 +269,20 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (!has_state(store, index, spec)) continue;
-      const std::string name = state_name(index, spec.name);
-      const Tensor& tensor = file.tensor(
-          name,
-          "it belongs to another model or optimizer, or the parameter was frozen: freeze it as before "
-          "(training.freeze), or start from the weights with --weights");
-      const TensorType type{store.placement().types.states, spec.type.shape};
-      if (tensor.type() != type)
-        throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",
-                                    file.path().string(), name, to_string(tensor.type()), to_string(type),
-                                    how_to_continue));
-      if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
-      store.write_state(index, spec.name, tensor);
+      store.write_state(index, spec.name,
+                        tensor_of_state(file, state_name(index, spec.name),
+                                        {store.placement().types.states, spec.type.shape}));
     }
+}
+
+// Reads the trained values of parameters that were trained and are frozen now. The file of weights holds their averages,
+// and the last state holds their values, which have the type of the parameter.
+void read_newly_frozen(const Reader& file, ParameterStore& store) {
+  for (const ParameterSpec& spec : store.specs()) {
+    const std::string name = state_name(store.states() - 1, spec.name);
+    if (store.placement().find(spec.name)->role == ParameterRole::frozen && file.has(name))
+      store.write(spec.name, tensor_of_state(file, name, spec.type));
+  }
 }
 
 void read_loss_scale(const Reader& file, ParameterStore& store) {
@@ -409,6 +425,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   }
   const Reader file(state_path, rank);
   read_optimizer_state(file, store);
+  if (of_weights.contains(averaged_key)) read_newly_frozen(file, store);
   if (store.types().scales_loss()) read_loss_scale(file, store);
   read_state(file, metadata, state);
   read_updates(file, state, store);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "backends/registry.h"
+#include "core/params/module.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -153,6 +154,27 @@ TEST_CASE("a checkpoint has the averages as weights, and a run goes on from it b
     trainer.run(second.seen);
     CHECK(weights(second.store) == weights(whole.store));
     CHECK(averages(second.store) == averages(whole.store));
+  }
+}
+
+TEST_CASE("a parameter that a resumed run freezes keeps its trained value, and not its average") {
+  for (const std::int64_t stop : {1, 6}) {
+    const TemporaryFolder folder;
+    TrainerOptions options = averaging();
+    options.output = folder / "run";
+    options.steps = stop;
+    SmallRun first;
+    first.train(options, points(30), nullptr);
+    std::vector<ParameterSpec> specs = small_store().specs();
+    freeze(specs, "second");
+    ParameterStore frozen(specs, 1);
+    options.steps = std::nullopt;
+    Trainer trainer({small_model, frozen, test_backend(), points(30)}, options);
+    REQUIRE(trainer.resume());
+    CHECK(weights(frozen) == weights(first.store));
+    trainer.run();
+    CHECK(frozen.read("second").to_doubles() == first.store.read("second").to_doubles());
+    CHECK(frozen.read("first").to_doubles() != first.store.read("first").to_doubles());
   }
 }
 
