@@ -205,10 +205,13 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
   parts.strategy = strategy;
-  if (line.find_lr) find_learning_rate(ranks, *setup.config, parts, setup.options.trainer);
-  if (line.overfit > 0) overfit_samples(ranks, parts, setup.options.trainer);
   if (line.check) return end_with_others(survivors, check_run(ranks, line, setup, parts));
-  if (trial_of(line) != nullptr) return end_with_others(survivors, {});
+  if (line.find_lr || line.overfit > 0) {
+    TrainingResult trial;
+    trial.signal = line.find_lr ? find_learning_rate(ranks, *setup.config, parts, setup.options.trainer)
+                                : overfit_samples(ranks, parts, setup.options.trainer);
+    return end_with_others(survivors, trial);
+  }
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));

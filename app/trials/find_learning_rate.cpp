@@ -22,14 +22,15 @@ std::string sweep_text(const LearningRateSweep& sweep) {
 
 }  // namespace
 
-void find_learning_rate(Collective& ranks, const Config& config, const TrainerParts& parts,
-                        const TrainerOptions& options) {
+int find_learning_rate(Collective& ranks, const Config& config, const TrainerParts& parts,
+                       const TrainerOptions& options) {
   const Section optimizer = config.section("training").section("optimizer");
   if (optimizer.has("base_batch_size"))
     throw optimizer.error("base_batch_size",
                           "multiplies the learning rate, and --find-lr finds the one of this size of steps; "
                           "remove it");
   const LearningRateSweep sweep = sweep_learning_rates(parts, options);
+  if (sweep.signal != 0) return sweep.signal;
   together(ranks, "printing", [&] {
     if (ranks.rank() == 0) print_output(sweep_text(sweep));
     if (!sweep.suggestion)
@@ -38,6 +39,7 @@ void find_learning_rate(Collective& ranks, const Config& config, const TrainerPa
           "the "
           "data, and at the model with --check-gradients");
   });
+  return 0;
 }
 
 }  // namespace plexaura

@@ -10,18 +10,14 @@ namespace plexaura {
 
 std::vector<std::string> settings_of_overfit(const Config& config, std::int64_t samples) {
   std::vector<std::string> settings{fmt::format("data.limit={}", samples), "data.validation_limit=0"};
-  const Section data = config.section("data");
-  const std::string format = data.has("format") ? data.text("format") : "";
-  if (format == "image_folder" || format == "shards") settings.emplace_back("data.augment=false");
-  for (const char* key : {"mixup_alpha", "cutmix_alpha"})
-    if (data.has(key)) settings.push_back(fmt::format("data.{}=0", key));
   if (config.section("model").has("label_smoothing")) settings.emplace_back("model.label_smoothing=0");
   return settings;
 }
 
-void overfit_samples(Collective& ranks, const TrainerParts& parts, const TrainerOptions& options) {
+int overfit_samples(Collective& ranks, const TrainerParts& parts, const TrainerOptions& options) {
   const OverfitGoal goal;
   const OverfitResult result = overfit(parts, options, goal);
+  if (result.signal != 0) return result.signal;
   together(ranks, "the samples that are to be learned", [&] {
     const std::string fall = fmt::format("{} samples in {} steps: the loss went from {:.4g} to {:.4g}",
                                          parts.train->size(), result.steps, result.first_loss, result.loss);
@@ -33,6 +29,7 @@ void overfit_samples(Collective& ranks, const TrainerParts& parts, const Trainer
           fall, result.dead_gradients.empty() ? "" : dead_gradients_sentence(result.dead_gradients) + "; "));
     if (ranks.rank() == 0) print_output(fmt::format("the model has learned {}\n", fall));
   });
+  return 0;
 }
 
 }  // namespace plexaura

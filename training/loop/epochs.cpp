@@ -190,12 +190,24 @@ void summarize(Run& run, const StepSource& steps, double rate) {
     run.result.skipped = gather_skipped(run.ranks(), steps.skipped(), "the samples that could not be read");
 }
 
+// An error of one rank in exchanging the weights is an error of all, because the others would wait for it in validating.
 Validation validate(Run& run) {
+  const OptimizerSpec& optimizer = run.options.optimizer;
+  const auto validated = [&] {
+    return validate(run.programs->evaluator(), run.parts.validation, run.ranks(), reading(run),
+                    run.strategy().parts.courier);
+  };
+  if (!optimizer.ema) return validated();
+  const auto exchange = [&] { exchange_averages(run.store, optimizer); };
   Validation result;
-  with_averages(run.store, run.options.optimizer, [&] {
-    result = validate(run.programs->evaluator(), run.parts.validation, run.ranks(), reading(run),
-                      run.strategy().parts.courier);
-  });
+  together(run.ranks(), "taking the averages of the weights", exchange);
+  try {
+    result = validated();
+  } catch (...) {
+    exchange();
+    throw;
+  }
+  together(run.ranks(), "restoring the weights", exchange);
   return result;
 }
 

@@ -124,13 +124,15 @@ LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions option
         "a sweep of learning rates needs one loss for each step, and with this strategy each rank makes "
         "steps of "
         "its own; choose another one, in YAML distributed.strategy allreduce");
-  KeptWeights kept(parts.store);
+  SingleProcess alone;
+  Collective& ranks = parts.collective != nullptr ? *parts.collective : alone;
+  KeptWeights kept = together(ranks, "keeping the weights", [&] { return KeptWeights(parts.store); });
   parts.validation = nullptr;
   LearningRateSweep sweep;
   const auto run = [&] {
     Trainer trainer(parts, options_of_sweep(std::move(options), range));
     Sweeping sweeping(trainer);
-    trainer.run(sweeping);
+    sweep.signal = trainer.run(sweeping).signal;
     sweep.rates = sweeping.smoothed();
   };
   try {
@@ -139,8 +141,8 @@ LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions option
     kept.restore();
     throw;
   }
-  kept.restore();
-  sweep.suggestion = suggested_rate(sweep.rates);
+  together(ranks, "restoring the weights", [&] { kept.restore(); });
+  if (sweep.signal == 0) sweep.suggestion = suggested_rate(sweep.rates);
   return sweep;
 }
 

@@ -28,6 +28,8 @@ struct LearningRateSweep {
   std::vector<SweptRate> rates = {};
   // The learning rate at which the smoothed loss falls fastest; empty if it falls at none.
   std::optional<double> suggestion = {};
+  // The signal that ended the sweep early, after which nothing is suggested; 0: none.
+  int signal = 0;
 };
 
 // Returns the learning rate at which the smoothed loss falls fastest, among the steps up to its minimum. Empty if the

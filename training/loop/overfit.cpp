@@ -46,7 +46,7 @@ OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitG
   check_goal(goal);
   parts.validation = parts.train;
   options.epochs = options.steps.emplace(goal.steps);  // an epoch has a step or more
-  options.learning_rate = options.learning_rate.options().peak;
+  options.learning_rate = options.learning_rate.peak();
   options.optimizer.ema.reset();
   options.goal.reset();
   options.save_every.reset();
@@ -55,7 +55,9 @@ OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitG
   OverfitResult result;
   result.first_loss = result.loss = trainer.validate().loss;
   Overfitting observer(trainer, goal.share, result);
-  result.steps = trainer.run(observer).steps;
+  const TrainingResult run = trainer.run(observer);
+  result.steps = run.steps;
+  result.signal = run.signal;
   return result;
 }
 

@@ -242,6 +242,12 @@ Schedule Schedule::sequence(std::vector<Schedule> parts, std::vector<std::int64_
   return made;
 }
 
+double Schedule::peak() const {
+  if (!parts_) return options_.peak;
+  const auto highest = std::ranges::max_element(*parts_, {}, &Schedule::peak);
+  return highest->peak();
+}
+
 double Schedule::learning_rate(std::int64_t step, const PlateauState& state) const {
   if (step < 0)
     throw InternalError(fmt::format("the learning rate of step {} was requested; steps count from 0", step));

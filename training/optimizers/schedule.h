@@ -116,6 +116,8 @@ class Schedule {
 
   // The options; of a sequence, those of its first schedule.
   const Options& options() const { return options_; }
+  // Returns the highest peak of the schedules of a sequence; otherwise the peak of the options.
+  double peak() const;
   // Returns the Plateau, or null if the decay is another one.
   const Plateau* plateau() const { return std::get_if<Plateau>(&options_.decay); }
   // Throws InternalError for a negative step. Only a Plateau reads the state.

@@ -7,11 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "backends/registry.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
+#include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/thread_collective.h"
+#include "tests/training/scarce_staging.h"
 #include "tests/training/small_run.h"
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/checkpoints/weights.h"
@@ -224,6 +228,26 @@ TEST_CASE("a goal needs a validation, and a metric that the model reports") {
   options.goal = EpochGoal{.patience = 0};
   CHECK(user_error([&] { run.train(options, points(30), points(9, 100)); }) ==
         "the Trainer's patience of the goal is 0; give 1 or more");
+}
+
+TEST_CASE("an error of one rank in taking the averages of the weights ends all ranks") {
+  const std::string error = user_error([] {
+    ThreadRanks(2).run([](Collective& ranks) {
+      const auto inner = open_backend(test_backend().info().name);
+      ScarceStaging backend(*inner, true);
+      ParameterStore store = small_store();
+      SummingStrategy strategy(ranks);
+      TrainerOptions options = momentum();
+      options.optimizer.ema = 0.9;
+      Recorder seen;
+      seen.after_step = [&](const StepRecord& record) {
+        backend.is_used_up = ranks.rank() == 1 && record.step == 4;
+      };
+      Trainer({small_model, store, backend, points(30), points(9, 100), &ranks, &strategy}, options)
+          .run(seen);
+    });
+  });
+  CHECK(error == "this rank has no memory for copies");
 }
 
 }  // namespace plexaura::testing::epochs_test

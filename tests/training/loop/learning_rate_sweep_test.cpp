@@ -1,8 +1,10 @@
 #include "training/loop/learning_rate_sweep.h"
 
 #include <cmath>
+#include <csignal>
 #include <doctest/doctest.h>
 #include <mutex>
+#include <string>
 
 #include "backends/registry.h"
 #include "core/ops/binary.h"
@@ -12,6 +14,8 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
+#include "tests/training/scarce_staging.h"
+#include "tests/training/signalling_samples.h"
 #include "tests/training/small_run.h"
 
 namespace plexaura::testing::learning_rate_sweep_test {
@@ -97,6 +101,35 @@ TEST_CASE("a sweep writes nothing, and leaves out what follows the validation") 
   options.optimizer.ema = 0.9;
   CHECK(sweep(run.store, options).rates.size() > 50);
   CHECK(!std::filesystem::exists(folder / "run"));
+}
+
+TEST_CASE("a signal ends the sweep, which then suggests nothing") {
+  SmallRun run;
+  const std::vector<double> before = weights(run.store);
+  const auto samples = std::make_shared<SignallingSamples>(points(30), 300);
+  const LearningRateSweep found = sweep_learning_rates({small_model, run.store, test_backend(), samples},
+                                                       momentum(), {.first = 1e-3, .last = 1, .steps = 60});
+  CHECK(found.signal == SIGTERM);
+  CHECK(found.rates.size() < 60);
+  CHECK(suggested_rate(found.rates).has_value());
+  CHECK(!found.suggestion.has_value());
+  CHECK(weights(run.store) == before);
+}
+
+TEST_CASE("an error of one rank in keeping the weights ends all ranks") {
+  const std::string error = user_error([] {
+    ThreadRanks(2).run([](Collective& ranks) {
+      const auto inner = open_backend(test_backend().info().name);
+      ScarceStaging backend(*inner, false);
+      ParameterStore store = small_store();
+      SummingStrategy strategy(ranks);
+      const TrainerParts parts{small_model, store, backend, points(30), nullptr, &ranks, &strategy};
+      Trainer(parts, momentum());  // places the store
+      backend.is_used_up = ranks.rank() == 1;
+      sweep_learning_rates(parts, momentum());
+    });
+  });
+  CHECK(error == "this rank has no memory for copies");
 }
 
 TEST_CASE("all ranks find the same") {

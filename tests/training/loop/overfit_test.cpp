@@ -1,11 +1,14 @@
 #include "training/loop/overfit.h"
 
+#include <csignal>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <utility>
 
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/training/signalling_samples.h"
 #include "tests/training/small_run.h"
 
 namespace plexaura::testing::overfit_test {
@@ -50,6 +53,28 @@ TEST_CASE("a model that does not learn the samples uses all steps") {
   CHECK(result.steps == 20);
   CHECK(result.loss > result.first_loss / 10);
   CHECK(result.dead_gradients.empty());
+}
+
+TEST_CASE("the rate is the highest of a sequence of schedules") {
+  const auto loss = [](Schedule schedule) {
+    TrainerOptions options = momentum();
+    options.learning_rate = std::move(schedule);
+    SmallRun run;
+    return learned(run, options, {.steps = 5}).loss;
+  };
+  CHECK(loss(Schedule::sequence({1e-9, 0.5, 0.01}, {1, 2})) == loss(0.5));
+}
+
+TEST_CASE("a signal ends the run, and is reported") {
+  TrainerOptions options = momentum();
+  options.learning_rate = 1e-9;
+  SmallRun run;
+  const auto samples = std::make_shared<SignallingSamples>(points(6), 100);
+  const OverfitResult result = overfit({small_model, run.store, test_backend(), samples}, options);
+  CHECK(result.signal == SIGTERM);
+  CHECK(result.steps < 100);
+  SmallRun other;
+  CHECK(learned(other, options, {.steps = 5}).signal == 0);
 }
 
 TEST_CASE("parameters without a gradient are reported") {

@@ -138,6 +138,9 @@ TEST_CASE("a sequence has the rates of PyTorch's") {
   const Schedule nested = Schedule::sequence({0.5, schedule}, {3});
   CHECK(nested.learning_rate(2) == 0.5);
   CHECK(nested.learning_rate(4) == schedule.learning_rate(1));
+  CHECK(nested.peak() == 0.5);
+  CHECK(Schedule::sequence({0.01, schedule, 0.1}, {3, 20}).peak() == 0.2);
+  CHECK(Schedule(0.3).peak() == 0.3);
 }
 
 TEST_CASE("sequences with other milestones, or with a plateau, are refused") {
