@@ -67,7 +67,8 @@ Settings settings_of(const Setup& setup) {
 
 RunData read_data(const CommandLine& line, const Config& config, const Visit* visit) {
   if (visit != nullptr) return open_data(config, visit->samples(), DataUse::train);
-  if (!uses_model(line)) return open_data(config);
+  if (!uses_model(line))
+    return open_data(config, std::nullopt, line.overfit > 0 ? DataUse::overfit : DataUse::train);
   const std::optional<TrainedData> trained = trained_data(line, config);
   if (line.generate.count > 0) return data_to_generate(config, trained);
   if (!line.predict.empty())

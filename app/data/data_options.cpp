@@ -74,8 +74,7 @@ std::vector<Key> row_keys(DataOptions& options, DataUse use) {
        .meaning = "the fold to validate on, from 0; every class must have a sample in the others"},
       {.name = "validation_share",
        .into = &options.validation_share,
-       .range = use == DataUse::train ? NumberRange{.minimum = 0, .below = 1}
-                                      : NumberRange{.minimum = 0, .maximum = 1},
+       .range = trains(use) ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1},
        .meaning = "fraction of the samples held out for validation, stratified by class; 0 turns validation "
                   "off. Every class must keep a sample to train on; with `--evaluate`, 1 takes all rows "
                   "([using_a_model.md](../guide/using_a_model.md#predicting))"},
@@ -124,8 +123,7 @@ std::vector<Key> text_keys(DataOptions& options, DataUse use) {
        .meaning = "a file or folder with a text to validate on, instead of `validation_share`"},
       {.name = "validation_share",
        .into = &text.validation_share,
-       .range = use == DataUse::train ? NumberRange{.minimum = 0, .below = 1}
-                                      : NumberRange{.minimum = 0, .maximum = 1},
+       .range = trains(use) ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1},
        .meaning = "fraction of each file, its end, that is held out for validation; 0 turns validation off"},
   };
 }
@@ -262,6 +260,15 @@ void append(std::vector<Key>& keys, std::vector<Key> more, const std::vector<std
   }
 }
 
+// Switches off all options with which a sample differs from epoch to epoch.
+void keep_samples_the_same(DataOptions& options) {
+  options.images.augment = false;
+  options.images.operations.clear();
+  options.mix = {};
+  options.noise = 0;
+  options.sampling = "once";
+}
+
 }  // namespace
 
 std::vector<Key> data_keys(DataOptions& options, DataUse use) {
@@ -364,6 +371,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   }
   if (task == Task::multi_label) options.standardise_targets = false;
   if (options.format() == "csv") complete_table(data, options);
+  if (use == DataUse::overfit) keep_samples_the_same(options);
   return options;
 }
 

@@ -180,7 +180,7 @@ RunData open_text(const Section& data, const DataOptions& options, const std::op
   const Vocabulary vocabulary = trained ? *trained->vocabulary : make_vocabulary(data, text, parts.train);
   std::vector<std::int32_t> train = vocabulary.encode(parts.train);
   std::vector<std::int32_t> validation = vocabulary.encode(parts.validation);
-  require_length(data, options, train.size(), validation.size(), use == DataUse::train);
+  require_length(data, options, train.size(), validation.size(), trains(use));
   const std::int64_t length = text.sequence_length;
   RunData found;
   found.outputs = tokens_text(vocabulary, train);

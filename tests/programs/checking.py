@@ -4,9 +4,12 @@ import json
 import math
 import os
 import re
+import signal
 import struct
 import subprocess
+import unittest
 import unittest.mock
+from pathlib import Path
 
 import support
 from support import SOURCE, ProgramTest
@@ -108,6 +111,45 @@ class CheckGradients(ProgramTest):
         self.write_zeros("zeros", sizes)
         said = self.run_one("mlp", *self.iris("model.hidden=[4]"), "--weights", "zeros", "--overfit", 12, status=2).err
         self.assertIn("some parameters are not trained: the gradient of 'fc1.weight' is zero everywhere", said)
+
+    def test_samples_that_differ_from_epoch_to_epoch_are_the_same_in_this_test(self):
+        support.draw_images(self.folder / "images")
+        net = self.write("net.yaml", """
+model: {name: convnet, layers: [{type: conv, channels: 8, kernel: 3}, {type: relu}, {type: flatten}, {type: linear}]}
+data: {format: image_folder, path: images, image_size: 16}
+training: {batch_size: 6, epochs: 1, optimizer: {name: adam, learning_rate: 0.01}}
+""")
+        for settings in (["data.min_crop_scale=0.1", "data.horizontal_flip=true"], ["data.augmentation=[{horizontal_flip: 0.5}]"],
+                         ["data.mixup_alpha=1", "data.sampling=balanced"]):
+            self.run_one("convnet", net, *self.settings(*settings), "--overfit", 6)
+        pack = [support.BUILD / "tools/pack", *self.iris()[:1], "rows", *self.iris()[1:]]
+        subprocess.run(pack, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        rows = self.write("rows.yaml", """
+model: {name: mlp, hidden: [8]}
+data: {format: shards, path: rows}
+training: {batch_size: 4, epochs: 1, optimizer: {name: adam, learning_rate: 0.05}}
+""")
+        self.run_one("mlp", rows, "--overfit", 6)
+
+    @unittest.skipUnless(support.HAS_ONEDNN, "the backend 'paced' is for ranks with oneDNN")
+    def test_a_signal_ends_a_trial_without_a_verdict(self):
+        """Each step takes a third of a second."""
+        slow = (*self.iris("training.tuning=off"), "--backend", "paced:times=100000")
+        environment = {**support.environment(), "PLEXAURA_PLUGIN_PATH": str(support.BUILD / "tools")}
+        for trial in (["--overfit", "12"], ["--find-lr"]):
+            with self.subTest(trial=trial):
+                run = subprocess.Popen([*self.command("mlp", *slow), *trial], cwd=self.folder, env=environment, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.wait_for(lambda run=run: self.catches(run, signal.SIGTERM))
+                run.send_signal(signal.SIGTERM)
+                out, err = run.communicate(timeout=60)
+                self.assertEqual((run.returncode, out, err), (128 + signal.SIGTERM, "", ""))
+
+    def catches(self, run, number):
+        """True once the process handles this signal, as it does while it trains."""
+        self.assertIsNone(run.poll(), "the process has ended")
+        caught = re.search(r"SigCgt:\s*(\w+)", (Path("/proc") / str(run.pid) / "status").read_text())[1]
+        return int(caught, 16) >> (number - 1) & 1
 
     def write_zeros(self, name, sizes):
         header, end = {}, 0
