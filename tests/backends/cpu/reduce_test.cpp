@@ -10,12 +10,13 @@
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
+#include "tests/support/backend_fixture.h"
 
 namespace plexaura::testing::reduce_test {
 
 namespace {
 
-constexpr double bound = 1e-6;  // at most 32 terms are added in float; the sums of these are added in double
+constexpr double bound = 1e-6;  // of blocks 32 terms are added up in float; all other sums are in double
 
 }  // namespace
 
@@ -97,6 +98,49 @@ TEST_CASE("sums of doubles and of 16 bits are those of the exact terms") {
             CHECK(std::abs(own[i] - expected[i]) <= error * expected[i]);
         }
       }
+}
+
+TEST_CASE("terms of columns that cancel leave the sum of the others") {
+  const std::vector<std::pair<DType, std::vector<double>>> cases{
+      {DType::float32, {1e8, 1, -1e8}},
+      {DType::float32, {3e38, 3e38, -3e38, -3e38}},
+      {DType::float16, {60000, 0.001, -60000}},
+      {DType::bfloat16, {3e38, 3e38, -3e38, -3e38}}};
+  for (const auto& [of_terms, terms] : cases)
+    for (const std::int64_t columns : {16, 40, 70}) {
+      if (of_terms == DType::float32 && columns == 16) continue;  // such rows are added up in float
+      CAPTURE(columns);
+      std::vector<double> values;
+      for (const double term : terms) values.insert(values.end(), static_cast<std::size_t>(columns), term);
+      const Tensor rows = Tensor::of<double>({static_cast<std::int64_t>(terms.size()), columns}, values);
+      check_bits([&](Graph& graph, DType dtype) { return sum(graph.constant(rows.cast(dtype)), {{0}}); },
+                 {of_terms});
+    }
+}
+
+TEST_CASE("the first zero in logical order is the extreme in every layout") {
+  const auto backend = make_cpu_backend();
+  std::vector<float> values(64, -1);
+  values[3] = -0.F;  // channel 0
+  values[4] = 0;     // channel 1, which channels_last() and blocks put before values[3]
+  for (const Layout& layout : {Layout::row_major(4), channels_last(), blocked_channels(16)})
+    for (const bool largest : {false, true}) {
+      CAPTURE(to_string(layout));
+      Graph graph;
+      const Node x = graph.input("x", {DType::float32, {1, 16, 2, 2}});
+      const ReduceOptions all_but_images{{1, 2, 3}};
+      const Node extreme = largest ? max(x, all_but_images) : min(x, all_but_images);
+      std::vector<float> signed_values = values;
+      if (!largest)
+        for (float& value : signed_values) value = value == 0 ? value : 1;
+      RegionRun run(*backend, graph, single(graph, extreme.id()),
+                    {Tensor::of<float>(x.shape(), signed_values)}, {.given = {layout}});
+      run.launch();
+      CHECK(run.candidate().implementation == "fast");
+      const float found = run.output().read().as<float>()[0];
+      CHECK(found == 0);
+      CHECK(std::signbit(found));
+    }
 }
 
 TEST_CASE("extremes keep NaN, infinities and the sign of the first zero") {

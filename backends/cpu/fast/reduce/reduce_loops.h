@@ -13,17 +13,19 @@ enum class ReduceRule { sum, mean, max, min };
 constexpr std::int64_t most_columns = 64;
 
 // The loops of a reduction of one dtype. They reduce to totals: double for sums of floats, integers modulo 2^64 for sums of
-// integers, and elements for extremes. If an element is NaN, so is the extreme. Among zeros the first one is the extreme.
+// integers, and elements for extremes. If an element is NaN, so is the extreme. Among zeros the first one that a loop reads is
+// the extreme.
 struct ReduceLoops {
   std::size_t bytes_of_total;
   // Sets a total to that of no elements.
   void (*start)(std::byte* totals, std::int64_t count);
-  // Adds `count` neighbouring elements to one total.
+  // Reduces `count` neighbouring elements into one total.
   void (*run)(const std::byte* x, std::int64_t count, std::byte* total);
-  // Adds x[row * stride + c] of all rows to totals[c], for `columns` <= most_columns. The stride is in elements.
+  // Reduces x[row * stride + c] of all rows into totals[c], for `columns` <= most_columns. The stride is in elements. Rows of 16
+  // float32 without a gap are added up in float, 32 at a time.
   void (*columns)(const std::byte* x, std::int64_t rows, std::int64_t stride, std::int64_t columns,
                   std::byte* totals);
-  // Adds totals to others, one by one.
+  // Reduces totals into others, one by one.
   void (*combine)(const std::byte* from, std::byte* totals, std::int64_t count);
   // Stores a total, divided by `count` for a mean, as element `place` of the result.
   void (*store)(const std::byte* total, double count, std::byte* result, std::int64_t place);

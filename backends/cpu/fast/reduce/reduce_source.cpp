@@ -189,8 +189,14 @@ std::optional<ReduceRule> rule_of(std::string_view op) {
   return std::nullopt;
 }
 
-// Zeros in the padding change no sum, but they may be the largest or smallest element.
-bool may_read_padding(ReduceRule rule) { return rule == ReduceRule::sum || rule == ReduceRule::mean; }
+// True if extremes may be computed in this layout. A zero of the padding could be the extreme. Among zeros the first one in logical
+// order is the extreme, so the reduced elements must lie in this order.
+bool suits_extremes(const Layout& layout, const Shape& shape, const Reduce& op) {
+  std::vector<std::int64_t> reduced;
+  for (const PhysicalAxis& axis : physical_axes(layout, shape))
+    if (is_summed(op, axis.axis) && axis.extent > 1) reduced.push_back(axis.axis);
+  return !has_padding(layout, shape) && std::ranges::is_sorted(reduced);
+}
 
 class ReduceSource final : public KernelSource {
  public:
@@ -202,11 +208,13 @@ class ReduceSource final : public KernelSource {
     if (loops == nullptr || !is_dense(query, type.dtype)) return {};
     const Layout plain = Layout::row_major(type.shape.rank());
     Layout layout = query.given[0].value_or(plain);
-    if (!may_read_padding(*rule) && has_padding(layout, type.shape)) layout = plain;
-    auto reduction = reduction_of(layout, type.shape, op_cast<Reduce>(query.op()));
+    const auto& op = op_cast<Reduce>(query.op());
+    const bool is_sum = *rule == ReduceRule::sum || *rule == ReduceRule::mean;
+    if (!is_sum && !suits_extremes(layout, type.shape, op)) layout = plain;
+    auto reduction = reduction_of(layout, type.shape, op);
     if (!reduction) {
       layout = plain;
-      reduction = reduction_of(layout, type.shape, op_cast<Reduce>(query.op()));
+      reduction = reduction_of(layout, type.shape, op);
     }
     if (!reduction) return {};
     Candidate candidate;
