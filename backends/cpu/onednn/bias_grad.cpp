@@ -52,12 +52,12 @@ std::int64_t terms_of(const RegionQuery& query) {
 }  // namespace
 
 Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate) {
-  if (terms_of(query) <= most_terms_in_float) return candidate;
+  // 16-bit dtypes have too few digits to show what the sum in float loses.
+  const bool shows_loss = query.type(query.region.outputs[1]).dtype == DType::float32;
+  if (!shows_loss || terms_of(query) <= most_terms_in_float) return candidate;
   const Region bias = single(query.graph, query.region.outputs[1].node);
   const std::vector<Candidate> sums =
       fast::make_reduce_source()->propose({query.graph, bias, {candidate.inputs[1]}, {true}});
-  // There is no such sum for 16-bit dtypes. They do not need it: they have too few digits to show what the
-  // sum in float loses.
   if (sums.empty() || sums[0].inputs[0] != candidate.inputs[1]) return candidate;
   candidate.make = [both = candidate.make, sum = sums[0].make] {
     return std::make_shared<const WithBiasGrad>(both(), sum());
