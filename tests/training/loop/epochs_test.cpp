@@ -1,6 +1,7 @@
 #include "training/loop/epochs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -231,23 +232,25 @@ TEST_CASE("a goal needs a validation, and a metric that the model reports") {
 }
 
 TEST_CASE("an error of one rank in taking the averages of the weights ends all ranks") {
-  const std::string error = user_error([] {
-    ThreadRanks(2).run([](Collective& ranks) {
-      const auto inner = open_backend(test_backend().info().name);
-      ScarceStaging backend(*inner, true);
-      ParameterStore store = small_store();
-      SummingStrategy strategy(ranks);
-      TrainerOptions options = momentum();
-      options.optimizer.ema = 0.9;
-      Recorder seen;
-      seen.after_step = [&](const StepRecord& record) {
-        backend.is_used_up = ranks.rank() == 1 && record.step == 4;
-      };
+  std::array<std::string, 2> errors;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    const auto inner = open_backend(test_backend().info().name);
+    ScarceStaging backend(*inner, true);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    TrainerOptions options = momentum();
+    options.optimizer.ema = 0.9;
+    Recorder seen;
+    seen.after_step = [&](const StepRecord& record) {
+      backend.is_used_up = ranks.rank() == 1 && record.step == 4;
+    };
+    errors.at(static_cast<std::size_t>(ranks.rank())) = user_error([&] {
       Trainer({small_model, store, backend, points(30), points(9, 100), &ranks, &strategy}, options)
           .run(seen);
     });
   });
-  CHECK(error == "this rank has no memory for copies");
+  CHECK(errors[0] == "rank 1: this rank has no memory for copies");
+  CHECK(errors[1] == "this rank has no memory for copies");
 }
 
 }  // namespace plexaura::testing::epochs_test

@@ -1,5 +1,6 @@
 #include "training/loop/learning_rate_sweep.h"
 
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <doctest/doctest.h>
@@ -117,19 +118,20 @@ TEST_CASE("a signal ends the sweep, which then suggests nothing") {
 }
 
 TEST_CASE("an error of one rank in keeping the weights ends all ranks") {
-  const std::string error = user_error([] {
-    ThreadRanks(2).run([](Collective& ranks) {
-      const auto inner = open_backend(test_backend().info().name);
-      ScarceStaging backend(*inner, false);
-      ParameterStore store = small_store();
-      SummingStrategy strategy(ranks);
-      const TrainerParts parts{small_model, store, backend, points(30), nullptr, &ranks, &strategy};
-      Trainer(parts, momentum());  // places the store
-      backend.is_used_up = ranks.rank() == 1;
-      sweep_learning_rates(parts, momentum());
-    });
+  std::array<std::string, 2> errors;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    const auto inner = open_backend(test_backend().info().name);
+    ScarceStaging backend(*inner, false);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    const TrainerParts parts{small_model, store, backend, points(30), nullptr, &ranks, &strategy};
+    Trainer(parts, momentum());  // places the store
+    backend.is_used_up = ranks.rank() == 1;
+    errors.at(static_cast<std::size_t>(ranks.rank())) =
+        user_error([&] { sweep_learning_rates(parts, momentum()); });
   });
-  CHECK(error == "this rank has no memory for copies");
+  CHECK(errors[0] == "rank 1: this rank has no memory for copies");
+  CHECK(errors[1] == "this rank has no memory for copies");
 }
 
 TEST_CASE("all ranks find the same") {
