@@ -55,7 +55,7 @@ void copy_rows(const SelectedRows& rows, const Bits* src, const std::int64_t* in
       const Bits* from = src + outer * rows.extent * rows.behind;
       Bits* to = dst + outer * rows.count * rows.behind;
       if (rows.behind == 1)
-        for (std::int64_t i = first; i < last; ++i) to[i] = from[indices[i]];
+        take_elements({{.extent = rows.count}, rows.extent, indices}, from, to, first, last);
       else
         for (std::int64_t i = first; i < last; ++i)
           std::memcpy(to + i * rows.behind, from + indices[i] * rows.behind,
@@ -88,7 +88,7 @@ void add_rows(const SelectedRows& rows, const T* src, const std::int64_t* indice
         for (std::int64_t row = 0; row < rows.extent; ++row)
           std::fill_n(to + row * rows.behind, columns, T(0));
       if (rows.behind == 1)
-        for (std::int64_t i = 0; i < rows.count; ++i) to[indices[i]] += from[i];
+        add_elements({{.extent = rows.count}, rows.extent, indices}, from, to, 0, 1);
       else
         for (std::int64_t i = 0; i < rows.count; ++i)
           add_row(from + i * rows.behind, to + indices[i] * rows.behind, columns);
@@ -96,33 +96,11 @@ void add_rows(const SelectedRows& rows, const T* src, const std::int64_t* indice
   });
 }
 
-// Calls body(from, to) for each element of `indices`, which is viewed as `lines`: `from` is its offset, and `to` is the offset of
-// the element that it selects in a value with `extent` elements along the axis. The calls for one line are in order.
+// Calls body(begin, end) for the groups of lines, on some threads. A line belongs to one thread, so that its elements are in order.
 template <class Body>
-void for_each_place(const Lines& lines, std::int64_t extent, const std::int64_t* indices, const Body& body) {
-  const double cost = nanoseconds_per_index * static_cast<double>(lines.extent);
-  if (lines.behind == 1) {
-    parallel_pieces(lines.before, cost, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t outer = begin; outer < end; ++outer)
-        for (std::int64_t at = outer * lines.extent; at < (outer + 1) * lines.extent; ++at)
-          body(at, outer * extent + indices[at]);
-    });
-    return;
-  }
-  constexpr std::int64_t width = 64;
-  const std::int64_t pieces = (lines.behind + width - 1) / width;
-  parallel_pieces(lines.before * pieces, cost * width, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t piece = begin; piece < end; ++piece) {
-      const std::int64_t outer = piece / pieces;
-      const std::int64_t first = piece % pieces * width;
-      const std::int64_t last = std::min(lines.behind, first + width);
-      for (std::int64_t i = 0; i < lines.extent; ++i)
-        for (std::int64_t k = first; k < last; ++k) {
-          const std::int64_t at = (outer * lines.extent + i) * lines.behind + k;
-          body(at, (outer * extent + indices[at]) * lines.behind + k);
-        }
-    }
-  });
+void for_groups(const IndexedLines& at, const Body& body) {
+  const std::int64_t width = std::min(at.lines.behind, IndexedLines::width);
+  parallel_pieces(at.groups(), nanoseconds_per_index * static_cast<double>(at.lines.extent * width), body);
 }
 
 // Calls f with an unsigned integer as wide as an element.
@@ -191,9 +169,11 @@ std::shared_ptr<const Kernel> make_take(const RegionQuery& query) {
                       check = IndexCheck(indices, extent)](const Binding& at) {
     check.check(at.inputs[1]);
     with_bits_of(dtype, [&]<class Bits>(std::type_identity<Bits>) {
-      for_each_place(lines, extent, index_at(at),
-                     [src = elements<Bits>(at.inputs[0]), dst = elements<Bits>(at.outputs[0])](
-                         std::int64_t from, std::int64_t to) { dst[from] = src[to]; });
+      const IndexedLines places{lines, extent, index_at(at)};
+      parallel_pieces(
+          lines.count() * lines.extent, nanoseconds_per_index, [&](std::int64_t begin, std::int64_t end) {
+            take_elements(places, elements<Bits>(at.inputs[0]), elements<Bits>(at.outputs[0]), begin, end);
+          });
     });
   });
 }
@@ -208,9 +188,10 @@ std::shared_ptr<const Kernel> make_take_grad(const RegionQuery& query) {
     check.check(at.inputs[1]);
     std::memset(at.outputs[0], 0, static_cast<std::size_t>(result.bytes()));
     const auto add = [&]<class T>(std::type_identity<T>) {
-      for_each_place(lines, extent, index_at(at),
-                     [addends = elements<T>(at.inputs[0]), sums = elements<T>(at.outputs[0])](
-                         std::int64_t from, std::int64_t to) { sums[to] += addends[from]; });
+      const IndexedLines places{lines, extent, index_at(at)};
+      for_groups(places, [&](std::int64_t begin, std::int64_t end) {
+        add_elements(places, elements<T>(at.inputs[0]), elements<T>(at.outputs[0]), begin, end);
+      });
     };
     result.dtype == DType::float32 ? add(std::type_identity<float>{}) : add(std::type_identity<double>{});
   });
@@ -226,9 +207,10 @@ std::shared_ptr<const Kernel> make_scatter(const RegionQuery& query) {
     check.check(at.inputs[1]);
     std::memcpy(at.outputs[0], at.inputs[0], static_cast<std::size_t>(result.bytes()));
     with_bits_of(result.dtype, [&]<class Bits>(std::type_identity<Bits>) {
-      for_each_place(lines, extent, index_at(at),
-                     [updates = elements<Bits>(at.inputs[2]), dst = elements<Bits>(at.outputs[0])](
-                         std::int64_t from, std::int64_t to) { dst[to] = updates[from]; });
+      const IndexedLines places{lines, extent, index_at(at)};
+      for_groups(places, [&](std::int64_t begin, std::int64_t end) {
+        put_elements(places, elements<Bits>(at.inputs[2]), elements<Bits>(at.outputs[0]), begin, end);
+      });
     });
   });
 }
