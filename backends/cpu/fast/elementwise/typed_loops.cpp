@@ -38,29 +38,59 @@ PLEXAURA_INLINE void binary_loop(const std::byte* const* operands, std::byte* ou
 }
 
 // The lists of loops: loop(op, functor, type, operands, form).
-#define PLEXAURA_UNARY_OF(T, loop)                                                                          \
-  loop(neg, Neg, T, 1, unary) loop(abs, Abs, T, 1, unary) loop(sqrt, Sqrt, T, 1, unary) loop(               \
-      square, Square, T, 1, unary) loop(relu, Relu, T, 1, unary) loop(leaky_relu, LeakyRelu, T, 1, unary)   \
-      loop(clip, Clip, T, 1, unary) loop(hard_tanh, Clip, T, 1, unary) loop(sign, Sign, T, 1, unary)        \
-          loop(ceil, Ceil, T, 1, unary) loop(floor, Floor, T, 1, unary) loop(round, Round, T, 1, unary)     \
-              loop(trunc, Trunc, T, 1, unary) loop(cube, Cube, T, 1, unary) loop(rsqrt, Rsqrt, T, 1, unary) \
-                  loop(softsign, Softsign, T, 1, unary) loop(hard_sigmoid, HardSigmoid, T, 1, unary)        \
-                      loop(hard_swish, HardSwish, T, 1, unary) loop(exp, Exp, T, 1, unary)                  \
-                          loop(expm1, Expm1, T, 1, unary) loop(log, Log, T, 1, unary)                       \
-                              loop(log1p, Log1p, T, 1, unary) loop(tanh, Tanh, T, 1, unary) loop(           \
-                                  sigmoid, Sigmoid, T, 1, unary) loop(log_sigmoid, LogSigmoid, T, 1, unary) \
-                                  loop(softplus, Softplus, T, 1, unary) loop(silu, Silu, T, 1, unary)       \
-                                      loop(gelu_tanh, GeluTanh, T, 1, unary) loop(elu, Elu, T, 1, unary)    \
-                                          loop(selu, Selu, T, 1, unary) loop(mish, Mish, T, 1, unary)
-#define PLEXAURA_FLOATING_OF(T, loop)                                                    \
-  loop(weighted_sum, WeightedSum, T, 2, binary) loop(mul_no_nan, MulNoNan, T, 2, binary) \
-      loop(prelu, Prelu, T, 2, binary) loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)
-#define PLEXAURA_NUMBERS_OF(T, loop)                                                                         \
-  loop(add, Add, T, 2, binary) loop(sub, Sub, T, 2, binary) loop(mul, Mul, T, 2, binary)                     \
-      loop(div, Div, T, 2, binary) loop(maximum, Maximum, T, 2, binary) loop(minimum, Minimum, T, 2, binary) \
-          loop(lt, Lt, T, 2, binary) loop(le, Le, T, 2, binary) loop(gt, Gt, T, 2, binary)                   \
-              loop(ge, Ge, T, 2, binary)
-#define PLEXAURA_ANY_OF(T, loop) loop(eq, Eq, T, 2, binary) loop(ne, Ne, T, 2, binary)
+// clang-format off
+#define PLEXAURA_UNARY_OF(T, loop) \
+  loop(neg, Neg, T, 1, unary) \
+  loop(abs, Abs, T, 1, unary) \
+  loop(sqrt, Sqrt, T, 1, unary) \
+  loop(square, Square, T, 1, unary) \
+  loop(relu, Relu, T, 1, unary) \
+  loop(leaky_relu, LeakyRelu, T, 1, unary) \
+  loop(clip, Clip, T, 1, unary) \
+  loop(hard_tanh, Clip, T, 1, unary) \
+  loop(sign, Sign, T, 1, unary) \
+  loop(ceil, Ceil, T, 1, unary) \
+  loop(floor, Floor, T, 1, unary) \
+  loop(round, Round, T, 1, unary) \
+  loop(trunc, Trunc, T, 1, unary) \
+  loop(cube, Cube, T, 1, unary) \
+  loop(rsqrt, Rsqrt, T, 1, unary) \
+  loop(softsign, Softsign, T, 1, unary) \
+  loop(hard_sigmoid, HardSigmoid, T, 1, unary) \
+  loop(hard_swish, HardSwish, T, 1, unary) \
+  loop(exp, Exp, T, 1, unary) \
+  loop(expm1, Expm1, T, 1, unary) \
+  loop(log, Log, T, 1, unary) \
+  loop(log1p, Log1p, T, 1, unary) \
+  loop(tanh, Tanh, T, 1, unary) \
+  loop(sigmoid, Sigmoid, T, 1, unary) \
+  loop(log_sigmoid, LogSigmoid, T, 1, unary) \
+  loop(softplus, Softplus, T, 1, unary) \
+  loop(silu, Silu, T, 1, unary) \
+  loop(gelu_tanh, GeluTanh, T, 1, unary) \
+  loop(elu, Elu, T, 1, unary) \
+  loop(selu, Selu, T, 1, unary) \
+  loop(mish, Mish, T, 1, unary)
+#define PLEXAURA_FLOATING_OF(T, loop) \
+  loop(weighted_sum, WeightedSum, T, 2, binary) \
+  loop(mul_no_nan, MulNoNan, T, 2, binary) \
+  loop(prelu, Prelu, T, 2, binary) \
+  loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)
+#define PLEXAURA_NUMBERS_OF(T, loop) \
+  loop(add, Add, T, 2, binary) \
+  loop(sub, Sub, T, 2, binary) \
+  loop(mul, Mul, T, 2, binary) \
+  loop(div, Div, T, 2, binary) \
+  loop(maximum, Maximum, T, 2, binary) \
+  loop(minimum, Minimum, T, 2, binary) \
+  loop(lt, Lt, T, 2, binary) \
+  loop(le, Le, T, 2, binary) \
+  loop(gt, Gt, T, 2, binary) \
+  loop(ge, Ge, T, 2, binary)
+#define PLEXAURA_ANY_OF(T, loop) \
+  loop(eq, Eq, T, 2, binary) \
+  loop(ne, Ne, T, 2, binary)
+// clang-format on
 
 #define PLEXAURA_ALL_TYPED(loop)     \
   PLEXAURA_UNARY_OF(double, loop)    \

@@ -9,8 +9,8 @@
 namespace plexaura::fast {
 
 // The innermost loops of elementwise ops on other dtypes than float32, made from the functors of ops.def: arithmetic,
-// comparisons and, for float64, functions of DoubleMath. Arithmetic and comparisons have the bits of the reference kernels, except that a sum of
-// products may be rounded once.
+// comparisons and, for float64, functions of DoubleMath. Arithmetic and comparisons have the bits of the reference kernels,
+// except that a sum of products may be rounded once.
 
 // Computes y[i] from element i of each operand, for i from 0 to count - 1. `options` are the values of the op's FunctionOptions.
 using TypedLoop = void (*)(const std::byte* const* operands, std::byte* y, std::int64_t count,

@@ -72,7 +72,7 @@ class SlopeSource final : public KernelSource {
  public:
   SlopeSource() {
     for (const SlopeOp& op : slope_ops)
-      small_.push_back(std::make_unique<SlopePattern>(op, TensorType{DType::float32, {}}));
+      scalar_patterns_.push_back(std::make_unique<SlopePattern>(op, TensorType{DType::float32, {}}));
   }
 
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses&) const override {
@@ -80,7 +80,8 @@ class SlopeSource final : public KernelSource {
     if (!is_float32(graph, result)) return {};
     for (std::size_t i = 0; i < slope_ops.size(); ++i) {
       constexpr int depth = 4;
-      if (!is_alike(small_[i]->graph, small_[i]->result.value(), graph, result, depth)) continue;
+      if (!is_alike(scalar_patterns_[i]->graph, scalar_patterns_[i]->result.value(), graph, result, depth))
+        continue;
       const SlopePattern pattern(slope_ops[i], graph.type(result));
       PatternMatch match(pattern.graph, {}, graph);
       if (!match.match(pattern.result, result)) continue;
@@ -116,7 +117,7 @@ class SlopeSource final : public KernelSource {
   }
 
  private:
-  std::vector<std::unique_ptr<SlopePattern>> small_;  // of scalars, for each of slope_ops
+  std::vector<std::unique_ptr<SlopePattern>> scalar_patterns_;  // for each of slope_ops
 };
 
 }  // namespace

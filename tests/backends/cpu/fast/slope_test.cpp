@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "core/autodiff/gradients.h"
+#include "core/graph/uses.h"
 #include "core/ops/activations.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -12,6 +13,7 @@
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
+#include "tests/support/backend_fixture.h"
 
 namespace plexaura::testing::slope_test {
 
@@ -67,7 +69,44 @@ TEST_CASE(
         found.insert(found.end(), grads.begin(), grads.end());
         return found;
       });
+      CAPTURE(result.program);
+      CHECK(result.uses("(" + slope.kind + ") [fast]"));
       CHECK(result.worst() < 4e-6);
+    }
+}
+
+TEST_CASE("the gradient of an activation is computed in blocks, whose padding stays zero") {
+  const auto fast = make_cpu_backend();
+  const auto portable = make_portable_backend();
+  for (const Slope& slope : slopes)
+    for (const std::int64_t channels : {16, 17}) {
+      CAPTURE(slope.kind);
+      CAPTURE(channels);
+      Graph graph;
+      const Node x = graph.input("x", {DType::float32, {2, channels, 3, 3}});
+      const Node grad = graph.input("grad", x.type());
+      const Node result = vjp(std::vector{slope.op(x)}, std::vector{grad}, std::vector{x})[0];
+      const std::vector<Tensor> feeds{drawn(x.type(), "x"), drawn(x.type(), "grad")};
+      const std::vector<Region> regions =
+          fast->regions(graph, result.id(), Uses(graph, std::vector{result.value()}));
+      const auto found = std::ranges::find(regions, slope.kind, &Region::kind);
+      REQUIRE(found != regions.end());
+      std::vector<Tensor> operands = feeds;
+      for (std::size_t i = operands.size(); i < found->inputs.size(); ++i)
+        operands.emplace_back(graph.type(found->inputs[i]));  // constants, which the loop contains
+      const Layout blocks = blocked_channels(16);
+      RegionRun run(*fast, graph, *found, operands, {.given = {blocks, blocks}});
+      CHECK(run.candidate().inputs[0] == blocks);
+      CHECK(run.candidate().outputs[0] == blocks);
+      run.output().spoil();
+      run.launch();
+      const std::vector<double> own = run.output().read().to_doubles();
+      const std::vector<double> expected = Runner(graph, {result}, *portable)(feeds)[0].to_doubles();
+      for (std::size_t i = 0; i < own.size(); ++i) CHECK(std::abs(own[i] - expected[i]) < bound);
+      const std::vector<std::byte> bytes = run.output().read_bytes();
+      const auto* elements = reinterpret_cast<const float*>(bytes.data());
+      const auto places = static_cast<std::int64_t>(bytes.size() / sizeof(float));
+      CHECK(std::count(elements, elements + places, 0.F) >= places - result.shape().elements());
     }
 }
 
