@@ -41,7 +41,7 @@ std::string text_of_vocabulary(const Vocabulary& vocabulary) {
 }
 
 // Returns the settings that define what weights mean: the model, the scaling of samples and targets, the
-// named classes, and the vocabulary.
+// noise, the named classes, and the vocabulary.
 Settings settings_of(const Setup& setup) {
   const Settings values = values_of(setup);
   Settings settings = values;
@@ -49,7 +49,7 @@ Settings settings_of(const Setup& setup) {
   const bool has_images = setup.data.sample().dtype == DType::uint8;
   for (const auto& [key, value] : values)
     if (key.starts_with("data.standardise") || (has_images && (key == "data.mean" || key == "data.stddev")) ||
-        (key == "data.missing_value" && value != "0"))
+        ((key == "data.missing_value" || key == "data.noise") && value != "0"))
       settings[key] = value;
     else if (key == "data.missing")  // a default has quotes, and a word of the file may have none
       settings[key] = value.starts_with('"') ? value : fmt::format("\"{}\"", value);

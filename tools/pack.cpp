@@ -1,13 +1,16 @@
 // Packs the data of a YAML file into shards: see docs/reference/shards.md.
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/tool.h"
 
 #include "app/data/pack_data.h"
 #include "app/options/repeatable.h"
+#include "core/base/error.h"
 #include "core/base/print.h"
 
 namespace plexaura {
@@ -45,9 +48,17 @@ void declare(CLI::App& app, PackCommand& command) {
 
 void pack(PackCommand& command) {
   const Config config = Config::load(command.file, command.set);
-  make_folder(command.options.folder);
+  const std::filesystem::path& folder = command.options.folder;
+  const bool is_new = !std::filesystem::exists(folder);
+  make_folder(folder);
   command.options.shard_bytes = static_cast<std::uint64_t>(command.shard_mib) << 20;
-  print_output(pack_data(config, command.options));
+  try {
+    print_output(pack_data(config, command.options));
+  } catch (const UserError&) {
+    std::error_code ignored;  // a folder with files is left
+    if (is_new) std::filesystem::remove(folder, ignored);
+    throw;
+  }
 }
 
 }  // namespace

@@ -132,7 +132,13 @@ std::string pack_data(const Config& config, const PackOptions& options) {
   const Task task = read_task(config.section("model"));
   const DataOptions read = read_data_options(data, DataUse::train, task);
   const std::string& format = read.format();
-  data.refuse({"use_fraction", "limit"}, "tools/pack packs all samples; give it where the model is trained");
+  if (format != "image_folder" && format != "csv" && format != "cifar" && !read.has_arrays())
+    throw data.error(
+        "format",
+        fmt::format("is {}, which is not packed; give csv, npy, npz, hdf5, cifar or image_folder", format));
+  data.refuse(
+      {"use_fraction", "limit", "mixup_alpha", "cutmix_alpha", "noise", "sampling", "sampling_weights"},
+      "tools/pack packs all samples as they are; give it where the model is trained");
   if (format == "image_folder") return pack_folder(data, read, options);
   if (options.resize || options.pixels)
     throw data.error(
@@ -140,10 +146,7 @@ std::string pack_data(const Config& config, const PackOptions& options) {
         fmt::format("is {}, and --resize and --pixels are for image_folder; leave them out", format));
   if (format == "csv") return pack_both(table_to_pack(data, read), options);
   if (read.has_arrays()) return pack_both(open_arrays(data, read, task, {}), options);
-  if (format == "cifar") return pack_both(open_cifar_samples(data, read), options);
-  throw data.error(
-      "format",
-      fmt::format("is {}, which is not packed; give csv, npy, npz, hdf5, cifar or image_folder", format));
+  return pack_both(open_cifar_samples(data, read), options);
 }
 
 }  // namespace plexaura

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string_view>
 
 #include "app/options/usable_number.h"
 
@@ -11,17 +12,34 @@ namespace plexaura {
 
 namespace {
 
+// Returns the nearest number of steps, at least one. Throws if a known run has none in these epochs.
+std::int64_t steps_of(const Section& yaml, const char* key, double epochs, const RunLength& run) {
+  const std::int64_t steps = std::llround(epochs * static_cast<double>(run.steps_per_epoch));
+  if (run.is_known && steps < 1)
+    throw yaml.error(key,
+                     fmt::format("is {:g} epochs, less than a step, and an epoch has {} steps; give at "
+                                 "least {:.3g}",
+                                 epochs, run.steps_per_epoch, 1 / static_cast<double>(run.steps_per_epoch)));
+  return std::max<std::int64_t>(steps, 1);
+}
+
 // A schedule to be made: what was read, and the units in which it is to be.
 struct ScheduleRequest {
   const Section& yaml;
   const ScheduleInput& input;
   double peak = 0;          // including the rate of a part
   std::int64_t length = 1;  // in steps
-  std::int64_t steps_per_epoch = 1;
+  const RunLength& run;
 
-  // Returns the nearest number of steps, at least one.
-  std::int64_t steps(double epochs) const {
-    return std::max<std::int64_t>(std::llround(epochs * static_cast<double>(steps_per_epoch)), 1);
+  // Returns the nearest number of steps, at least one. Throws if a known run has none in these epochs.
+  std::int64_t steps(const char* key, double epochs) const { return steps_of(yaml, key, epochs, run); }
+  // Throws if what the key plans for this step comes after the last step.
+  void check_comes(const char* key, std::int64_t step, std::string_view what) const {
+    if (run.is_known && step >= length)
+      throw yaml.error(
+          key, fmt::format("{} after {} steps, and the {} has {}, so that this never comes; give "
+                           "fewer epochs, or make that longer",
+                           what, step, length == run.epochs * run.steps_per_epoch ? "run" : "part", length));
   }
   void check_at_most_peak(const char* key, double rate) const {
     if (rate > peak)
@@ -39,18 +57,22 @@ MultiStepDecay multi_step(const ScheduleRequest& request) {
     throw request.yaml.error(
         "milestones",
         fmt::format("is [{}]; it must be a list of epochs in increasing order", fmt::join(epochs, ", ")));
-  for (const double milestone : epochs) decay.milestones.push_back(request.steps(milestone));
+  for (const double milestone : epochs) decay.milestones.push_back(request.steps("milestones", milestone));
+  request.check_comes("milestones", decay.milestones.back(), "has a drop of the rate");
   return decay;
 }
 
 Cyclic cyclic(const ScheduleRequest& request) {
   const ScheduleInput& input = request.input;
   const bool is_damped = input.cyclic_mode == Cyclic::exp_range;
-  return {.rising = request.steps(input.up_epochs),
-          .falling = request.steps(input.down_epochs.value_or(input.up_epochs)),
-          .floor = input.floor,
-          .mode = input.cyclic_mode,
-          .gamma = is_damped ? std::pow(input.gamma, 1 / static_cast<double>(request.steps_per_epoch)) : 1};
+  const std::int64_t rising = request.steps("up_epochs", input.up_epochs);
+  if (input.down_epochs) request.check_comes("down_epochs", rising, "lets the rate fall");
+  return {
+      .rising = rising,
+      .falling = input.down_epochs ? request.steps("down_epochs", *input.down_epochs) : rising,
+      .floor = input.floor,
+      .mode = input.cyclic_mode,
+      .gamma = is_damped ? std::pow(input.gamma, 1 / static_cast<double>(request.run.steps_per_epoch)) : 1};
 }
 
 Plateau plateau(const ScheduleRequest& request) {
@@ -60,16 +82,33 @@ Plateau plateau(const ScheduleRequest& request) {
   return decay;
 }
 
+StepDecay step_decay(const ScheduleRequest& request) {
+  const std::int64_t every = request.steps("every_epochs", request.input.every_epochs);
+  request.check_comes("every_epochs", every, "lets the rate drop");
+  return {every, request.input.gamma};
+}
+
+// Returns the steps of the warm-up. Schedules that begin after it must have a step of their own.
+std::int64_t warmup_steps(const ScheduleRequest& request) {
+  const ScheduleInput& input = request.input;
+  if (input.warmup_epochs == 0) return 0;
+  const std::int64_t steps = request.steps("warmup_epochs", input.warmup_epochs);
+  if (input.name == ScheduleName::polynomial || input.name == ScheduleName::cosine ||
+      input.name == ScheduleName::cosine_restarts)
+    request.check_comes("warmup_epochs", steps, "begins the schedule");
+  return steps;
+}
+
 Schedule::Decay decay_of(const ScheduleRequest& request) {
   const ScheduleInput& input = request.input;
   request.check_at_most_peak("floor", input.floor);
   switch (input.name) {
     case ScheduleName::step:
-      return StepDecay{request.steps(input.every_epochs), input.gamma};
+      return step_decay(request);
     case ScheduleName::multi_step:
       return multi_step(request);
     case ScheduleName::exponential:
-      return ExponentialDecay{request.steps_per_epoch, input.gamma};
+      return ExponentialDecay{request.run.steps_per_epoch, input.gamma};
     case ScheduleName::linear:
       return LinearRate{input.linear.start, input.linear.end, request.length};
     case ScheduleName::polynomial:
@@ -77,7 +116,7 @@ Schedule::Decay decay_of(const ScheduleRequest& request) {
     case ScheduleName::cosine:
       return CosineDecay{request.length, input.floor};
     case ScheduleName::cosine_restarts:
-      return CosineRestarts{request.steps(input.first_epochs), input.growth, input.floor};
+      return CosineRestarts{request.steps("first_epochs", input.first_epochs), input.growth, input.floor};
     case ScheduleName::cyclic:
       return cyclic(request);
     case ScheduleName::one_cycle:
@@ -96,7 +135,7 @@ Schedule::Decay decay_of(const ScheduleRequest& request) {
 std::optional<std::int64_t> length_of(const Section& yaml, const ScheduleInput& part, const RunLength& run) {
   if (part.epochs && part.steps) throw yaml.error("steps", "and epochs are both given; give one of them");
   if (!part.epochs) return part.steps;
-  return std::max<std::int64_t>(std::llround(*part.epochs * static_cast<double>(run.steps_per_epoch)), 1);
+  return steps_of(yaml, "epochs", *part.epochs, run);
 }
 
 // Returns the step at which a part ends that begins at step `begin`. Throws if parts do not fill the run.
@@ -136,7 +175,7 @@ Schedule make_sequence(const Section& yaml, const ScheduleInput& input, double p
     const bool is_last = parts.size() + 1 == input.parts.size();
     const std::int64_t end = end_of_part(section, part, begin, is_last, run);
     const double own_peak = peak * part.rate;
-    const ScheduleRequest request{section, part, own_peak, end - begin, run.steps_per_epoch};
+    const ScheduleRequest request{section, part, own_peak, end - begin, run};
     parts.emplace_back(Schedule::Options{.peak = own_peak, .decay = decay_of(request)});
     if (!is_last) ends.push_back(end);
     begin = end;
@@ -159,11 +198,8 @@ Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
 Schedule make_schedule(const Section& yaml, const ScheduleInput& input, double peak, DType precision,
                        const RunLength& run) {
   if (input.name == ScheduleName::sequence) return make_sequence(yaml, input, peak, precision, run);
-  const ScheduleRequest request{yaml, input, peak, run.epochs * run.steps_per_epoch, run.steps_per_epoch};
-  return Schedule(
-      {.peak = peak,
-       .warmup_steps = std::llround(input.warmup_epochs * static_cast<double>(run.steps_per_epoch)),
-       .decay = decay_of(request)});
+  const ScheduleRequest request{yaml, input, peak, run.epochs * run.steps_per_epoch, run};
+  return Schedule({.peak = peak, .warmup_steps = warmup_steps(request), .decay = decay_of(request)});
 }
 
 }  // namespace plexaura

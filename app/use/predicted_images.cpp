@@ -32,6 +32,13 @@ Image image_of(const Shape& shape, std::span<const double> values) {
   return image;
 }
 
+[[noreturn]] void fail_of_clash(const fs::path& path) {
+  throw UserError(
+      fmt::format("{}: two images to predict have this name; predict the images of each folder in a "
+                  "run of its own, with another folder for --images",
+                  path.string()));
+}
+
 }  // namespace
 
 PredictedImages::PredictedImages(fs::path folder, const Shape& image)
@@ -40,18 +47,24 @@ PredictedImages::PredictedImages(fs::path folder, const Shape& image)
     throw UserError(fmt::format(
         "--images writes images [C, H, W] with 1 or 3 channels, and the model's are {}; leave it out",
         to_string(image)));
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) throw_create_folder_error(folder_, error.value());
+}
+
+void PredictedImages::check_names(const std::vector<std::string>& files) const {
+  std::set<fs::path> names;
+  for (const std::string& file : files)
+    if (const fs::path path = path_of(file); !names.insert(path).second) fail_of_clash(path);
+}
+
+fs::path PredictedImages::path_of(const std::string& name) const {
+  return folder_ / (fs::path(name).filename().string() + ".png");
 }
 
 std::string PredictedImages::write(const std::string& name, std::span<const double> values) {
-  const fs::path path = folder_ / (fs::path(name).filename().string() + ".png");
-  if (!written_.insert(path).second)
-    throw UserError(
-        fmt::format("{}: two images to predict have this name; predict the images of each folder in a "
-                    "run of its own, with another folder for --images",
-                    path.string()));
+  const fs::path path = path_of(name);
+  if (!written_.insert(path).second) fail_of_clash(path);
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw_create_folder_error(folder_, error.value());
   const std::vector<std::uint8_t> bytes = encode_png(image_of(image_, values));
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(bytes)));

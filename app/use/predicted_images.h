@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/tensor/shape.h"
 
@@ -12,9 +13,12 @@ namespace plexaura {
 // Writes the images that a model returns as PNG files.
 class PredictedImages {
  public:
-  // Creates the folder if it does not exist. `image`: [channels, height, width] with 1 or 3 channels; throws UserError for
+  // The first image that is written creates the folder. `image`: [channels, height, width] with 1 or 3 channels; throws UserError for
   // other shapes.
   PredictedImages(std::filesystem::path folder, const Shape& image);
+
+  // Throws UserError if the images of two of these files would have one path.
+  void check_names(const std::vector<std::string>& files) const;
 
   // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders. Replaces an older file. Returns
   // the path. `values` go from 0 to 1; others are limited to that. Grey images are written as RGB. Throws UserError if
@@ -22,6 +26,8 @@ class PredictedImages {
   std::string write(const std::string& name, std::span<const double> values);
 
  private:
+  std::filesystem::path path_of(const std::string& name) const;
+
   std::filesystem::path folder_;
   Shape image_;
   std::set<std::filesystem::path> written_;

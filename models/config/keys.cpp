@@ -165,9 +165,22 @@ std::string why_without_effect(const Section& section, const std::vector<Key>& k
                      need.why.empty() ? "" : ", ", need.why, joined_with_or(values));
 }
 
+// Returns the row of a key that lacks only one value of a key which has a need of its own, and that is met; `key` if
+// there is none. So `gamma` of a cyclic schedule lacks a mode, and not another schedule.
+const Key& nearest_row(const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
+  for (const Key& row : keys)
+    if (row.name == key.name && std::ranges::any_of(keys, [&](const Key& other) {
+          return other.name == row.needs.key && permits_any(other, row.needs.values) &&
+                 !other.needs.key.empty() && is_met(other.needs, in_force);
+        }))
+      return row;
+  return key;
+}
+
 void refuse(const Section& section, const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
   const auto [within, last] = place_of(section, key.name);
-  throw within.error(last, "has no effect here, because " + why_without_effect(section, keys, key, in_force));
+  throw within.error(last, "has no effect here, because " +
+                               why_without_effect(section, keys, nearest_row(keys, key, in_force), in_force));
 }
 
 // Throws for an inner section, even an empty one, if none of its keys has an effect.

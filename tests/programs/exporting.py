@@ -68,6 +68,9 @@ class Exporting(ProgramTest):
         self.assertRegex(said, r"\Ainput samples float32\[2,4\]: given\noutput outputs float32\[2,3\]:( \S+){6}\n\Z")
         found = read_npy(self.folder / "out/outputs.npy")
         weights = {name: list(values) for name, values in self.weights("run").items()}
+        self.onnx("export", *arguments, "one.onnx", "--batch", 1)
+        refused = self.onnx("run", "one.onnx", "--input", "samples=samples.npy", status=2)
+        self.assertIn("the input samples must be [1,4] and is [2,4]; give that shape, or export with --open-batch", refused)
         for row, outputs in zip(SAMPLES, found):
             for expected, output in zip(self.perceptron(row, weights), outputs):
                 self.assertAlmostEqual(expected, output, delta=1e-5)

@@ -197,6 +197,14 @@ class UNet(ProgramTest):
         evaluated = self.run_one("unet", *self.arguments("output.dir=whole"), "--evaluate").out
         self.assertEqual(re.findall(r"validation (loss|rmse|psnr) +([0-9.]+)", evaluated), figures[-3:])
 
+    def test_another_noise_is_refused(self):
+        """It would give figures that cannot be compared."""
+        arguments = self.arguments("output.dir=run", "data.noise=0.3")
+        self.run_one("unet", *arguments, "--steps", 3)
+        other = [*self.arguments("output.dir=run"), *self.settings("data.noise=0.1")]
+        for words in (["--resume"], ["--evaluate"]):
+            self.assertIn("was made with data.noise 0.3 and now it is 0.1; ", self.run_one("unet", *other, *words, status=2).err)
+
     def test_a_file_to_predict_gets_no_noise(self):
         self.run_one("unet", *self.arguments("output.dir=run"))
         file = self.folder / "mnist/t10k-images-idx3-ubyte"

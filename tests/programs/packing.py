@@ -123,6 +123,8 @@ class Packing(ProgramTest):
         self.assertIn("train.index: is there already", self.pack("packed", status=2))
         self.write("file", "")
         self.assertIn("file", self.pack("file/packed", status=2))
+        self.assertIn("nowhere", self.pack("none", "--set", "data.path=nowhere", status=2))
+        self.assertFalse((self.folder / "none").exists())
 
     def test_damaged_samples_are_skipped_if_the_file_says_so(self):
         self.pack("packed")

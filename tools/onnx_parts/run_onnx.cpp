@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 
 #include "onnx/runner.h"
@@ -57,6 +58,23 @@ Tensor random_input(const onnx::InputFacts& input, const OnnxRun& command, testi
   return testing::make({DType::float64, type.shape}, testing::whole(0, 2), random).cast(input.dtype);
 }
 
+// Checks the extents that the file fixes; it leaves negative ones open.
+void check_extents(const onnx::InputFacts& input, const Shape& given) {
+  bool fits = given.rank() == std::ssize(input.extents);
+  std::vector<std::string> declared;
+  for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
+    const std::int64_t extent = input.extents[axis];
+    fits = fits && (extent < 0 || given[static_cast<std::int64_t>(axis)] == extent);
+    declared.push_back(extent < 0 ? "?" : std::to_string(extent));
+  }
+  if (!fits)
+    throw UserError(
+        fmt::format("--input: the input {} must be [{}] and is {}; give that shape, or export with "
+                    "--open-batch for other "
+                    "batches",
+                    printable(input.name), fmt::join(declared, ","), to_string(given)));
+}
+
 std::string file_name(std::string name) {
   std::ranges::replace(name, '/', '_');
   return name + ".npy";
@@ -71,6 +89,7 @@ void run_onnx(const OnnxRun& command) {
   std::string text;
   for (const onnx::InputFacts& input : model.inputs()) {
     const bool is_given = inputs.contains(input.name);
+    if (is_given) check_extents(input, inputs[input.name].shape());
     if (!is_given) inputs[input.name] = random_input(input, command, random);
     text += fmt::format("input {} {}: {}\n", printable(input.name), to_string(inputs[input.name].type()),
                         is_given ? "given" : fmt::format("random, seed {}", command.seed));

@@ -219,6 +219,18 @@ void require_same(const fs::path& path, std::string_view key, std::string_view t
                                 how_to_continue));
 }
 
+// `then`, `now`: names of optimizers, to which " with training.ema" is added for averages of the weights.
+void require_same_optimizer(const fs::path& path, const std::string& then, const std::string& now) {
+  constexpr std::string_view averages = " with training.ema";
+  if (then == now + std::string(averages) || now == then + std::string(averages))
+    throw UserError(fmt::format(
+        "{} was made with{} training.ema and now it is {}; {}, or start from its weights with --weights",
+        path.string(), then.size() > now.size() ? "" : "out",
+        then.size() > now.size() ? "not given" : "given",
+        then.size() > now.size() ? "give the same training.ema" : "remove training.ema"));
+  require_same(path, "training.optimizer.name", then, now);
+}
+
 [[noreturn]] void fail_untold(const fs::path& path, std::string_view what) {
   throw UserError(
       fmt::format("{} does not say its {}, as older versions did not; start from its weights with --weights",
@@ -233,7 +245,7 @@ void require_same_run(const fs::path& path, const Metadata& metadata, const RunS
     return found->second;
   };
   require_same(path, "training.precision", text("precision"), name_of(precision));
-  require_same(path, "training.optimizer.name", text("optimizer"), now.optimizer);
+  require_same_optimizer(path, text("optimizer"), now.optimizer);
 }
 
 // Checks that both files were written together: two files with equal shapes may come from two runs.

@@ -193,6 +193,16 @@ TEST_CASE("keys without effect on shards and data that is not packed are refused
                  "--resize and --pixels are for image_folder"));
   CHECK(contains(user_error([&] { pack("idx", folder / "digits", {.folder = folder / "x"}); }),
                  "is not packed"));
+  CHECK(contains(user_error([&] { pack("idx", folder / "digits", {.folder = folder / "x"}, ", limit: 1"); }),
+                 "is not packed"));
+  for (const char* key : {"mixup_alpha: 1", "cutmix_alpha: 1", "noise: 0", "sampling: balanced"}) {
+    CAPTURE(key);
+    CHECK(contains(user_error([&] {
+                     pack("image_folder", folder / "images", {.folder = folder / "x"},
+                          fmt::format(", {}", key));
+                   }),
+                   " has no effect here, because tools/pack packs all samples as they are"));
+  }
   std::filesystem::remove(folder / "packed/val.index");
   CHECK(contains(refusal("packed", ""), "has shards of images without val.index"));
 }

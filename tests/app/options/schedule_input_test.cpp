@@ -113,6 +113,33 @@ TEST_CASE("parts that do not fill the run are refused with their place") {
         std::string::npos);
 }
 
+TEST_CASE("times that never come in the run or the part are refused with their place") {
+  const auto never = [](const std::string& schedule, const std::string& expected) {
+    CAPTURE(schedule);
+    const std::string refusal = refusal_of(schedule);
+    CAPTURE(refusal);
+    CHECK(refusal.starts_with("test.yaml:5:"));
+    CHECK(refusal.ends_with(expected));
+  };
+  const std::string advice = ", so that this never comes; give fewer epochs, or make that longer";
+  const std::string run = " after 40 steps, and the run has 40" + advice;
+  never("name: multi_step, milestones: [1, 4]", "schedule.milestones has a drop of the rate" + run);
+  never("name: step, every_epochs: 4", "schedule.every_epochs lets the rate drop" + run);
+  for (const char* name : {"cosine", "polynomial", "cosine_restarts, first_epochs: 1"})
+    never(fmt::format("name: {}, warmup_epochs: 4", name), "warmup_epochs begins the schedule" + run);
+  never("name: cyclic, up_epochs: 4, down_epochs: 1", "schedule.down_epochs lets the rate fall" + run);
+  never("name: sequence, parts: [{name: multi_step, milestones: [2], epochs: 2}, {name: cosine}]",
+        "parts[0].milestones has a drop of the rate after 20 steps, and the part has 20" + advice);
+  const std::string short_time = " epochs, less than a step, and an epoch has 10 steps; give at least 0.1";
+  never("name: cosine_restarts, first_epochs: 0.001", "schedule.first_epochs is 0.001" + short_time);
+  never("name: step, every_epochs: 1e-300", "schedule.every_epochs is 1e-300" + short_time);
+  never("name: constant, warmup_epochs: 0.01", "schedule.warmup_epochs is 0.01" + short_time);
+  never("name: sequence, parts: [{name: constant, epochs: 0.01}, {name: cosine}]",
+        "parts[0].epochs is 0.01" + short_time);
+  check_rates("name: constant, warmup_epochs: 4", {{0, 0.025}, {39, 1}});
+  CHECK(read("name: step, every_epochs: 100", 0).learning_rate(0) == 0.8);
+}
+
 TEST_CASE("impossible values of schedules are refused with their place") {
   const auto found = [](const std::string& schedule, const std::string& text) {
     CAPTURE(schedule);
@@ -136,7 +163,10 @@ TEST_CASE("impossible values of schedules are refused with their place") {
   found("name: cosine_restarts, first_epochs: 1, floor: 2", "training.schedule.floor is 2, above the peak");
   found("name: cyclic, up_epochs: 1, mode: max",
         "training.schedule.mode is 'max'; it must be one of triangular, ");
-  found("name: cyclic, up_epochs: 1, gamma: 0.5", "training.schedule.gamma has no effect here");
+  found(
+      "name: cyclic, up_epochs: 1, gamma: 0.5",
+      "training.schedule.gamma has no effect here, because training.schedule.mode is triangular; remove it, "
+      "or choose exp_range");
   found("name: cyclic, up_epochs: 1, mode: exp_range", "training.schedule.gamma is missing");
   found("name: plateau, mode: triangular",
         "training.schedule.mode is 'triangular'; it must be one of min, max");

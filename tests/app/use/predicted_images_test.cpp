@@ -2,6 +2,7 @@
 
 #include <array>
 #include <doctest/doctest.h>
+#include <filesystem>
 
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -43,13 +44,19 @@ TEST_CASE("images that would replace each other, and those that PNG has not, are
             ": two images to predict have this name; predict the images of each folder in a run of its own, "
             "with "
             "another folder for --images");
+  const PredictedImages unwritten(folder / "unwritten", {1, 1, 1});
+  CHECK(user_error([&] {
+          unwritten.check_names({"cat/a.jpg", "b.jpg", "dog/a.jpg"});
+        }).starts_with((folder / "unwritten/a.jpg.png").string() + ": two images to predict have this name"));
+  unwritten.check_names({"cat/a.jpg", "dog/a.png"});
+  CHECK(!std::filesystem::exists(folder / "unwritten"));
   CHECK(user_error([&] {
           PredictedImages(folder / "x", {2, 4, 4});
         }) ==
         "--images writes images [C, H, W] with 1 or 3 channels, and the model's are [2,4,4]; leave it out");
   folder.write("file", "");
   CHECK(user_error([&] {
-          PredictedImages(folder / "file/x", {1, 4, 4});
+          PredictedImages(folder / "file/x", {1, 1, 1}).write("a", std::array{0.0});
         }).find("name a folder, not a file") != std::string::npos);
 }
 
