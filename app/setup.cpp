@@ -90,7 +90,9 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
 }  // namespace
 
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
-  setup.options = read_options(*setup.config, setup.data.train->size(), ranks);
+  // These trials only use the highest rate of the schedule, so that its epochs need not fit the samples.
+  const bool has_own_rate = line.find_lr || line.overfit > 0;
+  setup.options = read_options(*setup.config, has_own_rate ? 0 : setup.data.train->size(), ranks);
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.older_data_origin = setup.data.older_origin;

@@ -88,15 +88,10 @@ StepDecay step_decay(const ScheduleRequest& request) {
   return {every, request.input.gamma};
 }
 
-// Returns the steps of the warm-up. Schedules that begin after it must have a step of their own.
+// Returns the steps of the warm-up. It may be longer than the run, so that a file can be tried with few epochs.
 std::int64_t warmup_steps(const ScheduleRequest& request) {
-  const ScheduleInput& input = request.input;
-  if (input.warmup_epochs == 0) return 0;
-  const std::int64_t steps = request.steps("warmup_epochs", input.warmup_epochs);
-  if (input.name == ScheduleName::polynomial || input.name == ScheduleName::cosine ||
-      input.name == ScheduleName::cosine_restarts)
-    request.check_comes("warmup_epochs", steps, "begins the schedule");
-  return steps;
+  const double epochs = request.input.warmup_epochs;
+  return epochs == 0 ? 0 : request.steps("warmup_epochs", epochs);
 }
 
 Schedule::Decay decay_of(const ScheduleRequest& request) {

@@ -104,6 +104,7 @@ class CheckGradients(ProgramTest):
             out = self.run_ranks(ranks, "mlp", *self.iris("output.dir=run", "model.label_smoothing=0.1"), "--overfit", 12).out
             self.assertRegex(out, r"(?m)^the model has learned 12 samples in \d+ steps: the loss went from \S+ to 0\.\d+$")
         self.assertFalse((self.folder / "run").exists())
+        self.run_one("mlp", *self.iris("training.schedule={name: step, every_epochs: 0.5}"), "--overfit", 12)
         said = self.run_one("mlp", *self.iris("training.optimizer.learning_rate=1e-9"), "--overfit", 12, status=2).err
         self.assertRegex(said, r"^the model has not learned 12 samples in 1000 steps: the loss went from \S+ to \S+, and has to reach a tenth; look at")
         self.assertIn("data.limit", self.run_one("mlp", *self.iris(), "--overfit", 2, status=2).err)
