@@ -88,7 +88,7 @@ StepDecay step_decay(const ScheduleRequest& request) {
   return {every, request.input.gamma};
 }
 
-// Returns the steps of the warm-up. It may be longer than the run, so that a file can be tried with few epochs.
+// Returns the steps of the warm-up, which may last the whole run.
 std::int64_t warmup_steps(const ScheduleRequest& request) {
   const double epochs = request.input.warmup_epochs;
   return epochs == 0 ? 0 : request.steps("warmup_epochs", epochs);

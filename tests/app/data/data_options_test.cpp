@@ -31,7 +31,7 @@ TEST_CASE("to overfit, samples are the same in each epoch, with all keys that ar
             classification},
            {"format: image_folder, augmentation: [{horizontal_flip: 0.5}]", classification},
            {"format: shards, augmentation: [{erasing: {}}]", classification},
-           {"format: cifar, augment: true", classification},
+           {"format: cifar, sampling: balanced", classification},
            {"format: cifar, mixup_alpha: 0.2, cutmix_alpha: 1", classification},
            {"format: idx, noise: 0.3", reconstruction},
            {"format: csv, sampling: balanced", classification},

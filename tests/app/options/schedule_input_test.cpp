@@ -135,7 +135,7 @@ TEST_CASE("times that never come in the run or the part are refused with their p
   never("name: sequence, parts: [{name: constant, epochs: 0.01}, {name: cosine}]",
         "parts[0].epochs is 0.01" + short_time);
   check_rates("name: constant, warmup_epochs: 4", {{0, 0.025}, {39, 1}});
-  check_rates("name: cosine, warmup_epochs: 8", {{0, 0.0125}, {39, 0.5}});
+  check_rates("name: cosine, warmup_epochs: 4", {{0, 0.025}, {39, 1}});
   CHECK(read("name: step, every_epochs: 100", 0).learning_rate(0) == 0.8);
 }
 
