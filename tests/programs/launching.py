@@ -19,7 +19,8 @@ import events  # noqa: E402
 ENDLESS = ("output.dir=run", "training.epochs=1000000")
 NOTES_ITS_JOB = 'echo $PMIX_NAMESPACE ${PLEXAURA_RUN##*/} >> jobs; exec "$@"'
 # Kills rank 1 in the first start before it can report anything.
-DIES_AT_FIRST = 'if [ $OMPI_COMM_WORLD_RANK = 1 ] && [ ! -e died ]; then touch died; kill -9 $$; fi; exec "$@"'
+# The pause lets tools/run see the rank. A job whose ranks it never saw is not started again.
+DIES_AT_FIRST = 'if [ $OMPI_COMM_WORLD_RANK = 1 ] && [ ! -e died ]; then touch died; sleep 1; kill -9 $$; fi; exec "$@"'
 
 
 class LaunchTest(ProgramTest):
