@@ -112,6 +112,9 @@ class PackParquet(unittest.TestCase):
         for numbers, precision in (([2**30 + i for i in range(4)], "float32"), ([1, 2, 3, 2**53], "float64"), ([-2**53 - 1, 0, 0, 0], "float64")):
             self.write("t.parquet", x=numbers)
             self.assertIn(f"has numbers in 'x' that {precision} rounds", self.run_tool(*words, status=2))
+        for number in (1e-46, 1e39):
+            self.write("t.parquet", z=[0.5, 1.25, number, 8.0])
+            self.assertIn("row 3 has a number in 'z' that float32 does not hold", self.run_tool(*words, status=2))
 
     def test_a_python_without_pyarrow_is_told_what_it_lacks(self):
         done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); sys.argv[:] = "
