@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <optional>
+#include <utility>
 
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
@@ -163,9 +165,7 @@ const std::vector<OptimizerSpec> optimizers{
     {.kind = OptimizerSpec::lars, .momentum = 0.9, .weight_decay = 0.1},
     {.kind = OptimizerSpec::lamb, .weight_decay = 0.1},
     {.kind = OptimizerSpec::rmsprop, .momentum = 0.9, .centered = true},
-    {.kind = OptimizerSpec::adagrad, .lr_decay = 0.1},
-    {.momentum = 0.9, .ema = 0.9},
-    {.kind = OptimizerSpec::adam, .ema = 0.9}};
+    {.kind = OptimizerSpec::adagrad, .lr_decay = 0.1}};
 
 }  // namespace
 
@@ -196,12 +196,15 @@ TEST_CASE("a prediction is computed as a training is") {
 }
 
 TEST_CASE("a run in 16 bits that stops and goes on ends bitwise equal") {
-  for (const ArenaTypes& types : {in_bfloat16, in_float16}) {
+  for (const auto& [types, ema] : {std::pair(in_bfloat16, std::optional<double>()),
+                                   {in_float16, std::optional<double>()},
+                                   {in_float16, std::optional(0.9)}}) {
     CAPTURE(to_text(types));
-    Run whole(types);
+    TrainerOptions options = Run::six_epochs();
+    options.optimizer.ema = ema;
+    Run whole(types, options);
     whole.trainer.run();
     const TemporaryFolder folder;
-    TrainerOptions options = Run::six_epochs();
     options.output = folder.path();
     options.steps = 7;
     {
@@ -222,8 +225,7 @@ TEST_CASE("a step whose gradients are not finite changes the loss scale alone") 
     CAPTURE(optimizer_name(optimizer));
     Line line(optimizer);
     line.set_scale(8);
-    for (int step = 0; step < 2; ++step)
-      line.step();  // after the first one an average is equal to its parameter
+    line.step();
     const std::vector<Tensor> before = line.values();
     line.set_scale(LossScale::most, 5);
     CHECK(std::isfinite(line.step()));
