@@ -287,7 +287,7 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
 
 // Refuses --find-lr, --overfit and --check where a rank serves, which would wait for a run.
 void check_all_train(const CommandLine& line, const Roles& roles, const Setup& setup) {
-  if (trial_of(line) == nullptr || roles.serving().empty()) return;
+  if (roles.serving().empty()) return;
   throw setup.config->section("distributed")
       .error("strategy",
              fmt::format(
@@ -338,7 +338,8 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
                         : setup.visit    ? setup.visit->strategy(setup.options)
                                          : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
-  together(ranks, "reading the configuration", [&] { check_all_train(line, roles, setup); });
+  if (trial_of(line) != nullptr)  // a trial has no spares, which would not take part in this
+    together(ranks, "reading the configuration", [&] { check_all_train(line, roles, setup); });
   if (roles.trainers() + spares < ranks.size()) {
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
     fit_to_ranks(ranks, *exchange, setup.options);
