@@ -250,18 +250,14 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
                "compares the gradient of each parameter with differences on the first batch, and exits");
-  app.add_flag(
-      "--find-lr", line.find_lr,
-      "trains 100 steps with a growing learning rate, prints their losses and suggests a rate, and exits");
-  app.add_option(
-         "--overfit", line.overfit,
-         "trains on N samples alone until they are learned by heart, or says that they are not, and exits")
+  app.add_flag("--find-lr", line.find_lr,
+               "trains 100 steps with a growing learning rate, suggests one, and exits");
+  app.add_option("--overfit", line.overfit,
+                 "trains on N samples, says whether it learns them by heart, and exits")
       ->type_name("N")
       ->check(at_least_one);
-  app.add_flag(
-      "--check", line.check,
-      "goes once through all that a run needs, such as data, steps, validation and a checkpoint, says "
-      "how long an epoch takes, keeps nothing, and exits");
+  app.add_flag("--check", line.check,
+               "tries all parts of a run, keeps nothing, says how long an epoch takes, and exits");
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE")

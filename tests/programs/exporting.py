@@ -165,7 +165,7 @@ class Exporting(ProgramTest):
                 ([*run, "samples=huge.npy"], "huge.npy: "),
                 ([*run, "samples=bare.npy"], "bare.npy: its header is not one of numpy"),
                 ([*run, "sampels=samples.npy"], "iris.onnx: there is no input 'sampels'"),
-                ([*run, "samples=samples.npy"], "iris.onnx: node "),
+                ([*run, "samples=samples.npy"], "the input samples must be [1,4] and is [1,2]; give that shape, or export with --open-batch"),
                 (["run", "iris.onnx", "--backend", "none"], "none"),
                 (["run", "iris.onnx", "--save", "samples.txt/out"], "samples.txt/out: the folder cannot be made: "),
                 (["check", "empty"], "empty: it has 0 files whose names end in .onnx; a folder to check has one, or name the file"),
