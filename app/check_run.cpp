@@ -307,14 +307,14 @@ class RunCheck {
     printed_.works("report", line_.report);
   }
 
-  // Compares on rank 0, which has saved. The agreement of all ranks compares the others with it, as at the start of a run.
+  // Compares on rank 0, which has saved. The agreement of all ranks compares the others with it, as at the
+  // start of a run.
   void load(const std::string& saved_bits) {
     if (!all_see(ranks_, options_.output)) {
       if (saves_)
         throw UserError(
             "output.dir is not the same folder on all hosts, and every rank reads the checkpoint when a run "
-            "is "
-            "resumed; name a folder that all hosts share");
+            "is resumed; name a folder that all hosts share");
       return;
     }
     forget_training(setup_, parts_.store);
@@ -326,8 +326,7 @@ class RunCheck {
       if (!found || (ranks_.rank() == 0 && bits != saved_bits))
         throw UserError(
             "the checkpoint has other weights or another state of the optimizer than the run that saved it; "
-            "the "
-            "disk or its file system may change files: try another folder in output.dir");
+            "the disk or its file system may change files: try another folder in output.dir");
     });
     check_agreement(ranks_, trainer.facts());
     printed_.works("resuming", "the weights and the optimizer's state have the bits that were saved");

@@ -29,8 +29,7 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
     if (options.targets)
       throw data.error("targets",
                        "has no effect here, because model.task is classification; set that to regression or "
-                       "multi_label, or "
-                       "name the column of the classes in data.label");
+                       "multi_label, or name the column of the classes in data.label");
     return;
   }
   if (task == Task::language_model) return;
@@ -148,8 +147,7 @@ std::vector<Key> array_keys(DataOptions& options) {
       {.name = "samples",
        .into = &options.arrays.samples,
        .meaning = "the array of the samples: the file NAME.npy in the folder, the member NAME of the npz "
-                  "file, or the "
-                  "dataset NAME of the HDF5 file. "
+                  "file, or the dataset NAME of the HDF5 file. "
                   "Its first axis counts the samples"},
       {.name = "labels",
        .into = &options.arrays.labels,
@@ -283,8 +281,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .required = use != DataUse::predict,
        .meaning = "with `scatter-gather` only on rank 0: the CSV file; the folder with the arrays, or their "
                   "npz or HDF5 file; the folder with MNIST's four files, plain or gzipped; the folder with "
-                  "the binary "
-                  "version of CIFAR-10 or CIFAR-100; the folder with packed shards; the folder with "
+                  "the binary version of CIFAR-10 or CIFAR-100; the folder with packed shards; the folder "
+                  "with "
                   "`train/CLASS/` and `val/CLASS/`; or the file or folder with the text"},
       {.name = "use_fraction",
        .into = &options.use_fraction,
@@ -298,10 +296,9 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .into = &options.sampling,
        .words = {"once", "balanced", "weighted"},
        .meaning = "`once`: each training sample comes once in an epoch. `balanced`: as many samples are "
-                  "drawn at random, with "
-                  "replacement, each class as often as the others. `weighted`: likewise, each class in "
-                  "proportion to "
-                  "`sampling_weights`. So with the last two a sample may come several times in an epoch, or "
+                  "drawn at random, with replacement, each class as often as the others. `weighted`: "
+                  "likewise, each class in proportion to `sampling_weights`. So with the last two a sample "
+                  "may come several times in an epoch, or "
                   "not at all"},
       {.name = "sampling_weights",
        .into = &options.sampling_weights,

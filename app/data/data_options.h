@@ -77,8 +77,9 @@ struct DataOptions {
   bool validates() const { return validation_limit.value_or(1) > 0; }
 };
 
-// The purpose for which data is read: to train; to overfit, which is to train on samples that are the same in each epoch; to
-// evaluate a trained model, for which all rows may be used; or to predict, for which the samples are in other files.
+// The purpose for which data is read: to train; to overfit, which is to train on samples that are the same in each
+// epoch; to evaluate a trained model, for which all rows may be used; or to predict, for which the samples are in other
+// files.
 enum class DataUse : std::uint8_t { train, overfit, evaluate, predict };
 
 constexpr bool trains(DataUse use) { return use == DataUse::train || use == DataUse::overfit; }
@@ -89,8 +90,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use = DataUse::train);
 // Returns the key about samples that cannot be read. The table of the trainer has it, too.
 Key on_error_key(OnError& on_error);
 
-// Reads the section `data`. For DataUse::overfit it checks the options for augmentation, mixing, noise and sampling, and then
-// switches them off. Throws UserError if its keys do not fit the task.
+// Reads the section `data`. For DataUse::overfit it checks the options for augmentation, mixing, noise and sampling,
+// and then switches them off. Throws UserError if its keys do not fit the task.
 DataOptions read_data_options(const Section& data, DataUse use, Task task);
 
 }  // namespace plexaura

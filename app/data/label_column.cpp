@@ -42,9 +42,8 @@ void check_label_column(const Section& data, const CsvDataset& table) {
         "label",
         fmt::format(
             "is the column {0}, which has {1} different numbers in {2} rows: for regression set model.task "
-            "to "
-            "regression and data.targets to [{0}]; for classification name the column of the classes, or, if "
-            "these are classes, write them as words",
+            "to regression and data.targets to [{0}]; for classification name the column of the classes, or, "
+            "if these are classes, write them as words",
             quoted_for_error(table.label_name()), table.class_names().size(), table.size()));
 }
 

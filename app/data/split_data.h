@@ -19,8 +19,8 @@ DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices)
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy);
 
-// Splits the samples, unless they have a validation set, and scales rows. `trained`: of a trained model, which may be used
-// on all rows; nothing to train a new one.
+// Splits the samples, unless they have a validation set, and scales rows. `trained`: of a trained model, which may be
+// used on all rows; nothing to train a new one.
 DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained);
 

@@ -85,9 +85,8 @@ std::vector<Key> table_keys(DataOptions& options) {
        .into = &options.categories,
        .needs = {.key = "header", .values = {"true"}},
        .meaning = "the names of columns of words. Each word of the table becomes an input, which is 1 in the "
-                  "rows that have "
-                  "it and 0 in all others, and is not scaled. The words are kept with the weights, and "
-                  "another word in "
+                  "rows that have it and 0 in all others, and is not scaled. The words are kept with the "
+                  "weights, and another word in "
                   "a table to evaluate or predict is an error"},
       {.name = "ignore",
        .into = &options.ignored,

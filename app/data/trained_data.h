@@ -28,8 +28,8 @@ struct TrainedData {
 
 bool operator==(const TrainedData& a, const TrainedData& b);
 
-// Converts to metadata of weights, without rounding: "data.class 0" is a name, "data.column 0" is "MEAN
-// DEVIATION NAME", and so is "data.target 0". "data.category 0" is the name of a column of words. "data.class_weight 0" is a
+// Converts to metadata of weights, without rounding: "data.class 0" is a name, "data.column 0" is "MEAN DEVIATION
+// NAME", and so is "data.target 0". "data.category 0" is the name of a column of words. "data.class_weight 0" is a
 // number, "data.tokens" the kind of the tokens of a text, and "data.token 0" is a token.
 Metadata to_metadata(const TrainedData& data);
 // Returns nothing for weights without these entries. Throws UserError, which names `path`, for entries that

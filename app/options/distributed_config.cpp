@@ -151,8 +151,7 @@ void check_drop(const Section& distributed, const RunOptions& run) {
 std::string push_limit_sentence(const AsyncServerOptions& options) {
   return fmt::format(
       "a push that changes the weights more than {:g} times as far as other pushes, and by more than {:g} "
-      "times "
-      "their norm, is not taken in (distributed.push_limit)",
+      "times their norm, is not taken in (distributed.push_limit)",
       options.push_limit, options.push_limit);
 }
 

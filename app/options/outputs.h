@@ -13,8 +13,8 @@ namespace plexaura {
 inline constexpr const char* report_facts = "report.json";
 inline constexpr const char* report_begin = R"({"format":"plexaura report 1)";
 
-// Checks whether the files and folders of the options would replace something that a run has not written, or a checkpoint.
-// Makes and changes nothing. Throws UserError as prepare_outputs() does.
+// Checks whether the files and folders of the options would replace something that a run has not written, or a
+// checkpoint. Makes and changes nothing. Throws UserError as prepare_outputs() does.
 void check_outputs(const CommandLine& line, const std::string& checkpoints);
 
 // Makes the folder of an option and those above it. Throws UserError if that fails.

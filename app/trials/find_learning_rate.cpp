@@ -36,8 +36,7 @@ int find_learning_rate(Collective& ranks, const Config& config, const TrainerPar
     if (!sweep.suggestion)
       throw UserError(
           "the loss falls by less than 5 % at these learning rates, so that none can be suggested; look at "
-          "the "
-          "data, and at the model with --check-gradients");
+          "the data, and at the model with --check-gradients");
   });
   return 0;
 }

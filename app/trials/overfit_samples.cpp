@@ -24,8 +24,7 @@ int overfit_samples(Collective& ranks, const TrainerParts& parts, const TrainerO
     if (!result.is_learned)
       throw UserError(fmt::format(
           "the model has not learned {}, and has to reach a tenth; {}look at the labels, try other rates "
-          "with "
-          "--find-lr, and check ops of your own with --check-gradients",
+          "with --find-lr, and check ops of your own with --check-gradients",
           fall, result.dead_gradients.empty() ? "" : dead_gradients_sentence(result.dead_gradients) + "; "));
     if (ranks.rank() == 0) print_output(fmt::format("the model has learned {}\n", fall));
   });

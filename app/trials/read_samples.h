@@ -17,9 +17,9 @@ struct ReadSampleCount {
   std::string first_error = {};  // of the unreadable ones
 };
 
-// Reads the samples of one rank of `ranks`, as in the first epoch of a run with this seed, until all are read or `is_over`
-// returns true. They are spread over the whole source, so that the first ones are a fair sample. Throws the source's error, or counts the
-// sample with OnError::skip.
+// Reads the samples of one rank of `ranks`, as in the first epoch of a run with this seed, until all are read or
+// `is_over` returns true. They are spread over the whole source, so that the first ones are a fair sample. Throws the
+// source's error, or counts the sample with OnError::skip.
 ReadSampleCount read_samples(const SampleSource& source, std::int64_t rank, std::int64_t ranks,
                              std::uint64_t seed, OnError on_error, const std::function<bool()>& is_over);
 

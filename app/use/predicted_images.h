@@ -13,16 +13,16 @@ namespace plexaura {
 // Writes the images that a model returns as PNG files.
 class PredictedImages {
  public:
-  // The first image that is written creates the folder. `image`: [channels, height, width] with 1 or 3 channels; throws UserError for
-  // other shapes.
+  // The first image that is written creates the folder. `image`: [channels, height, width] with 1 or 3
+  // channels; throws UserError for other shapes.
   PredictedImages(std::filesystem::path folder, const Shape& image);
 
   // Throws UserError if the images of two of these files would have one path.
   void check_names(const std::vector<std::string>& files) const;
 
-  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders. Replaces an older file. Returns
-  // the path. `values` go from 0 to 1; others are limited to that. Grey images are written as RGB. Throws UserError if
-  // this object has written a file with this path.
+  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders. Replaces an older
+  // file. Returns the path. `values` go from 0 to 1; others are limited to that. Grey images are written as
+  // RGB. Throws UserError if this object has written a file with this path.
   std::string write(const std::string& name, std::span<const double> values);
 
  private:

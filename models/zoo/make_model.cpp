@@ -138,9 +138,8 @@ std::vector<Key> model_keys(ModelKeys& keys, TaskLosses& losses) {
                                               {"binary_cross_entropy", Loss::binary_cross_entropy}}),
        .needs = {.key = "task", .values = {"reconstruction"}},
        .meaning = "of the outputs and the pixels from 0 to 1: the squared error; the absolute error; "
-                  "`huber`, as for "
-                  "a regression; or `binary_cross_entropy` of the sigmoid of each output. All are means over "
-                  "samples "
+                  "`huber`, as for a regression; or `binary_cross_entropy` of the sigmoid of each output. "
+                  "All are means over samples "
                   "and pixels"},
       {.name = "label_smoothing",
        .into = &keys.label_smoothing,

@@ -30,8 +30,7 @@ LossOutputs weighted_loss(const ModelInfo& info, Operand outputs, Operand labels
   if (!info.class_weights)
     throw UserError(
         "model.class_weights is balanced, and the training samples of each class were not counted here; list "
-        "the "
-        "weights, or give them to make_model()");
+        "the weights, or give them to make_model()");
   const auto& weights = *info.class_weights;
   Tensor tensor(TensorType{DType::float64, {std::ssize(weights)}});
   std::ranges::copy(weights, tensor.as<double>().begin());

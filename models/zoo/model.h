@@ -127,9 +127,9 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels, Operand partner_labels,
                              Operand share);
 
-// Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction, as
-// bytes, and "targets" of other tasks. Its type is that of one sample. Data may also have images of bytes as "targets" for
-// a reconstruction, which builder_of() then takes instead.
+// Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction,
+// as bytes, and "targets" of other tasks. Its type is that of one sample. Data may also have images of bytes as
+// "targets" for a reconstruction, which builder_of() then takes instead.
 Field expected_field(const Model& model);
 
 // For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(), or, if there is a field

@@ -13,8 +13,8 @@
 
 namespace plexaura::testing {
 
-// Samples of another source, which send the signal SIGTERM to the process when the sample with this number is read, counted
-// from 1 over all epochs.
+// Samples of another source, which send the signal SIGTERM to the process when the sample with this number is read,
+// counted from 1 over all epochs.
 class SignallingSamples final : public SampleSource {
  public:
   SignallingSamples(std::shared_ptr<const SampleSource> samples, int sample)

@@ -6,10 +6,10 @@
 
 namespace plexaura {
 
-// Images of bytes with noise, from which a model learns to remove noise. Fields: uint8 "samples", the image with noise, and
-// uint8 "targets", the image without it. Both have the shape of the image. The labels of the images are ignored. The noise
-// is a function of the index, the seed and the epoch; with the seed and the epoch of validation it is always the same.
-// Thread-safe.
+// Images of bytes with noise, from which a model learns to remove noise. Fields: uint8 "samples", the image with noise,
+// and uint8 "targets", the image without it. Both have the shape of the image. The labels of the images are ignored.
+// The noise is a function of the index, the seed and the epoch; with the seed and the epoch of validation it is always
+// the same. Thread-safe.
 class NoisySamples final : public SampleSource {
  public:
   // `deviation`: the standard deviation of the normally distributed noise, on a scale where a pixel goes from 0 to 1. The

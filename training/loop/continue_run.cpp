@@ -18,9 +18,8 @@ void check_resumes_run(const RunState& saved, const RunState& now, const Trainer
   if (saved.data_origin != options.data_origin && saved.data_origin != options.older_data_origin)
     throw UserError(
         fmt::format("the checkpoint in {} was made with other data, classes or split, or with another "
-                    "data.sampling, and what is held out "
-                    "now may be what "
-                    "it was trained on; resume with the same, or start from its weights with --weights",
+                    "data.sampling, and what is held out now may be what it was trained on; resume with the "
+                    "same, or start from its weights with --weights",
                     options.output.string()));
   if (saved.step_in_epoch != 0 && (saved.samples != now.samples || saved.batch_size != now.batch_size))
     throw UserError(fmt::format(
@@ -31,8 +30,7 @@ void check_resumes_run(const RunState& saved, const RunState& now, const Trainer
   if (saved.step_in_epoch != 0 && saved.shuffle && *saved.shuffle != options.shuffle)
     throw UserError(
         fmt::format("the checkpoint in {} was made within an epoch with data.shuffle {} and now it is {}, so "
-                    "that samples "
-                    "would come twice or not at all; resume with the same",
+                    "that samples would come twice or not at all; resume with the same",
                     options.output.string(), *saved.shuffle, options.shuffle));
   if (const std::int64_t begun = saved.epoch + (saved.step_in_epoch > 0 ? 1 : 0); begun > options.epochs)
     throw UserError(

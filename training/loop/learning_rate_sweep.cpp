@@ -74,8 +74,7 @@ void check_sweep(const SweepRange& range) {
   if (!(range.first > 0) || !(range.last > range.first) || !std::isfinite(range.last) || range.steps < 2)
     throw UserError(
         fmt::format("a sweep of {} learning rates from {} to {} is empty; give two steps or more, and a last "
-                    "rate above the "
-                    "first, which is above 0",
+                    "rate above the first, which is above 0",
                     range.steps, range.first, range.last));
 }
 
@@ -122,8 +121,7 @@ LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions option
   if (parts.strategy != nullptr && parts.strategy->parts().scope == GradientScope::local)
     throw UserError(
         "a sweep of learning rates needs one loss for each step, and with this strategy each rank makes "
-        "steps of "
-        "its own; choose another one, in YAML distributed.strategy allreduce");
+        "steps of its own; choose another one, in YAML distributed.strategy allreduce");
   SingleProcess alone;
   Collective& ranks = parts.collective != nullptr ? *parts.collective : alone;
   KeptWeights kept = together(ranks, "keeping the weights", [&] { return KeptWeights(parts.store); });

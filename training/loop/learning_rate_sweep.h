@@ -36,11 +36,12 @@ struct LearningRateSweep {
 // minimum is less than 5 % of the first value below it.
 std::optional<double> suggested_rate(std::span<const SweptRate> rates);
 
-// Trains with a learning rate that grows by the same factor from step to step, and then restores the weights and buffers of
-// the store bit for bit, also if it throws. The state of the optimizer is reset. Random numbers are functions of
-// TrainerOptions::seed and the step, and so are the same in the next run. Uses neither the validation data, the schedule nor
-// the goal, and writes no checkpoints. All ranks call it together and get the same result. Throws UserError for a range that
-// is empty, for a strategy with which ranks make steps of their own, and as the Trainer does.
+// Trains with a learning rate that grows by the same factor from step to step, and then restores the weights and
+// buffers of the store bit for bit, also if it throws. The state of the optimizer is reset. Random numbers are
+// functions of TrainerOptions::seed and the step, and so are the same in the next run. Uses neither the validation
+// data, the schedule nor the goal, and writes no checkpoints. All ranks call it together and get the same result.
+// Throws UserError for a range that is empty, for a strategy with which ranks make steps of their own, and as the
+// Trainer does.
 LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions options,
                                        const SweepRange& range = {});
 

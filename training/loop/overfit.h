@@ -23,10 +23,11 @@ struct OverfitResult {
   std::vector<std::string> dead_gradients = {};  // see StepRecord
 };
 
-// Trains on the samples, and validates on the same ones after each epoch, until the loss has reached the goal or the steps
-// are used up. The learning rate stays at the peak of the schedule (Schedule::peak()). The run also ends early on a signal, like every run of a Trainer. Uses neither the validation data nor the goal of the
-// options, and writes no checkpoints. All ranks call it together and get the same result. Throws UserError for a goal that
-// cannot be missed or reached, and as the Trainer does.
+// Trains on the samples, and validates on the same ones after each epoch, until the loss has reached the goal or the
+// steps are used up. The learning rate stays at the peak of the schedule (Schedule::peak()). The run also ends early on
+// a signal, like every run of a Trainer. Uses neither the validation data nor the goal of the options, and writes no
+// checkpoints. All ranks call it together and get the same result. Throws UserError for a goal that cannot be missed or
+// reached, and as the Trainer does.
 OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitGoal& goal = {});
 
 }  // namespace plexaura

@@ -43,8 +43,7 @@ void check_trainer_strategy(const StrategyInUse& strategy, const Collective& ran
   if (averages && (strategy.parts.scope == GradientScope::local || strategy.parts.courier != nullptr))
     throw UserError(
         "OptimizerSpec::ema, in YAML training.ema, averages the weights over updates, and with this strategy "
-        "the "
-        "ranks do not all make the same ones; leave it out, or choose the strategy allreduce");
+        "the ranks do not all make the same ones; leave it out, or choose the strategy allreduce");
   if (strategy.parts.server != nullptr)
     throw UserError(fmt::format(
         "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
@@ -68,8 +67,7 @@ void check_trainer_options(const TrainerOptions& options) {
   if (options.ends_on_divergence && !options.output.empty())
     throw UserError(
         "the Trainer has ends_on_divergence and an output, into which weights that are not finite would be "
-        "saved; "
-        "leave out one of them");
+        "saved; leave out one of them");
   if (!(options.report_seconds >= 0))
     throw UserError(
         fmt::format("the Trainer's report_seconds is {}; give 0 or more", options.report_seconds));
@@ -194,8 +192,7 @@ void require_programs(const Run& run) {
   if (run.programs == nullptr)
     throw UserError(
         "the Trainer has no programs, because it belongs to a spare, or its last regroup() has failed; call "
-        "regroup() "
-        "with the ranks that are left");
+        "regroup() with the ranks that are left");
 }
 
 double validation_value(std::string_view name, double loss, std::span<const MetricValue> metrics) {

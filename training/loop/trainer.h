@@ -94,8 +94,8 @@ class Trainer {
   // Called instead of regroup(), by one rank alone: this rank stops training and releases its strategy, its programs and
   // the folder of checkpoints.
   void step_aside();
-  // Evaluates the validation data with the present weights, or with their averages (OptimizerSpec::ema). All ranks call it together. Throws UserError if there is no
-  // validation data, or if none of it can be read.
+  // Evaluates the validation data with the present weights, or with their averages (OptimizerSpec::ema). All
+  // ranks call it together. Throws UserError if there is no validation data, or if none of it can be read.
   Validation validate();
 
  private:

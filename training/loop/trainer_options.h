@@ -35,9 +35,9 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // the run stops after this many updates in all
-  // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them. The store holds
-  // the weights that are trained; see with_averages(). Throws UserError for a strategy with which ranks do not all update by the
-  // same sums.
+  // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them.
+  // The store holds the weights that are trained; see with_averages(). Throws UserError for a strategy with
+  // which ranks do not all update by the same sums.
   OptimizerSpec optimizer = {};
   // A number or a Schedule. At the start of epoch E the schedule is at step E * N, where N is the number of steps in an
   // epoch of this run. So a run that is resumed with another batch size, and a schedule made for it, continues with the
@@ -77,8 +77,8 @@ struct TrainerOptions {
   double report_seconds = 1;
   // The number of this rank in messages. Empty: its index among the ranks that train.
   std::optional<int> number_of_rank = {};
-  // A loss that is not finite ends the run without an error, and weights that are not finite are no error. Nothing may be saved
-  // then: for a run that looks for the limits of its learning rate.
+  // A loss that is not finite ends the run without an error, and weights that are not finite are no error.
+  // Nothing may be saved then: for a run that looks for the limits of its learning rate.
   bool ends_on_divergence = false;
   bool watch = false;           // ends the run at the first NaN or infinite number, and names the op
   bool strict = false;          // an op that would run on the host is an error: see CompileOptions

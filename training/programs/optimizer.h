@@ -55,12 +55,13 @@ struct OptimizerOptions {
 // UserError while another thread is in such a call.
 class Optimizer {
  public:
-  // Copies the graph of the loss, and places the store: VMs that were made with the store before must be made again, and
-  // other Optimizers of the store compile again in their next step. Training begins with the store's weights and a reset
-  // state of this optimizer. Throws UserError for a parameter that is to be trained and that the loss does not use, for a
-  // store whose parameters are all frozen, for a pattern that fits no trainable parameter, for some of the parameters of
-  // another Optimizer, for OptimizerSpec::ema, for a second Optimizer with another seed, in float16 or on several ranks, for several ranks in
-  // float16, for batch normalisation over one element per channel, for a strategy that does not sum gradients over all ranks
+  // Copies the graph of the loss, and places the store: VMs that were made with the store before must be made
+  // again, and other Optimizers of the store compile again in their next step. Training begins with the store's
+  // weights and a reset state of this optimizer. Throws UserError for a parameter that is to be trained and
+  // that the loss does not use, for a store whose parameters are all frozen, for a pattern that fits no
+  // trainable parameter, for some of the parameters of another Optimizer, for OptimizerSpec::ema, for a second
+  // Optimizer with another seed, in float16 or on several ranks, for several ranks in float16, for batch
+  // normalisation over one element per channel, for a strategy that does not sum gradients over all ranks
   // before each update, and for stores whose weights differ between ranks.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});

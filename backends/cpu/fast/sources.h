@@ -5,8 +5,8 @@
 
 #include "core/host/kernel_source.h"
 
-// Our own vectorised kernels. Elementwise functions, moves, indices, reductions and softmax take several dtypes, most others only
-// float32. Some need row-major operands. The others work in the layouts in which their operands arrive.
+// Our own vectorised kernels. Elementwise functions, moves, indices, reductions and softmax take several dtypes, most
+// others only float32. Some need row-major operands. The others work in the layouts in which their operands arrive.
 
 namespace plexaura::fast {
 

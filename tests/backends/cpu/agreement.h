@@ -47,8 +47,8 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
 // Builds a node whose inputs are leaves, in the given dtype.
 using BuildNode = std::function<Node(Graph& graph, DType dtype)>;
 
-// Compares a node on the CPU with the portable kernel, bit by bit, for each dtype. Fails the test if the CPU has no fast kernel for
-// it. NaN equals NaN.
+// Compares a node on the CPU with the portable kernel, bit by bit, for each dtype. Fails the test if the CPU has no
+// fast kernel for it. NaN equals NaN.
 void check_bits(const BuildNode& build, const std::vector<DType>& dtypes,
                 const AgreementOptions& options = {});
 

@@ -166,8 +166,7 @@ class Hdf5Dataset {
     if (elements_ > 0 && H5Dread(id_, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) < 0)
       refuse(
           "cannot be read; it may be damaged, or compressed by a filter that is not installed; make or fetch "
-          "the "
-          "file again");
+          "the file again");
   }
 
   std::vector<std::uint8_t> read_bytes() const {

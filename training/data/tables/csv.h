@@ -49,18 +49,17 @@ struct CsvOptions {
   double missing_value = 0;
 };
 
-// A table of numbers and one column of class labels, read into memory at construction. A sample is float32
-// [features]; its label is the index of its class in class_names(). In a table with targets a sample is
-// [features + targets], the targets last, and every label is 0: TargetSamples separates them. The file is a
-// regular file of UTF-8 text.
-// Lines end in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored.
-// A column of words becomes one feature for each word, named "COLUMN=WORD", at the place of the column; a missing word is 0 in
-// all of them if MissingCells::mean or value permits it. All other features are numbers:
-// every cell must be a finite number, unless CsvOptions::missing says what replaces a missing one. No label may
-// be empty or a word for a missing value. Every used column must have a name of its own, unless `features` lists it. In a
-// table with labels or targets, the numbers of a column must differ by more than the rounding of float32; numbers that differ
-// only by the rounding of float64 become one number. The constructor throws UserError with file:line:column (both counted
-// from 1, the column in characters) if a rule is broken. Thread-safe.
+// A table of numbers and one column of class labels, read into memory at construction. A sample is float32 [features];
+// its label is the index of its class in class_names(). In a table with targets a sample is [features + targets], the
+// targets last, and every label is 0: TargetSamples separates them. The file is a regular file of UTF-8 text. Lines end
+// in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored. A column of words
+// becomes one feature for each word, named "COLUMN=WORD", at the place of the column; a missing word is 0 in all of
+// them if MissingCells::mean or value permits it. All other features are numbers: every cell must be a finite number,
+// unless CsvOptions::missing says what replaces a missing one. No label may be empty or a word for a missing value.
+// Every used column must have a name of its own, unless `features` lists it. In a table with labels or targets, the
+// numbers of a column must differ by more than the rounding of float32; numbers that differ only by the rounding of
+// float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the column in
+// characters) if a rule is broken. Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

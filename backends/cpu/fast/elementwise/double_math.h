@@ -9,9 +9,9 @@
 
 namespace plexaura::fast {
 
-// The functions of float64 that loops need, without branches or tables, so that the loops vectorise. Errors against the exact
-// value, in units of the last place: exp 1.5, expm1 2.5, log 2, log1p 4, tanh 3.
-// They use no conversion between integers and doubles of 64 bits and no arithmetic shift, which older processors lack.
+// The functions of float64 that loops need, without branches or tables, so that the loops vectorise. Errors against the
+// exact value, in units of the last place: exp 1.5, expm1 2.5, log 2, log1p 4, tanh 3. They use no conversion between
+// integers and doubles of 64 bits and no arithmetic shift, which older processors lack.
 struct DoubleMath : StdMath {
   static PLEXAURA_INLINE double abs(double x) { return std::fabs(x); }
   static PLEXAURA_INLINE double sqrt(double x) { return std::sqrt(x); }
@@ -37,8 +37,8 @@ struct DoubleMath : StdMath {
     return x > 700. ? exp(x) : (x != x ? x : small);
   }
 
-  // log(2^e m) = e log(2) + 2 artanh(s) with m in [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1). The first omitted term of
-  // the series is below 1e-18.
+  // log(2^e m) = e log(2) + 2 artanh(s) with m in [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1). The first
+  // omitted term of the series is below 1e-18.
   static PLEXAURA_INLINE double log(double x) {
     constexpr std::uint64_t root_of_half = 0x3fe6a09e667f3bcdU;
     constexpr std::uint64_t fraction = 0x000fffffffffffffU;

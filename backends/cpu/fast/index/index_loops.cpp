@@ -37,8 +37,8 @@ PLEXAURA_INLINE void take(const IndexedLines& at, const Bits* src, Bits* dst, st
   }
 }
 
-// Calls body(from, to) for each element of groups begin to end - 1: `from` is the offset of its index, and `to` is the offset of
-// the element that it selects. The calls for one line are in order.
+// Calls body(from, to) for each element of groups begin to end - 1: `from` is the offset of its index, and `to` is the
+// offset of the element that it selects. The calls for one line are in order.
 template <class Body>
 PLEXAURA_INLINE void for_each_place(const IndexedLines& at, std::int64_t begin, std::int64_t end,
                                     const Body& body) {

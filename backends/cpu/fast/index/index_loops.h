@@ -13,7 +13,8 @@ bool all_inside(const std::int64_t* indices, std::int64_t count, std::int64_t ex
 void add_row(const float* addends, float* sums, std::int64_t count);
 void add_row(const double* addends, double* sums, std::int64_t count);
 
-// `indices` are viewed as lines along an axis. Each selects an element of another value, which has `extent` elements along the axis.
+// `indices` are viewed as lines along an axis. Each selects an element of another value, which has `extent` elements
+// along the axis.
 struct IndexedLines {
   Lines lines;
   std::int64_t extent;
@@ -35,7 +36,8 @@ void take_elements(const IndexedLines& at, const std::uint32_t* src, std::uint32
 void take_elements(const IndexedLines& at, const std::uint64_t* src, std::uint64_t* dst, std::int64_t begin,
                    std::int64_t end);
 
-// Sets the selected elements of `dst` to the elements of `updates`, for groups begin to end - 1. The last index of a line wins.
+// Sets the selected elements of `dst` to the elements of `updates`, for groups begin to end - 1. The last index of a
+// line wins.
 void put_elements(const IndexedLines& at, const std::uint8_t* updates, std::uint8_t* dst, std::int64_t begin,
                   std::int64_t end);
 void put_elements(const IndexedLines& at, const std::uint16_t* updates, std::uint16_t* dst,

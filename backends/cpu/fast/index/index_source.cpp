@@ -34,8 +34,8 @@ class IndexCheck {
   std::int64_t extent_;
 };
 
-// Rows of neighbouring elements at `count` indices of an axis. A value is viewed as [before, extent, behind], and the rows that
-// are selected from it as [before, count, behind].
+// Rows of neighbouring elements at `count` indices of an axis. A value is viewed as [before, extent, behind], and the
+// rows that are selected from it as [before, count, behind].
 struct SelectedRows {
   std::int64_t before;
   std::int64_t extent;
@@ -65,8 +65,8 @@ void copy_rows(const SelectedRows& rows, const Bits* src, const std::int64_t* in
   });
 }
 
-// Adds up, for each row of the result, the rows of `src` with its index, in their order. A thread computes some columns of the
-// result, or the results for some of the outer indices, so that the bits do not depend on the number of threads.
+// Adds up, for each row of the result, the rows of `src` with its index, in their order. A thread computes some columns
+// of the result, or the results for some of the outer indices, so that the bits do not depend on the number of threads.
 template <class T>
 void add_rows(const SelectedRows& rows, const T* src, const std::int64_t* indices, T* dst) {
   constexpr std::int64_t narrowest = 16;  // columns of a thread
@@ -96,7 +96,8 @@ void add_rows(const SelectedRows& rows, const T* src, const std::int64_t* indice
   });
 }
 
-// Calls body(begin, end) for the groups of lines, on some threads. A line belongs to one thread, so that its elements are in order.
+// Calls body(begin, end) for the groups of lines, on some threads. A line belongs to one thread, so that its elements
+// are in order.
 template <class Body>
 void for_groups(const IndexedLines& at, const Body& body) {
   const std::int64_t width = std::min(at.lines.behind, IndexedLines::width);

@@ -189,8 +189,8 @@ std::optional<ReduceRule> rule_of(std::string_view op) {
   return std::nullopt;
 }
 
-// True if extremes may be computed in this layout. A zero of the padding could be the extreme. Among zeros the first one in logical
-// order is the extreme, so the reduced elements must lie in this order.
+// True if extremes may be computed in this layout. A zero of the padding could be the extreme. Among zeros the first
+// one in logical order is the extreme, so the reduced elements must lie in this order.
 bool suits_extremes(const Layout& layout, const Shape& shape, const Reduce& op) {
   std::vector<std::int64_t> reduced;
   for (const PhysicalAxis& axis : physical_axes(layout, shape))

@@ -66,8 +66,9 @@ std::shared_ptr<const Kernel> make_slope(SlopeLoop loop, std::int64_t count) {
   });
 }
 
-// Regions of the gradients of elementwise ops, each of which takes several ops in a graph. Their inputs are x, the gradient of the
-// result, and the constants that the loop contains. Zeros of the padding stay zero, since grad is a factor.
+// Regions of the gradients of elementwise ops, each of which takes several ops in a graph. Their inputs are x, the
+// gradient of the result, and the constants that the loop contains. Zeros of the padding stay zero, since grad is a
+// factor.
 class SlopeSource final : public KernelSource {
  public:
   SlopeSource() {

@@ -7,8 +7,9 @@ namespace plexaura::fast {
 // The most columns that one call of softmax_columns() computes.
 constexpr std::int64_t most_softmax_columns = 64;
 
-// Loops of softmax and log_softmax of float32 and float64. Sums are added up in double, in an order that depends only on the
-// extents. The result may have the address of the input. A line with NaN, with +infinity or with only -infinity becomes NaN.
+// Loops of softmax and log_softmax of float32 and float64. Sums are added up in double, in an order that depends only
+// on the extents. The result may have the address of the input. A line with NaN, with +infinity or with only -infinity
+// becomes NaN.
 
 // Each of `rows` rows of `extent` neighbouring elements is a line.
 void softmax_rows(const float* x, std::int64_t rows, std::int64_t extent, float* y);
