@@ -68,6 +68,11 @@ std::vector<Candidate> row_major_floats(const RegionQuery& query, Make make) {
   return {std::move(candidate)};
 }
 
-inline float* floats(Address address) { return reinterpret_cast<float*>(address); }
+template <class T>
+T* elements(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+inline float* floats(Address address) { return elements<float>(address); }
 
 }  // namespace plexaura::fast

@@ -123,11 +123,6 @@ const std::int64_t* index_at(const Binding& at) {
   return reinterpret_cast<const std::int64_t*>(at.inputs[1]);
 }
 
-template <class T>
-T* elements(Address address) {
-  return reinterpret_cast<T*>(address);
-}
-
 SelectedRows rows_of(const Shape& whole, std::int64_t axis, const Shape& indices) {
   const Lines lines = Lines::along(whole, axis);
   return {lines.before, lines.extent, lines.behind, indices.elements()};

@@ -88,11 +88,6 @@ std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
 }
 
 template <class T>
-T* elements(Address address) {
-  return reinterpret_cast<T*>(address);
-}
-
-template <class T>
 struct SoftmaxLoops {
   void (*rows)(const T* x, std::int64_t rows, std::int64_t extent, T* y);
   void (*columns)(const T* x, std::int64_t extent, std::int64_t stride, std::int64_t columns, T* y);
