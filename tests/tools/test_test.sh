@@ -78,7 +78,7 @@ grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 mkdir -p build-baseline/venv/{bin,lib/python3/site-packages/pyarrow}
 stand_in build-baseline/venv/bin/python 'echo "parquet $*" >> "$LOG"'
 check 0 --extended
-expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^packages$')" "begin baseline test baseline fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages kills 20"
+expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^packages$')" "begin baseline test baseline fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages begin baseline kills 20"
 expect "$(tail -1 build/test-logs/extended.log)" "10 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
