@@ -62,6 +62,9 @@ if(PLEXAURA_HAS_ONEDNN)
   list(APPEND development_depends libdnnl-dev ocl-icd-opencl-dev)  # oneDNN's CMake package requires OpenCL
 endif()
 if(PLEXAURA_HAS_MPI)
+  if("mpich" IN_LIST MPI_C_LIB_NAMES)
+    message(FATAL_ERROR "PLEXAURA_DEBIAN makes packages that depend on Open MPI, and CMake has found MPICH; configure with the preset deb, or turn it off")
+  endif()
   string(APPEND CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS ", openmpi-bin")  # contains mpirun, which no library depends on
   list(APPEND development_depends libopenmpi-dev)
 endif()
