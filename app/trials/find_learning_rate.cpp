@@ -20,15 +20,24 @@ std::string sweep_text(const LearningRateSweep& sweep) {
   return text;
 }
 
-}  // namespace
-
-int find_learning_rate(Collective& ranks, const Config& config, const TrainerParts& parts,
-                       const TrainerOptions& options) {
+void check_settings(const Config& config, Strategy* strategy) {
   const Section optimizer = config.section("training").section("optimizer");
   if (optimizer.has("base_batch_size"))
     throw optimizer.error("base_batch_size",
                           "multiplies the learning rate, and --find-lr finds the one of this size of steps; "
                           "remove it");
+  if (strategy != nullptr && strategy->parts().scope == GradientScope::local)
+    throw config.section("distributed")
+        .error("strategy",
+               "lets each rank make steps of its own, and --find-lr needs one loss for each step; choose "
+               "allreduce");
+}
+
+}  // namespace
+
+int find_learning_rate(Collective& ranks, const Config& config, const TrainerParts& parts,
+                       const TrainerOptions& options) {
+  together(ranks, "reading the configuration", [&] { check_settings(config, parts.strategy); });
   const LearningRateSweep sweep = sweep_learning_rates(parts, options);
   if (sweep.signal != 0) return sweep.signal;
   together(ranks, "printing", [&] {
