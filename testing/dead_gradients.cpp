@@ -24,9 +24,7 @@ using namespace testing;
 // Returns why a gradient is dead; empty if it is alive.
 std::string why_dead(const Tensor& gradient) {
   if (!all_finite(gradient)) return "has " + first_bad(gradient);
-  const std::vector<double> values = gradient.to_doubles();
-  const bool is_zero = std::ranges::all_of(values, [](double value) { return value == 0; });
-  return is_zero ? "is zero everywhere" : "";
+  return all_zero(gradient) ? "is zero everywhere" : "";
 }
 
 // Computes for each node why its gradient is dead.

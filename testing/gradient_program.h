@@ -15,7 +15,6 @@ struct GraphInputs {
   std::vector<std::string> labels;
 
   Node add(Graph& graph, std::string label, Tensor value);
-  bool is_variable(std::size_t input) const { return is_floating(nodes[input].dtype()); }
 };
 
 // One list of derivatives for each input. It is empty if the input is not floating or no gradient was asked

@@ -46,7 +46,6 @@ class LoopLaunch final : public Launch {
   std::vector<Bound> bind_all(const std::vector<Instruction>& instructions);
   Use use_of(const Instruction& instruction) const;
   Use use_of(const Place& place) const;
-  bool is_bound_to_steps(const Place& place) const;
   std::unique_ptr<Launch> bind(const Instruction& instruction, std::int64_t step) const;
   Address address(const Place& place, std::int64_t step) const;
   Address copy_address(const std::vector<LoopMemory::Copy>& copies, std::size_t operand) const;

@@ -12,6 +12,16 @@ bool all_finite(const Tensor& tensor) {
   return std::ranges::all_of(tensor.to_doubles(), [](double value) { return std::isfinite(value); });
 }
 
+// Compares bytes, so that large gradients are not converted. The highest bit of an element is its sign.
+bool all_zero(const Tensor& tensor) {
+  const std::size_t size = size_of(tensor.dtype());
+  for (std::size_t i = 0; i < tensor.bytes(); ++i) {
+    const std::byte magnitude = tensor.data()[i] & (i % size == size - 1 ? std::byte{0x7f} : std::byte{0xff});
+    if (magnitude != std::byte{0}) return false;
+  }
+  return tensor.bytes() > 0;
+}
+
 std::string first_bad(const Tensor& tensor) {
   const std::vector<double> values = tensor.to_doubles();
   const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });

@@ -12,6 +12,8 @@ namespace plexaura {
 // Checks and descriptions of values and instructions, for runs with `watch` or a profile.
 
 PLEXAURA_API bool all_finite(const Tensor& tensor);
+// True if the tensor, of a floating dtype, has elements and all of them are 0 or -0.
+PLEXAURA_API bool all_zero(const Tensor& tensor);
 PLEXAURA_API std::string first_bad(const Tensor& tensor);  // such as "NaN at element 17"
 
 // Throws UserError if an output of the instruction, which has just run, is not finite. The message has the instruction's

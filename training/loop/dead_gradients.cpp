@@ -8,16 +8,6 @@ namespace plexaura {
 
 namespace {
 
-// Compares bytes, so that large gradients are not converted. The highest bit of an element is its sign.
-bool is_zero(const Tensor& tensor) {
-  const std::size_t size = size_of(tensor.dtype());
-  for (std::size_t i = 0; i < tensor.bytes(); ++i) {
-    const std::byte magnitude = tensor.data()[i] & (i % size == size - 1 ? std::byte{0x7f} : std::byte{0xff});
-    if (magnitude != std::byte{0}) return false;
-  }
-  return tensor.bytes() > 0;
-}
-
 // Calls visit(name, gradient) for each trainable parameter.
 template <class Visit>
 void visit_gradients(const ParameterStore& store, const Visit& visit) {
@@ -30,7 +20,7 @@ void visit_gradients(const ParameterStore& store, const Visit& visit) {
 std::vector<std::string> zero_gradients(const ParameterStore& store) {
   std::vector<std::string> found;
   visit_gradients(store, [&](const std::string& name, const Tensor& gradient) {
-    if (is_zero(gradient)) found.push_back(fmt::format("'{}' is zero everywhere", name));
+    if (all_zero(gradient)) found.push_back(fmt::format("'{}' is zero everywhere", name));
   });
   return found;
 }
