@@ -45,8 +45,6 @@ static_assert(!std::is_constructible_v<Operand, bool>);
 static_assert(!std::is_constructible_v<bool, Node>);
 static_assert(std::is_same_v<decltype(Node() > 0), Node>);
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("a shape error names the user's line, the op, every shape, the rule and what to do") {
@@ -56,11 +54,11 @@ TEST_CASE("a shape error names the user's line, the op, every shape, the rule an
   const auto here = std::source_location::current();
   const std::string by_name = user_error([&] { matmul(a, b); });
   const std::string by_operator = user_error([&] { a + b; });
-  CHECK(holds(by_name, "graph_test.cpp:" + std::to_string(here.line() + 1)));
-  CHECK(holds(by_name, "matmul(float32[2,3], float32[4,5]) {transpose_a=false, transpose_b=false}"));
-  CHECK(holds(by_name, "inner extents must be equal"));
-  CHECK(holds(by_operator, "graph_test.cpp:" + std::to_string(here.line() + 2)));
-  CHECK(holds(by_operator, "reshape"));
+  CHECK(contains(by_name, "graph_test.cpp:" + std::to_string(here.line() + 1)));
+  CHECK(contains(by_name, "matmul(float32[2,3], float32[4,5]) {transpose_a=false, transpose_b=false}"));
+  CHECK(contains(by_name, "inner extents must be equal"));
+  CHECK(contains(by_operator, "graph_test.cpp:" + std::to_string(here.line() + 2)));
+  CHECK(contains(by_operator, "reshape"));
 }
 
 TEST_CASE("a line is named from the root of the project") {
@@ -75,7 +73,7 @@ TEST_CASE("a YAML place takes the place of the C++ line, and scopes make a path"
   {
     const Graph::Scope inner(graph, "0");
     const std::string text = user_error([&] { add(x, graph.input("y", {DType::float32, {4}})); });
-    CHECK(holds(text, "models/mlp.yaml:12:3 (layer1.0)"));
+    CHECK(contains(text, "models/mlp.yaml:12:3 (layer1.0)"));
   }
   CHECK(to_string(graph.record(exp(x).id()).origin) == "models/mlp.yaml:12:3 (layer1)");
 }
@@ -86,12 +84,12 @@ TEST_CASE("asking for a parameter again ties it; another type is an error") {
   CHECK(same_value(graph.parameter("weight", row), first));
   CHECK(same_value(graph.buffer("mean", row), graph.buffer("mean", row)));
   const std::string text = user_error([&] { graph.parameter("weight", {DType::float32, {4}}); });
-  CHECK(holds(text, "'weight' is a parameter of float32[3] already and was requested as float32[4]"));
-  CHECK(
-      holds(user_error([&] { graph.buffer("weight", row); }), "use the same kind and type, or another name"));
+  CHECK(contains(text, "'weight' is a parameter of float32[3] already and was requested as float32[4]"));
+  CHECK(contains(user_error([&] { graph.buffer("weight", row); }),
+                 "use the same kind and type, or another name"));
   graph.input("x", row);
-  CHECK(holds(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
-  CHECK(holds(user_error([&] { graph.buffer("x", row); }), "'x' is an input of float32[3] already"));
+  CHECK(contains(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
+  CHECK(contains(user_error([&] { graph.buffer("x", row); }), "'x' is an input of float32[3] already"));
 }
 
 TEST_CASE("same_value compares handles") {
@@ -117,19 +115,19 @@ TEST_CASE("updates: of buffers only, of their type, one for each") {
   const Node buffer = graph.buffer("mean", row);
   const Node parameter = graph.parameter("weight", row);
   const Node wide = graph.buffer("wide", {DType::float64, {3}});
-  CHECK(holds(user_error([&] { graph.update(parameter, buffer); }), "only a buffer can be updated"));
-  CHECK(holds(user_error([&] { graph.update(exp(buffer), buffer); }), "only a buffer can be updated"));
-  CHECK(holds(user_error([&] { graph.update(wide, buffer); }), "must have the buffer's type"));
+  CHECK(contains(user_error([&] { graph.update(parameter, buffer); }), "only a buffer can be updated"));
+  CHECK(contains(user_error([&] { graph.update(exp(buffer), buffer); }), "only a buffer can be updated"));
+  CHECK(contains(user_error([&] { graph.update(wide, buffer); }), "must have the buffer's type"));
   graph.update(buffer, parameter);
-  CHECK(holds(user_error([&] { graph.update(buffer, parameter); }), "has an update already"));
+  CHECK(contains(user_error([&] { graph.update(buffer, parameter); }), "has an update already"));
   CHECK(graph.updates().size() == 1);
   Graph other;
   const Node foreign = other.buffer("mean", row);
   const Node wanted = graph.buffer("other mean", row);
-  CHECK(holds(user_error([&] { graph.update(foreign, parameter); }), "update belongs to another graph"));
-  CHECK(holds(user_error([&] { graph.update(wanted, foreign); }), "update belongs to another graph"));
-  CHECK(holds(user_error([&] { graph.update(Node(), parameter); }), "empty Node"));
-  CHECK(holds(user_error([&] { graph.update(wanted, Node()); }), "empty Node"));
+  CHECK(contains(user_error([&] { graph.update(foreign, parameter); }), "update belongs to another graph"));
+  CHECK(contains(user_error([&] { graph.update(wanted, foreign); }), "update belongs to another graph"));
+  CHECK(contains(user_error([&] { graph.update(Node(), parameter); }), "empty Node"));
+  CHECK(contains(user_error([&] { graph.update(wanted, Node()); }), "empty Node"));
   CHECK(graph.updates().size() == 1);
 }
 
@@ -138,9 +136,9 @@ TEST_CASE("a shape that cannot be counted names the op that would make it") {
   const Node column = graph.input("column", {DType::float32, {std::int64_t{1} << 32, 1}});
   const Node line = graph.input("line", {DType::float32, {1, std::int64_t{1} << 32}});
   const std::string text = user_error([&] { column + line; });
-  CHECK(holds(text, "graph_test.cpp:"));
-  CHECK(holds(text,
-              "add(float32[4294967296,1], float32[1,4294967296]): the shape [4294967296,4294967296] has"));
+  CHECK(contains(text, "graph_test.cpp:"));
+  CHECK(contains(text,
+                 "add(float32[4294967296,1], float32[1,4294967296]): the shape [4294967296,4294967296] has"));
 }
 
 TEST_CASE("nodes of two graphs cannot be mixed, and an empty node is no value") {
@@ -148,9 +146,9 @@ TEST_CASE("nodes of two graphs cannot be mixed, and an empty node is no value") 
   Graph other;
   const Node a = graph.input("a", row);
   const Node b = other.input("b", row);
-  CHECK(holds(user_error([&] { add(a, b); }), "belongs to another graph"));
-  CHECK(holds(user_error([&] { add(a, Node()); }), "empty Node"));
-  CHECK(holds(user_error([&] { add(1, 2); }), "at least one operand must be a node"));
+  CHECK(contains(user_error([&] { add(a, b); }), "belongs to another graph"));
+  CHECK(contains(user_error([&] { add(a, Node()); }), "empty Node"));
+  CHECK(contains(user_error([&] { add(1, 2); }), "at least one operand must be a node"));
 }
 
 TEST_CASE("a number beside integers is one of them, or an error that names the line") {
@@ -160,26 +158,26 @@ TEST_CASE("a number beside integers is one of them, or an error that names the l
   const Node flag = graph.input("flag", {DType::boolean, {}});
   const auto here = std::source_location::current();
   const std::string half = user_error([&] { x * 0.5; });
-  CHECK(holds(half, "graph_test.cpp:" + std::to_string(here.line() + 1) + ": 0.5 combined with int64[3]"));
-  CHECK(holds(half, "whole numbers from -9223372036854775808 to 9223372036854775807"));
-  CHECK(holds(half, "cast()"));
-  CHECK(holds(user_error([&] { 1e19 + Operand(x); }), "1e+19 combined with int64[3]"));
-  CHECK(holds(user_error([&] { add(x, std::nan("")); }), "nan combined with int64[3]"));
-  CHECK(holds(user_error([&] { lt(byte, 256); }), "256 combined with uint8[]: "));
-  CHECK(holds(user_error([&] { lt(byte, -1); }), "from 0 to 255"));
-  CHECK(holds(user_error([&] { where(flag, flag, 2); }), "from 0 to 1"));
+  CHECK(contains(half, "graph_test.cpp:" + std::to_string(here.line() + 1) + ": 0.5 combined with int64[3]"));
+  CHECK(contains(half, "whole numbers from -9223372036854775808 to 9223372036854775807"));
+  CHECK(contains(half, "cast()"));
+  CHECK(contains(user_error([&] { 1e19 + Operand(x); }), "1e+19 combined with int64[3]"));
+  CHECK(contains(user_error([&] { add(x, std::nan("")); }), "nan combined with int64[3]"));
+  CHECK(contains(user_error([&] { lt(byte, 256); }), "256 combined with uint8[]: "));
+  CHECK(contains(user_error([&] { lt(byte, -1); }), "from 0 to 255"));
+  CHECK(contains(user_error([&] { where(flag, flag, 2); }), "from 0 to 1"));
   CHECK((x * -2.0).dtype() == DType::int64);
   constexpr std::int64_t most = (std::int64_t{1} << 53) - 1;
   CHECK((x + most).dtype() == DType::int64);
   CHECK((x - most).dtype() == DType::int64);
   for (const std::int64_t rounded : {most + 1, most + 2, -most - 1, std::numeric_limits<std::int64_t>::min()})
-    CHECK(holds(user_error([&] { x + rounded; }), "exact below 2^53 only; write graph.constant("));
+    CHECK(contains(user_error([&] { x + rounded; }), "exact below 2^53 only; write graph.constant("));
   CHECK(lt(byte, 255).dtype() == DType::boolean);
   CHECK(where(flag, flag, 1).dtype() == DType::boolean);
   const Node half_node = graph.input("half", {DType::float16, {3}});
   CHECK((half_node * 0.1).dtype() == DType::float16);
   const Graph::WithOrigin place(graph, {"models/mlp.yaml", 12, 3, {}, false});
-  CHECK(holds(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 combined with"));
+  CHECK(contains(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 combined with"));
 }
 
 TEST_CASE("a number beside floats is within their range, or an error that names the line") {
@@ -187,10 +185,10 @@ TEST_CASE("a number beside floats is within their range, or an error that names 
   const Node x = graph.input("x", {DType::float16, {3}});
   const auto here = std::source_location::current();
   const std::string text = user_error([&] { x / 70000; });
-  CHECK(holds(text, "graph_test.cpp:" + std::to_string(here.line() + 1)));
-  CHECK(holds(text, "70000 combined with float16[3]"));
-  CHECK(holds(text, "cast() the node to a wider type"));
-  CHECK(holds(user_error([&] { graph.input("y", row) * 1e39; }), "the largest number of float32"));
+  CHECK(contains(text, "graph_test.cpp:" + std::to_string(here.line() + 1)));
+  CHECK(contains(text, "70000 combined with float16[3]"));
+  CHECK(contains(text, "cast() the node to a wider type"));
+  CHECK(contains(user_error([&] { graph.input("y", row) * 1e39; }), "the largest number of float32"));
   CHECK_NOTHROW(x * 65504);
   CHECK_NOTHROW(x * -std::numeric_limits<double>::infinity());
   CHECK_NOTHROW(x * 1e-20);
@@ -242,8 +240,8 @@ TEST_CASE("descriptions print floats in the fewest digits that give the number b
 TEST_CASE("a step scalar has the dtype that it is stored in") {
   Graph graph;
   CHECK(graph.step_scalar(StepScalar::random, DType::int64).shape() == Shape{3});
-  CHECK(holds(user_error([&] { graph.step_scalar(StepScalar::learning_rate, DType::bfloat16); }),
-              "learning_rate"));
+  CHECK(contains(user_error([&] { graph.step_scalar(StepScalar::learning_rate, DType::bfloat16); }),
+                 "learning_rate"));
 }
 
 TEST_CASE("a node whose graph is gone is refused in words") {
@@ -257,13 +255,13 @@ TEST_CASE("a node whose graph is gone is refused in words") {
     CHECK(user_error([&] { dead.shape(); }) ==
           "output 0 of node %0 was used after its graph was destroyed; keep the Graph as long as its nodes "
           "are used");
-    CHECK(holds(user_error([&] { dead + 1; }), "after its graph was destroyed"));
+    CHECK(contains(user_error([&] { dead + 1; }), "after its graph was destroyed"));
   };
   check();
   Graph next;  // may have the address of the first graph
   const Node x = next.input("x", row);
   check();
-  CHECK(holds(user_error([&] { x + dead; }), "after its graph was destroyed"));
+  CHECK(contains(user_error([&] { x + dead; }), "after its graph was destroyed"));
   CHECK(x.shape() == Shape{3});
 }
 

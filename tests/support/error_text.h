@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -27,6 +28,10 @@ std::string user_error(F&& action) {
 template <class F>
 std::string device_error(F&& action) {
   return error_text<DeviceError>(std::forward<F>(action));
+}
+
+inline bool contains(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
 }
 
 }  // namespace plexaura::testing

@@ -35,10 +35,6 @@ Tensor rows(std::vector<float> values) {
   return tensor;
 }
 
-bool contains(const std::string& text, std::string_view words) {
-  return text.find(words) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("a watched loop names the step and the op of its body that produced a NaN") {

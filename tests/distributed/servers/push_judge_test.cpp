@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/error_text.h"
+
 namespace plexaura::testing::push_judge_test {
 
 namespace {
@@ -22,8 +24,6 @@ std::string take_in(PushJudge& judge, const ServerRule& rule, const Numbers& pus
   return judge.take_in(rule, {DType::float32, 2}, {.content = std::as_bytes(std::span(pushed))}, bytes)
       .value_or("");
 }
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -45,16 +45,16 @@ TEST_CASE("push judge: a push is mixed in, or leaves the weights as they are") {
 TEST_CASE("push judge: finite pushes whose sum is not finite are refused, in buffers as well") {
   PushJudge judge;
   Numbers weights{2e38F, 0, 0};
-  CHECK(says(take_in(judge, changes_rule, {2e38F, 0, 0}, weights), "would not be finite"));
+  CHECK(contains(take_in(judge, changes_rule, {2e38F, 0, 0}, weights), "would not be finite"));
   CHECK(weights == Numbers{2e38F, 0, 0});
   weights = {1, 1, -3e38F};
-  CHECK(says(take_in(judge, changes_rule, {0, 0, 3e38F}, weights), "would not be finite"));
+  CHECK(contains(take_in(judge, changes_rule, {0, 0, 3e38F}, weights), "would not be finite"));
 }
 
 TEST_CASE("push judge: a change is too large beside the weights and what other pushes have changed") {
   PushJudge judge(10);
   Numbers weights{3, 4, 0};
-  CHECK(says(
+  CHECK(contains(
       take_in(judge, changes_rule, {60, 0, 0}, weights),
       "changes the weights by 60, which is more than 10 times their norm of 5 and the 0 of other pushes"));
   CHECK(take_in(judge, changes_rule, {-30, -40, 0}, weights).empty());
@@ -108,7 +108,7 @@ TEST_CASE("push judge: a part without trainables is judged by its buffers alone"
         .value_or("");
   };
   CHECK(push(1e30F).empty());
-  CHECK(says(push(std::numeric_limits<float>::infinity()), "not finite"));
+  CHECK(contains(push(std::numeric_limits<float>::infinity()), "not finite"));
 }
 
 TEST_CASE("push judge: one large change that was taken in does not make the next ones small") {

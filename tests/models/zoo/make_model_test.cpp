@@ -40,8 +40,6 @@ std::int64_t shipped(const std::string& name, const Shape& sample, std::int64_t 
   return parameters(*make_model(config, sample, classes));
 }
 
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("the YAML files of the zoo give the numbers of parameters that they name") {

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/onnx/written_model.h"
+#include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plexaura::onnx_tensor_data_test {
@@ -46,10 +47,6 @@ struct ModelFolder {
   }
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 onnx::TensorProto tensor_of(std::vector<std::int64_t> extents, std::string_view raw) {
   onnx::TensorProto proto;
   proto.name = "t";
@@ -63,16 +60,16 @@ onnx::TensorProto tensor_of(std::vector<std::int64_t> extents, std::string_view 
 
 TEST_CASE("elements in a file of their own are read below the folder of the model only") {
   const ModelFolder folder;
-  CHECK(contains(folder.error("../secret"),
-                 "the tensor 'w': its elements are in '../secret', which is not below"));
-  CHECK(contains(folder.error((folder.outer / "secret").string()), "which is not below"));
-  CHECK(contains(folder.error("."), "which is not below"));
-  CHECK(contains(folder.error("missing/../../secret"), "cannot be followed"));
-  CHECK(contains(folder.error("missing"), "cannot be followed"));
+  CHECK(testing::contains(folder.error("../secret"),
+                          "the tensor 'w': its elements are in '../secret', which is not below"));
+  CHECK(testing::contains(folder.error((folder.outer / "secret").string()), "which is not below"));
+  CHECK(testing::contains(folder.error("."), "which is not below"));
+  CHECK(testing::contains(folder.error("missing/../../secret"), "cannot be followed"));
+  CHECK(testing::contains(folder.error("missing"), "cannot be followed"));
   fs::create_symlink("../secret", folder.outer / "inner" / "link");
-  CHECK(contains(folder.error("link"), "which is not below"));
+  CHECK(testing::contains(folder.error("link"), "which is not below"));
   fs::create_directory_symlink("..", folder.outer / "inner" / "folder");
-  CHECK(contains(folder.error("folder/secret"), "which is not below"));
+  CHECK(testing::contains(folder.error("folder/secret"), "which is not below"));
   folder.outer.write("inner/weights/w", std::string(8, '\0'));
   CHECK(folder.error("weights/w").empty());
   fs::create_symlink("weights/w", folder.outer / "inner" / "inside");
@@ -102,15 +99,17 @@ TEST_CASE("offsets and lengths beyond the file are errors") {
   const ModelFolder folder;
   folder.outer.write("inner/w", std::string(16, '\0'));
   CHECK(folder.error("w", {{"offset", "8"}}).empty());
-  CHECK(contains(folder.error("w", {{"offset", "17"}}), "its offset 17 is beyond the end of its file"));
-  CHECK(contains(folder.error("w", {{"offset", "12"}, {"length", "8"}}), "its elements end beyond the end"));
-  CHECK(contains(folder.error("w", {{"offset", "18446744073709551608"}, {"length", "8"}}),
-                 "is beyond the end"));
-  CHECK(contains(folder.error("w", {{"offset", "18446744073709551616"}}), "is not a number"));
-  CHECK(
-      contains(folder.error("w", {{"length", "18446744073709551615"}}), "it has 18446744073709551615 bytes"));
-  CHECK(contains(folder.error("w", {{"offset", "-8"}}), "its offset '-8' is not a number"));
-  CHECK(contains(folder.error("w"), "it has 16 bytes, but float32[2] needs 8"));
+  CHECK(testing::contains(folder.error("w", {{"offset", "17"}}),
+                          "its offset 17 is beyond the end of its file"));
+  CHECK(testing::contains(folder.error("w", {{"offset", "12"}, {"length", "8"}}),
+                          "its elements end beyond the end"));
+  CHECK(testing::contains(folder.error("w", {{"offset", "18446744073709551608"}, {"length", "8"}}),
+                          "is beyond the end"));
+  CHECK(testing::contains(folder.error("w", {{"offset", "18446744073709551616"}}), "is not a number"));
+  CHECK(testing::contains(folder.error("w", {{"length", "18446744073709551615"}}),
+                          "it has 18446744073709551615 bytes"));
+  CHECK(testing::contains(folder.error("w", {{"offset", "-8"}}), "its offset '-8' is not a number"));
+  CHECK(testing::contains(folder.error("w"), "it has 16 bytes, but float32[2] needs 8"));
 }
 
 TEST_CASE("a file that declares more elements than it has is an error before memory is allocated") {

@@ -41,10 +41,6 @@ std::string error_of_pair(const std::string& images, const std::string& labels,
   return user_error([&] { const IdxDataset dataset(image_path, label_path, options); });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {

@@ -24,10 +24,6 @@ std::vector<T> sample_of(const DatasetOf<T>& samples, std::int64_t index) {
 
 ArrayLabels labels(std::vector<std::int64_t> numbers) { return {std::move(numbers), {"a", "b"}}; }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("classes are the different labels, sorted") {

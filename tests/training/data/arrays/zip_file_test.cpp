@@ -29,10 +29,6 @@ std::string replaced(std::string text, std::size_t at, char value) {
   return text;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("stored and deflated members are read, also those with the sizes of zip64") {

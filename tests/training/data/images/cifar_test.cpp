@@ -24,10 +24,6 @@ std::string error_of(const TemporaryFolder& folder, CifarLabels labels = CifarLa
   return user_error([&] { CifarDataset(folder.path(), CifarPart::train, labels); });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("CIFAR-10 is read from its batches") {

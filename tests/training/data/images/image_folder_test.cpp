@@ -24,10 +24,6 @@ namespace {
 constexpr std::array<std::uint8_t, 3> red{230, 20, 20};
 constexpr std::array<std::uint8_t, 3> blue{20, 20, 230};
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::vector<std::uint8_t> sample_of(const ImageFolderDataset& dataset, std::int64_t index,
                                     const SampleContext& context = {}) {
   std::vector<std::uint8_t> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));

@@ -32,10 +32,6 @@ bool near(const Pixel& a, const Pixel& b, int tolerance) {
   return std::ranges::equal(a, b, [&](int x, int y) { return std::abs(x - y) <= tolerance; });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Returns a JPEG of one colour. `space` is the colour space of `colour`, and `stored` that of the file.
 Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false,
                  bool of_adobe = true) {

@@ -43,10 +43,6 @@ std::string with_checksum(std::string text) {
   return text.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("an index is read as it was written") {

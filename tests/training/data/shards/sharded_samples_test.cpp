@@ -28,10 +28,6 @@ std::string error_of_opening(const TemporaryFolder& folder) {
   return user_error([&] { ShardFiles(folder.path(), "train"); });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 void change_byte(const fs::path& path, std::size_t at) {
   std::string text = read_text(path);
   text[at] = static_cast<char>(text[at] ^ 1);

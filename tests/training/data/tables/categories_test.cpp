@@ -6,28 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/error_text.h"
-#include "tests/support/temporary_folder.h"
-#include "training/data/tables/csv.h"
+#include "tests/training/data/tables/csv_text.h"
 
 namespace plexaura::testing::categories_test {
 
 namespace {
 
 const std::string table = "id,colour,x,kind\nn1,red,1,a\nn2,\"dark blue\",2,b\nn3,red,3,a\nn4,10,4,b\n";
-
-CsvDataset dataset_of(const std::string& text, const CsvOptions& options) {
-  const TemporaryFolder folder;
-  return CsvDataset(folder.write("t.csv", text), options);
-}
-
-std::string error_in(const std::string& text, const CsvOptions& options) {
-  return user_error([&] { dataset_of(text, options); });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 using Names = std::vector<std::string>;
 
@@ -49,10 +34,10 @@ TEST_CASE("permitted words are numbered in their order, and others are errors wi
                            .categories = {{.name = "colour", .words = {"red", "green", "dark blue"}}}};
   const CsvDataset rows = dataset_of("colour,x\ndark blue,5\nred,6\n", trained);
   CHECK(rows.values() == std::vector<float>{5, 0, 0, 1, 6, 1, 0, 0});
-  CHECK(error_in("colour,x\nred,5\nviolet,6\n", trained)
-            .ends_with(
-                "t.csv:3:1: 'violet' in colour is none of the words of the training: red, green, dark blue; "
-                "correct the cell, or train on a table with this word"));
+  CHECK(
+      error_in("colour,x\nred,5\nviolet,6\n", trained)
+          .ends_with(":3:1: 'violet' in colour is none of the words of the training: red, green, dark blue; "
+                     "correct the cell, or train on a table with this word"));
 }
 
 TEST_CASE("a missing word is an error, leaves out its row, or is 0 for all words") {
@@ -60,18 +45,16 @@ TEST_CASE("a missing word is an error, leaves out its row, or is 0 for all words
   const auto options = [](MissingCells missing) {
     return CsvOptions{.targets = {"y"}, .categories = {{"colour"}}, .missing = missing};
   };
-  CHECK(
-      contains(error_in(text, options(MissingCells::error)), "t.csv:3:1: '' in colour means a missing word"));
+  CHECK(contains(error_in(text, options(MissingCells::error)), ":3:1: '' in colour means a missing word"));
   CHECK(dataset_of(text, options(MissingCells::drop)).values() == std::vector<float>{0, 1, 1, 1, 0, 3});
   CHECK(dataset_of(text, options(MissingCells::mean)).values() ==
         std::vector<float>{0, 1, 1, 0, 0, 2, 1, 0, 3});
 }
 
 TEST_CASE("columns that cannot be words or be ignored are refused in a sentence") {
-  CHECK(contains(
-      error_in(table, {.ignored = {"id"}}),
-      "t.csv:2:4: 'red' in colour is not a finite number; features are numbers, so correct the cell or "
-      "leave the column out, or name it in data.categories if its cells are words"));
+  CHECK(contains(error_in(table, {.ignored = {"id"}}),
+                 ":2:4: 'red' in colour is not a finite number; features are numbers, so correct the cell or "
+                 "leave the column out, or name it in data.categories if its cells are words"));
   CHECK(contains(error_in(table, {.categories = {{"kind"}}}),
                  "the column of words kind is the label, a target"));
   CHECK(contains(error_in(table, {.categories = {{"color"}}}), "no column is called 'color'"));
@@ -82,7 +65,7 @@ TEST_CASE("columns that cannot be words or be ignored are refused in a sentence"
   std::string many = "name,y\n";
   for (int i = 0; i <= 1000; ++i) many += fmt::format("word{},{}\n", i, i);
   CHECK(contains(error_in(many, {.targets = {"y"}, .categories = {{"name"}}}),
-                 "t.csv:1002:1: 'word1000' is one of more than 1000 different words in name"));
+                 ":1002:1: 'word1000' is one of more than 1000 different words in name"));
 }
 
 TEST_CASE("the columns and their words follow from the names of features") {

@@ -1,28 +1,13 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "tests/support/error_text.h"
-#include "tests/support/temporary_folder.h"
-#include "training/data/tables/csv.h"
+#include "tests/training/data/tables/csv_text.h"
 
 namespace plexaura::testing::csv_missing_test {
 
 namespace {
 
 const std::string table = "x,y,kind\n1,NA,a\n2,20,b\n,30,a\n4,40,\n5,50,a\n6,60,?\n";
-
-CsvDataset dataset_of(const std::string& text, const CsvOptions& options) {
-  const TemporaryFolder folder;
-  return CsvDataset(folder.write("t.csv", text), options);
-}
-
-std::string error_in(const std::string& text, const CsvOptions& options) {
-  return user_error([&] { dataset_of(text, options); });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 
@@ -43,14 +28,14 @@ TEST_CASE("missing features become a number or NaN, and missing labels stay erro
   CHECK(std::isnan(kept.values()[1]));
   CHECK(kept.values()[3] == 20);
   for (const MissingCells missing : {MissingCells::error, MissingCells::mean, MissingCells::value})
-    CHECK(contains(error_in("x,kind\n1,a\n2,\n", {.missing = missing}),
-                   "t.csv:3:3: the label in kind is missing"));
-  CHECK(contains(error_in(features, {}), "t.csv:2:3: 'nan' in y is not a finite number"));
+    CHECK(
+        contains(error_in("x,kind\n1,a\n2,\n", {.missing = missing}), ":3:3: the label in kind is missing"));
+  CHECK(contains(error_in(features, {}), ":2:3: 'nan' in y is not a finite number"));
   CHECK(contains(error_in("x,y,kind\n1,,a\n2,,b\n", {.missing = MissingCells::mean}),
                  "no row has a number in y"));
   // A missing target cannot be replaced, and other text is not a missing cell.
   CHECK(contains(error_in("x,y\n1,NA\n2,3\n", {.targets = {"y"}, .missing = MissingCells::value}),
-                 "t.csv:2:3: 'NA' in y is not a finite number"));
+                 ":2:3: 'NA' in y is not a finite number"));
   CHECK(contains(error_in("x,kind\nlarge,a\n", {.missing = MissingCells::drop}),
                  "'large' in x is not a finite"));
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "tests/training/data/data_support.h"
+#include "tests/training/data/tables/csv_text.h"
 #include "training/data/subset.h"
 #include "training/data/tables/standardise.h"
 
@@ -19,24 +20,6 @@ std::vector<float> values_of(const Dataset& dataset, std::int64_t index) {
   dataset.read_sample(index, {}, std::as_writable_bytes(std::span(sample)), label);
   CHECK(label == dataset.label(index));
   return sample;
-}
-
-CsvDataset dataset_of(const std::string& text, const CsvOptions& options = {}) {
-  const TemporaryFolder folder;
-  return CsvDataset(folder.write("t.csv", text), options);
-}
-
-std::string error_in(const std::string& text, const CsvOptions& options = {}) {
-  const TemporaryFolder folder;
-  const auto path = folder.write("t.csv", text);
-  std::string error = user_error([&] { const CsvDataset dataset(path, options); });
-  CAPTURE(error);
-  REQUIRE(error.starts_with(path.string()));
-  return error.substr(path.string().size());
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
