@@ -46,13 +46,7 @@ Settings settings_of(const Setup& setup) {
   const Settings values = values_of(setup);
   Settings settings = values;
   keep_model_settings(settings, *setup.model);
-  const bool has_images = setup.data.sample().dtype == DType::uint8;
-  for (const auto& [key, value] : values)
-    if (key.starts_with("data.standardise") || (has_images && (key == "data.mean" || key == "data.stddev")) ||
-        ((key == "data.missing_value" || key == "data.noise") && value != "0"))
-      settings[key] = value;
-    else if (key == "data.missing")  // a default has quotes, and a word of the file may have none
-      settings[key] = value.starts_with('"') ? value : fmt::format("\"{}\"", value);
+  settings.merge(data_settings_of_weights(values, setup.data.sample().dtype == DType::uint8));
   const std::vector<std::string>& classes = setup.data.trained.classes;
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i] != std::to_string(i))

@@ -58,15 +58,6 @@ auto read_weights(const CommandLine& line, const fs::path& output, const Read& r
   }
 }
 
-// Throws for settings that are not those of the weights. Files to predict get no noise, whatever data.noise is.
-void check_used_settings(const fs::path& file, Metadata then, Settings now, const CommandLine& line) {
-  if (!line.evaluate) {
-    now.erase("data.noise");
-    then.erase("setting.data.noise");
-  }
-  check_settings(file, then, now, "give the same");
-}
-
 // Checks that the table and its split are those of the training. The split decides which rows were trained
 // on, and these decide the scale of all rows. Throws UserError if the table or the split differs. Returns a
 // remark if the file does not say with which table and split it was made.
@@ -254,7 +245,8 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     require_no_skipped(loaded, line);
     read_weights(line, options.trainer.output, [&](const fs::path& file) {
       const Metadata metadata = load_weights(file, loaded, line.skip);
-      check_used_settings(file, metadata, options.trainer.settings, line);
+      check_settings(file, metadata, options.trainer.settings, "give the same",
+                     line.evaluate ? WeightsUse::samples_of_data : WeightsUse::files);
       if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
         throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
       remark = check_origin(file, metadata, line, data);

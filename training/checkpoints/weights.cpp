@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <functional>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -22,9 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Keys in the metadata.
-constexpr std::string_view setting_prefix = "setting.";  // precedes the key of a setting
-constexpr const char* origin_key = "data.origin";
+constexpr const char* origin_key = "data.origin";  // in the metadata
 
 // The advice at the end of the error for a value that is not finite.
 constexpr std::string_view without_training =
@@ -46,16 +42,9 @@ std::string write_weights(const fs::path& path, const ParameterStore& store, con
   SafeTensors weights{.tensors = {}, .metadata = notes};
   for (const ParameterSpec& spec : store.specs())
     weights.tensors.emplace_back(spec.name, finite_value(store, spec.name, advice));
-  for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
+  add_settings(weights.metadata, settings);
   if (data_origin != 0) weights.metadata[origin_key] = fmt::format("{:016x}", data_origin);
   return write_safetensors(path, weights);
-}
-
-Settings settings_in(const Metadata& metadata) {
-  Settings settings;
-  for (const auto& [key, value] : metadata)
-    if (key.starts_with(setting_prefix)) settings.emplace(key.substr(setting_prefix.size()), value);
-  return settings;
 }
 
 template <class Named>
@@ -239,67 +228,6 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
   for (const ParameterSpec& spec : store.specs())
     if (is_named_like_any(spec, skip)) return spec.name;
   return std::nullopt;
-}
-
-namespace {
-
-// True for a key of the section `data` that only some formats have. Weights may be used on data of another format.
-bool is_of_some_formats(const std::string& key) {
-  constexpr std::array<std::string_view, 3> keys{"data.missing", "data.missing_value",
-                                                 "data.standardise_targets"};
-  return std::ranges::find(keys, key) != keys.end();
-}
-
-// Returns the numbers of a list, or one number if all are the same: one for grey images is the same as three for
-// colours.
-std::string shortest_list(std::string_view text) {
-  std::vector<double> numbers;
-  for (const char* at = text.data(); at != text.data() + text.size();) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(at, text.data() + text.size(), number);
-    if (error == std::errc()) numbers.push_back(number);
-    at = error == std::errc() ? end : at + 1;
-  }
-  const bool are_same = std::ranges::adjacent_find(numbers, std::ranges::not_equal_to()) == numbers.end();
-  if (are_same && !numbers.empty()) numbers.resize(1);
-  return fmt::format("{}", fmt::join(numbers, ", "));
-}
-
-// Returns the value of a setting for comparisons: `data.missing_value` counts if `data.missing` is given. Data without
-// `data.mean` and `data.stddev` are used as they are.
-std::optional<std::string> compared_value(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  if (key == "data.missing_value" && found == settings.end() && settings.contains("data.missing")) return "0";
-  if (key == "data.mean") return shortest_list(found == settings.end() ? "0" : found->second);
-  if (key == "data.stddev") return shortest_list(found == settings.end() ? "1" : found->second);
-  if (found == settings.end()) return std::nullopt;
-  return found->second;
-}
-
-bool is_same(const Settings& then, const Settings& now, const std::string& key) {
-  const std::optional<std::string> before = compared_value(then, key);
-  const std::optional<std::string> after = compared_value(now, key);
-  return before == after || (is_of_some_formats(key) && (!before || !after));
-}
-
-}  // namespace
-
-bool has_settings(const Metadata& metadata) { return !settings_in(metadata).empty(); }
-
-void check_settings(const fs::path& path, const Metadata& metadata, const Settings& now,
-                    std::string_view advice) {
-  const Settings then = settings_in(metadata);
-  if (then.empty() || now.empty()) return;
-  Settings all = then;
-  all.insert(now.begin(), now.end());
-  const auto value_in = [](const Settings& settings, const std::string& key) {
-    const auto found = settings.find(key);
-    return found == settings.end() ? "not given" : found->second;
-  };
-  for (const auto& [key, value] : all)
-    if (!is_same(then, now, key))
-      throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key,
-                                  value_in(then, key), value_in(now, key), advice));
 }
 
 }  // namespace plexaura

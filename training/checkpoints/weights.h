@@ -2,19 +2,15 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/params/parameter_store.h"
+#include "training/checkpoints/settings.h"
 #include "training/files/safetensors.h"
 
 namespace plexaura {
-
-// Settings that define what weights mean, by configuration key: "model.activation" is "relu". They are stored
-// in the metadata of the weights file, as "setting.model.activation".
-using Settings = std::map<std::string, std::string>;
 
 // Writes parameters and buffers under their names to a safetensors file, atomically, without a time or a
 // path. `data_origin`: see TrainerOptions; 0: unknown. Returns the file's checksum. Throws UserError for a
@@ -54,13 +50,5 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
 // Returns the data_origin with which a file of weights was saved; empty if it was unknown. Throws UserError,
 // which names `path`, if the value is no hash.
 std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const std::filesystem::path& path);
-
-// True if a file of weights contains the settings with which it was made; files of other programs do not.
-bool has_settings(const Metadata& metadata);
-
-// Throws UserError that names file, key and both values if the settings of a file of weights differ from
-// `now`; `advice` is the end of the sentence. Compares nothing if either has no settings.
-void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
-                    std::string_view advice);
 
 }  // namespace plexaura
