@@ -50,6 +50,30 @@ void require_same_columns(const Section& data, const DataOptions& options, const
                        fmt::format("names '{}', which the model takes; leave it out of the list", column));
 }
 
+// Returns the key of the section `data` that names the column; null if only the weights of a model name it.
+const char* key_of(const ColumnRef& column, const CsvOptions& csv) {
+  const auto is_in = [&](const std::vector<ColumnRef>& columns) {
+    return std::ranges::find(columns, column) != columns.end();
+  };
+  if (is_in(csv.targets)) return "targets";
+  if (is_in(csv.ignored)) return "ignore";
+  const bool is_of_words = std::ranges::any_of(
+      csv.categories, [&](const CategoryColumn& category) { return column == ColumnRef(category.name); });
+  return is_of_words ? "categories" : column == csv.label ? "label" : nullptr;
+}
+
+// Adds the place of the key to the error for a column that the table does not have.
+std::shared_ptr<const CsvDataset> read_table(const Section& data, const DataOptions& options,
+                                             const CsvOptions& csv) {
+  try {
+    return std::make_shared<CsvDataset>(options.path, csv);
+  } catch (const MissingColumn& error) {
+    const char* const key = key_of(error.column, options.csv);
+    if (key == nullptr || !data.has(key)) throw;
+    throw data.error(key, fmt::format("does not fit the table: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 void require_table(const Section& data, const DataOptions& options, const TrainedData& trained) {
@@ -90,7 +114,7 @@ DataPair open_table(const Section& data, const DataOptions& options, Task task,
     use_columns_of(*trained, csv);
     csv.class_names = trained->classes;
   }
-  const auto table = std::make_shared<CsvDataset>(options.path, csv);
+  const auto table = read_table(data, options, csv);
   if (trained)
     require_columns(data, options.path, *table, *trained);
   else if (csv.targets.empty())

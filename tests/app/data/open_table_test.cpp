@@ -43,10 +43,6 @@ std::vector<float> row_of(const RunData& data, std::int64_t index) {
   return row;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("words become inputs that are not scaled, and are kept with the weights") {
@@ -122,6 +118,27 @@ TEST_CASE("keys of columns that do not fit are refused") {
                  "data.categories has no effect here, because data.header is false"));
   CHECK(contains(user_error([&] { open("npy", folder.path(), ", ignore: [id]"); }),
                  "data.ignore has no effect here, because data.format is npy"));
+}
+
+TEST_CASE("the error for a column that the table lacks has the place of the key that names it") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("t.csv", table);
+  const auto check = [&](const std::string& keys, const std::string& key) {
+    const std::string error = user_error([&] { open("csv", path, ", " + keys); });
+    CAPTURE(error);
+    CHECK(error.starts_with("test.yaml:1:"));
+    CHECK(contains(error, fmt::format("data.{} does not fit the table: {}: ", key, path.string())));
+  };
+  check("categories: [color]", "categories");
+  check("categories: [colour], ignore: [number]", "ignore");
+  check("categories: [colour], ignore: [id], label: class", "label");
+  check("header: false, label: 7", "label");
+  const std::string trained = user_error([&] {
+    open("csv", folder.write("u.csv", "id,colour,z,kind\nn1,red,1,a\n"), words,
+         open("csv", path, words).trained);
+  });
+  CHECK(trained.ends_with("u.csv: no column is called 'x'; the columns are: id, colour, z, kind"));
+  CHECK(!contains(trained, "test.yaml"));
 }
 
 }  // namespace plexaura::testing::open_table_test

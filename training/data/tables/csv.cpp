@@ -41,19 +41,22 @@ class Columns {
   std::size_t find_name(const std::string& name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end())
-      throw UserError(fmt::format(
-          "{}: no column is called '{}'; the columns are: {}{}", file_, name, list_of(names_),
-          std::ranges::any_of(names_, is_number) ? "; if the first line is a sample, set data.header to false"
-                                                 : ""));
+      throw MissingColumn(
+          fmt::format("{}: no column is called '{}'; the columns are: {}{}", file_, name, list_of(names_),
+                      std::ranges::any_of(names_, is_number)
+                          ? "; if the first line is a sample, set data.header to false"
+                          : ""),
+          name);
     return static_cast<std::size_t>(found - names_.begin());
   }
 
   std::size_t find_number(std::int64_t number) const {
     const auto count = static_cast<std::int64_t>(names_.size());
     if (number < -count || number >= count)
-      throw UserError(
+      throw MissingColumn(
           fmt::format("{}: column {} does not exist; the columns are numbered from 0 to {} (or {} to -1)",
-                      file_, number, count - 1, -count));
+                      file_, number, count - 1, -count),
+          number);
     return static_cast<std::size_t>(number < 0 ? number + count : number);
   }
 

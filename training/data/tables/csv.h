@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/base/error.h"
 #include "training/data/dataset.h"
 #include "training/data/tables/categories.h"
 
@@ -14,6 +16,14 @@ namespace plexaura {
 // A column of a table: its name in the header, or its number, counted from 0 or, if negative, from the end
 // (-1 is the last column).
 using ColumnRef = std::variant<std::int64_t, std::string>;
+
+// The error for a column that the options name and the table does not have.
+class MissingColumn final : public UserError {
+ public:
+  MissingColumn(const std::string& text, ColumnRef missing) : UserError(text), column(std::move(missing)) {}
+
+  ColumnRef column;
+};
 
 // What is done about a cell of a feature that is empty or has a word for a missing value ("NA", "nan", "?"): it is
 // an error; its row is left out; it becomes NaN, which StandardisedDataset replaces by the mean of its column; or it
