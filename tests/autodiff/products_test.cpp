@@ -16,26 +16,11 @@
 #include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/vectors.h"
 
 namespace plexaura::testing::products_test {
 
 namespace {
-
-Node vector_input(Graph& graph, const char* name, std::int64_t count = 3) {
-  return graph.input(name, {DType::float64, {count}});
-}
-
-Tensor vector(const std::vector<double>& values) {
-  return Tensor::of({static_cast<std::int64_t>(values.size())}, values);
-}
-
-void check_close(const Tensor& actual, const Tensor& expected) {
-  REQUIRE(actual.type() == expected.type());
-  for (std::size_t i = 0; i < actual.as<double>().size(); ++i) {
-    CAPTURE(i);
-    CHECK(actual.as<double>()[i] == doctest::Approx(expected.as<double>()[i]).epsilon(1e-12));
-  }
-}
 
 const std::vector<double> at{0.3, -0.7, 1.1};
 const std::vector<double> along{0.5, 2, -1.5};
@@ -59,9 +44,9 @@ TEST_CASE("a Jacobian-vector product is the derivative along the tangent") {
     doubles.push_back(2 * along[i]);
     total += 2 * at[i] * along[i];
   }
-  check_close(found[0], vector(cosines));
-  check_close(found[1], Tensor::scalar(total));
-  check_close(found[2], vector(doubles));
+  check_same_numbers(found[0], vector(cosines));
+  check_same_numbers(found[1], Tensor::scalar(total));
+  check_same_numbers(found[2], vector(doubles));
 }
 
 TEST_CASE("the tangents of several entries are added up, and an empty one is zero") {
@@ -73,7 +58,7 @@ TEST_CASE("the tangents of several entries are added up, and an empty one is zer
   Function f(graph, {wrt[0], wrt[1], wrt[2], t}, jvp({&product, 1}, wrt, tangents), test_backend());
   std::vector<double> expected;
   for (std::size_t i = 0; i < at.size(); ++i) expected.push_back((along[i] * 5 + at[i] * along[i] * 3) * 7);
-  check_close(f(vector(at), vector({5, 5, 5}), vector({7, 7, 7}), vector(along))[0], vector(expected));
+  check_same_numbers(f(vector(at), vector({5, 5, 5}), vector({7, 7, 7}), vector(along))[0], vector(expected));
 }
 
 TEST_CASE("a derivative that is zero is an empty node") {
@@ -98,7 +83,7 @@ TEST_CASE("a Hessian-vector product, of the loss of a matrix") {
   // sum(x)^3: each entry of the Hessian is 6 sum(x)
   Function f(graph, {x, v}, hvp(cube(sum(x)), {&x, 1}, {&v, 1}), test_backend());
   const double each = 6 * (0.3 - 0.7 + 1.1) * (0.5 + 2 - 1.5);
-  check_close(f(vector(at), vector(along))[0], vector({each, each, each}));
+  check_same_numbers(f(vector(at), vector(along))[0], vector({each, each, each}));
 }
 
 // The products and the Jacobian of a function with a loop and moments are differentiated again, by differences.

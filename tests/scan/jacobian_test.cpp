@@ -11,28 +11,9 @@
 #include "core/ops/unary.h"
 #include "core/vm/function.h"
 #include "tests/support/backend.h"
+#include "tests/support/vectors.h"
 
 namespace plexaura::testing::jacobian_test {
-
-namespace {
-
-Node vector_input(Graph& graph, const char* name, std::int64_t count = 3) {
-  return graph.input(name, {DType::float64, {count}});
-}
-
-Tensor vector(const std::vector<double>& values) {
-  return Tensor::of({static_cast<std::int64_t>(values.size())}, values);
-}
-
-void check_close(const Tensor& actual, const Tensor& expected) {
-  REQUIRE(actual.type() == expected.type());
-  for (std::size_t i = 0; i < actual.as<double>().size(); ++i) {
-    CAPTURE(i);
-    CHECK(actual.as<double>()[i] == doctest::Approx(expected.as<double>()[i]).epsilon(1e-12));
-  }
-}
-
-}  // namespace
 
 TEST_CASE("a Jacobian has the axes of the output and then those of the input") {
   Graph graph;
@@ -44,9 +25,9 @@ TEST_CASE("a Jacobian has the axes of the output and then those of the input") {
   Function f(graph, {a, x}, {jacobian(y, x), jacobian(y, a), jacobian(sum(y), x)}, test_backend());
   const std::vector<Tensor> found =
       f(Tensor::of({2, 2}, std::vector<double>{1, 2, 3, 4}), Tensor::of({2, 1}, std::vector<double>{5, 7}));
-  check_close(found[0], Tensor::of({2, 1, 2, 1}, std::vector<double>{1, 2, 3, 4}));
-  check_close(found[1], Tensor::of({2, 1, 2, 2}, std::vector<double>{5, 7, 0, 0, 0, 0, 5, 7}));
-  check_close(found[2], Tensor::of({2, 1}, std::vector<double>{4, 6}));
+  check_same_numbers(found[0], Tensor::of({2, 1, 2, 1}, std::vector<double>{1, 2, 3, 4}));
+  check_same_numbers(found[1], Tensor::of({2, 1, 2, 2}, std::vector<double>{5, 7, 0, 0, 0, 0, 5, 7}));
+  check_same_numbers(found[2], Tensor::of({2, 1}, std::vector<double>{4, 6}));
 }
 
 TEST_CASE("derivatives of the first three orders of one function") {
@@ -58,11 +39,11 @@ TEST_CASE("derivatives of the first three orders of one function") {
   const double a = 0.3;
   const double b = -0.7;
   const std::vector<Tensor> found = f(vector({a, b}));
-  check_close(found[0], vector({std::exp(a) + 3 * a * a * b, std::exp(b) + a * a * a}));
-  check_close(found[1], Tensor::of({2, 2}, std::vector<double>{std::exp(a) + 6 * a * b, 3 * a * a, 3 * a * a,
-                                                               std::exp(b)}));
-  check_close(found[2], Tensor::of({2, 2, 2}, std::vector<double>{std::exp(a) + 6 * b, 6 * a, 6 * a, 0, 6 * a,
-                                                                  0, 0, std::exp(b)}));
+  check_same_numbers(found[0], vector({std::exp(a) + 3 * a * a * b, std::exp(b) + a * a * a}));
+  check_same_numbers(found[1], Tensor::of({2, 2}, std::vector<double>{std::exp(a) + 6 * a * b, 3 * a * a,
+                                                                      3 * a * a, std::exp(b)}));
+  check_same_numbers(found[2], Tensor::of({2, 2, 2}, std::vector<double>{std::exp(a) + 6 * b, 6 * a, 6 * a, 0,
+                                                                         6 * a, 0, 0, std::exp(b)}));
 }
 
 TEST_CASE("what an output does not depend on has a Jacobian and a Hessian of zeros") {

@@ -66,10 +66,6 @@ std::vector<T> field_of(const SampleSource& samples, std::int64_t index, std::si
   return {first, first + bytes[field].size() / sizeof(T)};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 const std::string with_test = "validation_samples: x_test, validation_labels: y_test";
 
 }  // namespace

@@ -57,10 +57,6 @@ void check_same(const RunData& packed, const RunData& plain) {
   CHECK(packed.pixels.mean == plain.pixels.mean);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("a table, arrays and images are the same samples when they are packed") {
