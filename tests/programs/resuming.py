@@ -272,6 +272,40 @@ class OneFolder(ProgramTest):
                                 "one checkpoint, or start from the weights alone with --weights\n")
 
 
+def keep_metadata(path, names):
+    """Removes all metadata of a safetensors file but these, which it must have. Returns the names of its tensors."""
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header["__metadata__"] = {name: header["__metadata__"][name] for name in names}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
+    return header.keys() - {"__metadata__"}
+
+
+class FirstFormat(ProgramTest):
+    """A checkpoint of Iris with only the metadata and the tensors that commit 9fff8c9 wrote."""
+
+    WEIGHTS = ["checksum.fnv1a64", "data.origin", *(f"data.column {i}" for i in range(4)), *(f"data.class {i}" for i in range(3)),
+               *(f"setting.class {i}" for i in range(3)), "setting.data.standardise",
+               *(f"setting.model.{key}" for key in ("activation", "hidden", "loss", "name", "outputs", "standardise"))]
+    STATE = ["checksum.fnv1a64", "bucket_bytes", "kernels", "optimizer", "precision", "shuffle", "weights"]
+    RUN = ("step", "epoch", "step_in_epoch", "seed", "epoch_loss", "epoch_samples", "data_origin", "samples", "batch_size")
+
+    def test_it_is_continued_and_evaluated(self):
+        whole, parts = (self.iris("training.epochs=4", f"output.dir={name}") for name in ("whole", "parts"))
+        self.run_one("mlp", *whole)
+        self.run_one("mlp", *parts, "--steps", 20)
+        parameters = {f"fc{i}.{kind}" for i in (1, 2, 3) for kind in ("weight", "bias")}
+        self.assertEqual(keep_metadata(self.checkpoint("parts") / "weights.safetensors", self.WEIGHTS), parameters)
+        self.assertEqual(keep_metadata(self.checkpoint("parts") / "state.safetensors", self.STATE),
+                         {f"state0.{name}" for name in parameters} | {f"run.{name}" for name in self.RUN})
+        self.assertIn("validation accuracy", self.run_one("mlp", *parts, "--evaluate").out)
+        self.run_one("mlp", *parts, "--resume")
+        self.assertEqual(self.weight_bytes("whole"), self.weight_bytes("parts"))
+
+
 class Weights(ProgramTest):
     def test_training_starts_from_them(self):
         self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
