@@ -250,7 +250,7 @@ Key noise_key(DataOptions& options) {
           "from 0 to 1. 0: no noise"};
 }
 
-// Appends keys. A key that needs no other key is given one: `format` must have one of these values.
+// Appends keys. A key that depends on no other key gets a condition: it has an effect only if `format` is one of `formats`.
 void append(std::vector<Key>& keys, std::vector<Key> more, const std::vector<std::string>& formats = {}) {
   for (Key& key : more) {
     if (!formats.empty() && key.needs.key.empty()) key.needs = {.key = "format", .values = formats};

@@ -49,7 +49,7 @@ Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
 
-// Leaves the features of words 0 and 1.
+// Excludes the features of words from the scale, so that they stay 0 or 1.
 Standardisation without_words(Standardisation scale, const TrainedData& trained) {
   for (std::size_t i = 0; i < trained.columns.size(); ++i)
     if (category_of(trained.columns[i], trained.categories) != nullptr) {

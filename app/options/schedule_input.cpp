@@ -23,7 +23,7 @@ std::int64_t steps_of(const Section& yaml, const char* key, double epochs, const
   return std::max<std::int64_t>(steps, 1);
 }
 
-// A schedule to be made: what was read, and the units in which it is to be.
+// The values that a schedule is made from, and the length and the highest rate that it is made for.
 struct ScheduleRequest {
   const Section& yaml;
   const ScheduleInput& input;

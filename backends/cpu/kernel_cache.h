@@ -11,9 +11,9 @@
 
 namespace plexaura {
 
-// Kernels by description: the ops with all options, the connections within the region, types, layouts, and
-// implementation. Positions in the graph do not count, so that sixteen equal blocks of a model share one
-// kernel. A kernel lives as long as a program uses it.
+// Shares kernels among regions that are equal: in their ops with all options, the connections between them, types,
+// layouts, and the implementation. The position in the graph does not matter, so that sixteen equal blocks of a model
+// share one kernel. A kernel lives as long as a program uses it.
 class KernelCache {
  public:
   using Make = std::function<std::shared_ptr<const Kernel>()>;

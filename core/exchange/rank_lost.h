@@ -18,7 +18,7 @@ class PLEXAURA_API RankLost : public DeviceError {
 
   // The lost ranks, in the numbering of the start, ascending. All remaining ranks get the same list.
   const std::vector<int>& ranks() const { return ranks_; }
-  // The call in which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
+  // The call in which this rank waited for the lost ranks: "'bucket 3 of step 17' (sum of 4096 float32)".
   const std::string& call() const { return call_; }
   // True if the ranks have died and the library survives that, so that the remaining ranks can continue
   // together.

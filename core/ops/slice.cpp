@@ -29,7 +29,7 @@ SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int
   if (options.step == 0) throw RuleError("the step must not be 0");
   const std::int64_t step = std::clamp(options.step, -extent - 1, extent + 1);
   const bool backwards = step < 0;
-  // Going backwards, the index before the first one is a possible stop, and the one after the last one is not.
+  // A slice that goes backwards may stop before element 0, at index -1, and begins at the last element at most.
   const std::int64_t lowest = backwards ? -1 : 0;
   const std::int64_t highest = backwards ? extent - 1 : extent;
   const auto inside = [=](std::int64_t index) {

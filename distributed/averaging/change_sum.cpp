@@ -46,7 +46,7 @@ void ChangeSum::sum(std::size_t slice, std::span<T> changes, std::string_view wh
   ranks_.sum(dtype_of<T>, reinterpret_cast<std::byte*>(changes.data()), std::ssize(changes), what);
 }
 
-// Returns the number of leading elements that it has summed.
+// Sums the trainables of the slice, which come first, by the compression. Returns their number.
 std::size_t ChangeSum::compress(std::size_t slice, std::span<float> changes, std::string_view what) {
   const std::span<const float> owed = part_of(owed_, slices_[slice]);
   const std::span<float> left = part_of(left_, slices_[slice]);

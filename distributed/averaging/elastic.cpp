@@ -29,8 +29,8 @@ void Elastic::after_update() {
   });
 }
 
-// A rank that uses a mean late pulls with the number of ranks that are left, although the lost ranks took
-// part in the mean.
+// If ranks were lost before this rank has used a mean, it divides the elasticity by the number of ranks that are left,
+// although the lost ranks took part in the mean.
 void Elastic::complete_exchange() {
   with_elements(centre_.dtype(), [&]<class T>(T) {
     if (const auto missed = centre_.catch_up<T>()) pull(*missed);

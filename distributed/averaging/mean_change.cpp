@@ -313,8 +313,8 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
   keep_arena(border_->placement(), mean, mean_prefix, false, state);
-  // Rank 0's copy is not marked as its own: ranks that continue from the weights of rank 0 have moved as it
-  // has, and get this copy.
+  // Rank 0 keeps its changes as state of all ranks: ranks that are new in a later run begin with the weights of rank 0,
+  // and so need the changes of rank 0.
   keep_arena(border_->placement(), own_, moved_prefix, !is_first_, state);
 }
 

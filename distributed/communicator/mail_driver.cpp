@@ -47,7 +47,8 @@ std::unique_lock<std::mutex> MailDriver::hold() {
   return lock;
 }
 
-// Returns true if letters are under way that no other thread drives.
+// Lets letters leave and arrive, unless another thread uses the mailbox now. Returns true if letters are still under
+// way.
 bool MailDriver::drive() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   bool is_busy = false;

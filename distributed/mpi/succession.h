@@ -7,7 +7,7 @@ namespace plexaura {
 
 // If the network between hosts is cut, the ranks on each side take those on the other side for dead. The
 // launcher decides which side continues: it stores what ranks publish, and the first side that asks may
-// continue. Ranks that cannot reach the launcher do not continue. So never do two sides train.
+// continue. Ranks that cannot reach the launcher do not continue. So two sides never train at the same time.
 //
 // Called by one of the ranks that are left, if MPI outlives ranks. `left`: a character for each rank at the
 // start, '1' for the ranks that are left. Returns whether these ranks may continue; nothing if the launcher

@@ -17,8 +17,8 @@ namespace {
 
 constexpr StepBlock block_of_cases{.step = 3, .seed = 5, .first_sample = 7};
 
-// Returns the first random value of a graph for each element: value(words of the element's draw, lane), by
-// the element's place in the global batch.
+// Returns what the first random op of a graph computes. Element i is value(block, lane), where the block of four random
+// words and the lane in it follow from the position of the element in the global batch.
 template <class Value>
 Tensor drawn_as(const Shape& shape, bool batch, const Value& value) {
   Tensor y(TensorType{DType::float64, shape});

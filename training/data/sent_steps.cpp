@@ -70,7 +70,7 @@ LoaderOptions for_all_ranks(LoaderOptions options) {
   return options;
 }
 
-// The source of rank 0.
+// The source on rank 0: reads the samples of all ranks, and sends each other rank its part of the step.
 class StepSender final : public StepSource {
  public:
   StepSender(std::shared_ptr<const SampleSource> samples, const LoaderOptions& options, SampleStream& stream)

@@ -108,7 +108,7 @@ void Optimizer::make_step(OptimizerShape& shape) {
     std::vector<Bucket> buckets = buckets_of(store_.placement(), parameters_);
     if (has_ranks()) buckets.assign(step->border().buckets().begin(), step->border().buckets().end());
     Graph update;
-    // The gradient arena holds the changes of other buffers by other Optimizers, which have made them already.
+    // This update leaves the buffers of other Optimizers alone: they have already added the changes in the gradient arena.
     build_update(update, options_.optimizer, store_.placement(), buckets,
                  {.replaced = replaced_buffers(*shape.model.graph),
                   .updated = updated_buffers(*shape.model.graph),

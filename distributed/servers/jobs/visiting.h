@@ -14,7 +14,7 @@ namespace plexaura {
 
 // The strategies `async-server` and `downpour` of a client that is a job of its own. It trains on its own
 // data. After every `push_every` steps, and at the end of an epoch, it pushes what it has learned and
-// continues with the weights that the server has then. These are validated.
+// continues with the weights that the server has then. Validation uses these weights too.
 class Visiting final : public Strategy, public WeightExchange {
  public:
   // The visitor must outlive this object and must have joined before begin(). `push_every` is a number of

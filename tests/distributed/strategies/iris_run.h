@@ -13,7 +13,7 @@ namespace plexaura::testing {
 // Settings that override keys of the YAML file, each "key=value".
 using Settings = std::vector<std::string>;
 
-// Returns the settings with more of them, which override those before.
+// Returns `settings` followed by `more`. A later setting of the same key overrides an earlier one.
 Settings with(Settings settings, const Settings& more);
 
 // Enough epochs to show that runs have the same weights, and at least two, because tests stop runs after step

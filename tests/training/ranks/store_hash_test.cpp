@@ -25,7 +25,7 @@ ParameterStore several() {
   return store;
 }
 
-// Checks that the hash changes with each element of the tensor, and returns when the element does.
+// Checks that the hash changes if any element of the tensor changes, and is the same again with the old element.
 void check_each_element(const Tensor& was, const std::function<void(const Tensor&)>& write,
                         const std::function<std::uint64_t()>& hash) {
   const std::uint64_t before = hash();

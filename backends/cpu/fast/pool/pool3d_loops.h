@@ -32,7 +32,8 @@ struct PoolRanges3d {
 // Each call computes one image [D, H, W] of a row-major value. Sums are added up in double.
 void avg_pool_image(const PoolRanges3d& ranges, const float* x, float* y);
 void avg_pool_image_grad(const PoolRanges3d& ranges, const float* grad, float* result);
-// The index is the position of the first largest element, or of the first NaN, counted within the image. It may be null.
+// index[i] becomes the position of output i's first largest element, or of its first NaN, counted within the image.
+// `index` may be null.
 void max_pool_image(const PoolRanges3d& ranges, const float* x, float* y, std::int64_t* index);
 void max_pool_image_grad(const PoolRanges3d& ranges, const float* grad, const std::int64_t* index,
                          float* result);

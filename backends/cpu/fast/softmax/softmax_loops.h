@@ -27,8 +27,8 @@ void log_softmax_columns(const float* x, std::int64_t extent, std::int64_t strid
 void log_softmax_columns(const double* x, std::int64_t extent, std::int64_t stride, std::int64_t columns,
                          double* y);
 
-// Loops of the gradients, with the result y of the forward op and the gradient of that: y (grad - sum(grad y)) and
-// grad - e^y sum(grad). The result may have the address of y or of grad.
+// Compute the gradients of softmax, y (grad - sum(grad y)), and of log_softmax, grad - e^y sum(grad). y is the result of
+// the forward op, and `grad` the gradient of y. `result` may have the address of y or of `grad`.
 void softmax_grad_rows(const float* y, const float* grad, std::int64_t rows, std::int64_t extent,
                        float* result);
 void softmax_grad_rows(const double* y, const double* grad, std::int64_t rows, std::int64_t extent,

@@ -40,7 +40,7 @@ struct Recorded {
 };
 Recorded recorded;
 
-// If set, every engine of cuDNN has this numerical note alone.
+// If set, every engine of cuDNN reports this numerical note and no other.
 std::optional<cudnnBackendNumericalNote_t> forged_note;
 // The number of next plans that fail in cuDNN, although they are valid.
 int forged_failures = 0;
