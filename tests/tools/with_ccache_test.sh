@@ -12,11 +12,11 @@ echo '#include "value.h"' > all.hxx
 touch all.cxx
 printf '#include "value.h"\nint main() { return value; }\n' > program.cpp
 
-# check VALUE: builds, and checks that the program prints VALUE
+# check VALUE [COMMENT]: builds, and checks that the program prints VALUE
 check() {
   local value=$1 found=0
-  printf '#pragma once\nconstexpr int value = %d;\n' "$value" > value.h
-  "$with_ccache" "$compiler" -x c++-header -include ./all.hxx -o all.hxx.gch -c all.cxx
+  printf '#pragma once\n// %s\nconstexpr int value = %d;\n' "${2:-}" "$value" > value.h
+  "$with_ccache" "$compiler" -MD -MF all.d -x c++-header -include ./all.hxx -o all.hxx.gch -c all.cxx
   "$compiler" -Winvalid-pch -include ./all.hxx program.cpp -o program
   ./program || found=$?
   [ "$found" = "$value" ] || { echo "the precompiled header has the value $found instead of $value"; exit 1; }
@@ -27,6 +27,8 @@ cp all.hxx.gch first.gch
 check 2
 cp first.gch all.hxx.gch
 check 3
+# A header with another comment is another file, which #pragma once would not recognise in the old precompiled header.
+check 3 "another comment"
 
 # Two builds of one project by Ninja share their compiled files and precompiled headers. Errors name sources
 # relative to the project's root.
