@@ -121,12 +121,22 @@ std::string report_log_in(const std::string& folder) {
   return (std::filesystem::path(folder) / report_log).string();
 }
 
+// Declares an option with a text that is not empty. `type`: the name of the text for the help.
+template <class Value>
+CLI::Option* add_text(CLI::App& app, const char* name, Value& into, const char* type, const char* meaning) {
+  return app.add_option(name, into, meaning)->type_name(type)->check(not_empty);
+}
+
+// Declares an option with a whole number from 1.
+template <class Value>
+CLI::Option* add_count(CLI::App& app, const char* name, Value& into, const char* meaning) {
+  return app.add_option(name, into, meaning)->type_name("N")->check(at_least_one);
+}
+
 // Declares --generate and the options that need it.
 void declare(CLI::App& app, GenerateOptions& generate) {
-  CLI::Option* const count = app.add_option("--generate", generate.count,
-                                            "continues a text by N tokens, with a language model, and exits")
-                                 ->type_name("N")
-                                 ->check(at_least_one);
+  CLI::Option* const count = add_count(app, "--generate", generate.count,
+                                       "continues a text by N tokens, with a language model, and exits");
   app.add_option("--prompt", generate.prompt, "with --generate: the text to continue (a new line)")
       ->type_name("TEXT")
       ->needs(count);
@@ -139,10 +149,7 @@ void declare(CLI::App& app, GenerateOptions& generate) {
       ->type_name("K")
       ->check(at_least_one)
       ->needs(count);
-  app.add_option("--seed", generate.seed, "with --generate: the seed of the draws (1)")
-      ->type_name("N")
-      ->check(at_least_one)
-      ->needs(count);
+  add_count(app, "--seed", generate.seed, "with --generate: the seed of the draws (1)")->needs(count);
 }
 
 // Throws for combinations of options in which one has no effect.
@@ -201,85 +208,54 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   repeatable(app.add_option("--set", line.set,
                             "overrides a key of the file: --set training.batch_size=8; repeatable"))
       ->type_name("KEY=VALUE");
-  app.add_option("--steps", line.steps,
-                 "stops when the run has made N updates, including those before --resume")
-      ->type_name("N")
-      ->check(at_least_one);
+  add_count(app, "--steps", line.steps,
+            "stops when the run has made N updates, including those before --resume");
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
   app.add_flag("--replace", line.replace,
                "starts anew if output.dir contains a run that was stopped, and removes its checkpoints");
-  app.add_option("--backend", line.backend, "cpu, portable or a plugin; options follow its name")
-      ->type_name("NAME[:OPTION=VALUE,...]")
-      ->check(not_empty);
-  app.add_option("--device", line.device,
-                 "with --dry-run: the GPU to plan for, which need not be there: a100, h100, h200 or b200")
-      ->type_name("NAME")
-      ->check(not_empty);
-  app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
-      ->type_name("FILE")
-      ->check(not_empty);
-  app.add_option("--tensorboard", line.tensorboard,
-                 "writes loss, metrics and learning rate as event files for TensorBoard")
-      ->type_name("FOLDER")
-      ->check(not_empty);
-  app.add_option("--report", line.report,
-                 "writes the log and what `tools/runs report FOLDER` needs to make a page of the run")
-      ->type_name("FOLDER")
-      ->check(not_empty);
-  app.add_option("--weights", line.weights, "starts from a safetensors file")
-      ->type_name("FILE")
-      ->check(not_empty);
+  add_text(app, "--backend", line.backend, "NAME[:OPTION=VALUE,...]",
+           "cpu, portable or a plugin; options follow its name");
+  add_text(app, "--device", line.device, "NAME",
+           "with --dry-run: the GPU to plan for, which need not be there: a100, h100, h200 or b200");
+  add_text(app, "--log", line.log, "FILE", "appends one JSON object per step and per epoch");
+  add_text(app, "--tensorboard", line.tensorboard, "FOLDER",
+           "writes loss, metrics and learning rate as event files for TensorBoard");
+  add_text(app, "--report", line.report, "FOLDER",
+           "writes the log and what `tools/runs report FOLDER` needs to make a page of the run");
+  add_text(app, "--weights", line.weights, "FILE", "starts from a safetensors file");
   repeatable(
-      app.add_option("--skip", line.skip,
-                     "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)"))
-      ->type_name("PATTERN")
-      ->check(not_empty);
+      add_text(app, "--skip", line.skip, "PATTERN",
+               "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)"));
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
   CLI::Option* const predict =
-      app.add_option("--predict", line.predict,
-                     "prints class and probability (or output) of each image or row of a table, and exits")
-          ->type_name("FILE ...")
-          ->check(not_empty)
+      add_text(app, "--predict", line.predict, "FILE ...",
+               "prints class and probability (or output) of each image or row of a table, and exits")
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--images", line.images,
-                 "with --predict and a reconstruction: writes each image as a PNG file to FOLDER")
-      ->type_name("FOLDER")
-      ->check(not_empty)
+  add_text(app, "--images", line.images, "FOLDER",
+           "with --predict and a reconstruction: writes each image as a PNG file to FOLDER")
       ->needs(predict);
   declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
                "compares the gradient of each parameter with differences on the first batch, and exits");
   app.add_flag("--find-lr", line.find_lr,
                "trains 100 steps with a growing learning rate, suggests one, and exits");
-  app.add_option("--overfit", line.overfit,
-                 "trains on N samples, says whether it learns them by heart, and exits")
-      ->type_name("N")
-      ->check(at_least_one);
+  add_count(app, "--overfit", line.overfit,
+            "trains on N samples, says whether it learns them by heart, and exits");
   app.add_flag("--check", line.check,
                "tries all parts of a run, keeps nothing, says how long an epoch takes, and exits");
-  app.add_option("--profile", line.profile,
-                 "writes a trace for Perfetto or chrome://tracing; slows down the run")
-      ->type_name("FILE")
-      ->check(not_empty);
-  app.add_option("--serve", line.serve,
-                 "serves weights to clients that are separate jobs, and writes its address to FILE")
-      ->type_name("FILE")
-      ->check(not_empty);
-  app.add_option("--clients", line.clients,
-                 "with --serve: ends when N clients have left, and none is there (1)")
-      ->type_name("N")
-      ->check(at_least_one);
-  app.add_option("--address", line.address,
-                 "with --serve: listens there, 0.0.0.0 or :: at all addresses of this host (127.0.0.1)")
-      ->type_name("ADDRESS")
-      ->check(not_empty);
+  add_text(app, "--profile", line.profile, "FILE",
+           "writes a trace for Perfetto or chrome://tracing; slows down the run");
+  add_text(app, "--serve", line.serve, "FILE",
+           "serves weights to clients that are separate jobs, and writes its address to FILE");
+  add_count(app, "--clients", line.clients,
+            "with --serve: ends when N clients have left, and none is there (1)");
+  add_text(app, "--address", line.address, "ADDRESS",
+           "with --serve: listens there, 0.0.0.0 or :: at all addresses of this host (127.0.0.1)");
   app.add_option("--port", line.port, "with --serve: listens at this port (one that is free)")
       ->type_name("N")
       ->check(a_port);
-  app.add_option("--join", line.join, "trains as a client of the server that has written FILE")
-      ->type_name("FILE")
-      ->check(not_empty);
+  add_text(app, "--join", line.join, "FILE", "trains as a client of the server that has written FILE");
   app.add_flag("--dry-run", line.dry_run,
                "prints the model, the memory plan and a description of the data, and exits");
   app.add_flag("--program", line.print_program,
