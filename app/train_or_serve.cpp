@@ -80,8 +80,8 @@ std::string_view difference_of(const Trainer& trainer) {
 std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
   if (!types.is_mixed() || !backend.info().host_memory) return {};
   return fmt::format(
-      "training.precision {} needs less memory than float32 and takes longer on a CPU, where few "
-      "operations are fast in 16 bits",
+      "training.precision {} needs less memory than float32; on a CPU it is not faster where operations "
+      "convert their operands to float32",
       name_of(types.precision()));
 }
 

@@ -30,6 +30,15 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_slope_source());
   sources.push_back(fast::make_index_source());
   sources.push_back(fast::make_optimizer_source());
+#ifdef PLEXAURA_HAS_ONEDNN
+  sources.push_back(fast::make_widened_source(onednn::make_convolution_source()));
+  sources.push_back(fast::make_widened_source(onednn::make_matmul_source()));
+#endif
+  sources.push_back(fast::make_widened_source(fast::make_batch_norm_source()));
+  sources.push_back(fast::make_widened_source(fast::make_small_matmul_source()));
+  sources.push_back(fast::make_widened_source(fast::make_pool_source()));
+  sources.push_back(fast::make_widened_source(fast::make_pool3d_source()));
+  sources.push_back(fast::make_widened_source(fast::make_dropout_source()));
   return sources;
 }
 

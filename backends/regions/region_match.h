@@ -16,6 +16,8 @@ inline bool is_op(const Graph& graph, NodeId node, std::string_view name) {
 
 inline bool has_elements(const Graph& graph, Value value) { return graph.type(value).shape.elements() > 0; }
 
+inline bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
 inline bool is_float32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::float32; }
 
 // True if all inputs and outputs of the region have this dtype, and none is empty.

@@ -130,7 +130,8 @@ class BatchNormSource final : public KernelSource {
   Denormals denormals() const override { return Denormals::flushed; }
 
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
-    if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
+    const DType dtype = graph.type({last, 0}).dtype;
+    if ((dtype != DType::float32 && !has_16_bits(dtype)) || !has_elements(graph, {last, 0})) return {};
     return match_batch_norm(graph, last, uses);
   }
 

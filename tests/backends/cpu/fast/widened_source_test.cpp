@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/autodiff/gradients.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "testing/run.h"
+#include "tests/backends/cpu/agreement.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing::widened_source_test {
+
+namespace {
+
+using Build = std::function<Node(const Node& x, const Node& y)>;
+
+bool computes_in_float32(const Candidate& candidate) {
+  return candidate.implementation.ends_with(" in float32");
+}
+
+// Half a unit in the last place, relative to the largest number of a binade.
+double rounding(DType dtype) { return dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11; }
+
+double largest_error(const Tensor& found, const Tensor& exact) {
+  const std::vector<double> a = found.to_doubles();
+  const std::vector<double> b = exact.to_doubles();
+  double error = 0;
+  double scale = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    error = std::max(error, std::isnan(a[i]) ? HUGE_VAL : std::abs(a[i] - b[i]));
+    scale = std::max(scale, std::abs(b[i]));
+  }
+  return error / scale;
+}
+
+// Compares build(x, y) and its two gradients with the same in float64, from the same inputs of 16 bits. Each result may
+// be rounded once.
+void check_one_rounding(const Shape& x_shape, const Shape& y_shape, const Build& build,
+                        bool keep_all = true) {
+  const auto backend = make_cpu_backend();
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const Node x = graph.input("x", {dtype, x_shape});
+    const Node y = graph.input("y", {dtype, y_shape});
+    const Node result = build(x, y);
+    const Node factor = graph.input("factor", result.type());
+    std::vector<Node> wanted = gradients(sum(cast(result * factor, DType::float32)), {x, y});
+    wanted.push_back(result);
+    const std::vector<Node> wide{cast(x, DType::float64), cast(y, DType::float64)};
+    const Node exact = build(wide[0], wide[1]);
+    for (const Node& gradient : gradients(sum(exact * cast(factor, DType::float64)), wide))
+      wanted.push_back(gradient);
+    wanted.push_back(exact);
+    Runner run(graph, wanted, *backend, {.keep_all = keep_all});
+    const std::vector<Tensor> values =
+        run({drawn(x.type(), "x"), drawn(y.type(), "y"), drawn(factor.type(), "factor")});
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(largest_error(values[i], values[i + 3]) < rounding(dtype) * 1.01);
+    if (keep_all) CHECK(run.padding().failures.empty());
+  }
+}
+
+// Checks that the backend's results have the bits of the portable kernels.
+void check_portable_bits(const Shape& shape, const std::function<std::vector<Node>(const Node& x)>& build) {
+  const auto fast = make_cpu_backend();
+  const auto portable = make_portable_backend();
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const Node x = graph.input("x", {dtype, shape});
+    std::vector<Node> wanted = build(x);
+    CHECK(std::ranges::any_of(offers(wanted[0]), computes_in_float32));
+    wanted.push_back(gradients(sum(cast(wanted[0] * wanted[0], DType::float32)), {x})[0]);
+    const std::vector<Tensor> inputs{drawn(x.type(), "x")};
+    const StepBlock block{.step = 2, .seed = 5};
+    CHECK(Runner(graph, wanted, *fast)(inputs, block) == Runner(graph, wanted, *portable)(inputs, block));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of 16 bits are computed in float32 and rounded once") {
+  if (!has_onednn()) return;
+  for (const std::int64_t channels : {1, 3, 16, 20})
+    for (const std::int64_t groups : {1, 4}) {
+      if (channels % groups != 0) continue;
+      CAPTURE(channels);
+      CAPTURE(groups);
+      check_one_rounding({2, channels, 9, 7}, {24, channels / groups, 3, 3},
+                         [&](const Node& x, const Node& w) {
+                           return conv2d(x, w, {.padding = {1, 1}, .groups = groups});
+                         });
+    }
+}
+
+TEST_CASE("products of 16 bits are computed in float32 and rounded once") {
+  for (const std::int64_t size : {3, 70}) {
+    CAPTURE(size);
+    check_one_rounding({5, size}, {size, 40}, [](const Node& x, const Node& y) { return matmul(x, y); });
+    check_one_rounding({2, 6, size}, {2, 40, size},
+                       [](const Node& x, const Node& y) { return matmul(x, y, {.transpose_b = true}); });
+  }
+  check_one_rounding({6, 30}, {30, 30}, [](const Node& x, const Node& y) { return matmul(x, y); });
+}
+
+TEST_CASE("products of 16 bits are offered in float32 beside other kernels") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float16, {64, 64}});
+  CHECK(std::ranges::any_of(offers(matmul(x, x)), computes_in_float32));
+}
+
+TEST_CASE("pools and dropout of 16 bits have the bits of the portable kernels") {
+  for (const std::int64_t channels : {1, 16, 17}) {
+    CAPTURE(channels);
+    check_portable_bits({2, channels, 9, 11}, [](const Node& x) -> std::vector<Node> {
+      return {max_pool2d(x, {.kernel = {2, 2}})};
+    });
+    check_portable_bits({2, channels, 8, 8}, [](const Node& x) -> std::vector<Node> {
+      const Node y = dropout(x, {.p = 0.25});
+      return {y, output_of(y, 1)};
+    });
+  }
+}
+
+TEST_CASE("a product of a value of 16 bits with itself converts it for each operand") {
+  const auto backend = make_cpu_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float16, {24, 24}});
+  const Node wide = cast(x, DType::float64);
+  const std::vector<Tensor> values =
+      Runner(graph, {matmul(x, x), matmul(wide, wide)}, *backend)({drawn(x.type(), "x")});
+  CHECK(largest_error(values[0], values[1]) < rounding(DType::float16));
+}
+
+TEST_CASE("moments of 16 bits are those of the same numbers in float32") {
+  const auto backend = make_cpu_backend();
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {4, 20, 6, 5}});
+    const MomentsResult narrow = moments(x);
+    const MomentsResult wide = moments(cast(x, DType::float32));
+    CHECK(std::ranges::any_of(offers(narrow.mean), computes_in_float32));
+    const std::vector<Tensor> values = Runner(graph, {narrow.mean, narrow.inverse, wide.mean, wide.inverse},
+                                              *backend)({drawn(x.type(), "x")});
+    CHECK(largest_error(values[0], values[2]) < 1e-6);
+    CHECK(largest_error(values[1], values[3]) < 1e-6);
+  }
+}
+
+TEST_CASE("batch norm with an addition and a relu rounds once in 16 bits") {
+  for (const std::int64_t channels : {5, 16}) {
+    CAPTURE(channels);
+    check_one_rounding(
+        {4, channels, 6, 5}, {4, channels, 6, 5},
+        [&](const Node& x, const Node& y) {
+          const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+          Graph& graph = x.graph();
+          const Node scale = graph.constant(drawn({wide, {channels}}, "scale"));
+          const Node shift = graph.constant(drawn({wide, {channels}}, "shift"));
+          return relu(batch_norm(x, scale, shift).y + y);
+        },
+        false);  // keep_all would prevent the region, which rounds once
+  }
+}
+
+TEST_CASE("float32 itself gets no second offer get no second offer") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4, 4}});
+  CHECK(std::ranges::none_of(offers(matmul(x, x)), computes_in_float32));
+}
+
+}  // namespace plexaura::testing::widened_source_test
