@@ -52,7 +52,11 @@ Predictor::Predictor(std::shared_ptr<Model> model, const std::filesystem::path& 
                      const PredictorOptions& options)
     : Predictor(call_of(model), loaded_store(*model, weights), BackendUse(backend), options) {}
 
-Predictor Predictor::clone() const { return {model_, store_.share(), backend_, options_}; }
+Predictor Predictor::clone() const {
+  Predictor clone(model_, store_.share(), backend_, options_);
+  clone.programs_ = programs_;
+  return clone;
+}
 
 Tensor Predictor::operator()(const Tensor& samples) {
   const InUse use(busy_, "a Predictor",
@@ -80,7 +84,8 @@ PassGraph Predictor::build(const TensorType& type) const {
 VM& Predictor::machine_for(const TensorType& type) {
   // Before this object has machines, the first program of a clone may have placed the store.
   if (!machines_.empty() && placed_times_ != store_.placed_times()) machines_.clear();
-  const auto found = std::ranges::find(machines_, type, &Machine::type);
+  const auto found =
+      std::ranges::find_if(machines_, [&](const Machine& machine) { return machine.shared->type == type; });
   if (found == machines_.end())
     add_machine(type);
   else
@@ -88,17 +93,36 @@ VM& Predictor::machine_for(const TensorType& type) {
   return machines_.front().vm;
 }
 
+std::shared_ptr<const Predictor::SharedProgram> Predictor::find_program(const TensorType& type) const {
+  for (const auto& program : *programs_)
+    if (auto shared = program.lock();
+        shared && shared->type == type && shared->placed_times == store_.placed_times())
+      return shared;
+  return nullptr;
+}
+
+std::shared_ptr<Predictor::SharedProgram> Predictor::compile_program(const TensorType& type) const {
+  const PassGraph built = build(type);
+  const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
+  auto program = compile(*built.graph, outputs, backend_.get(),
+                         {.placement = &store_.placement(), .strict = options_.strict});
+  return std::make_shared<SharedProgram>(type, std::move(program));
+}
+
 void Predictor::add_machine(const TensorType& type) {
   Backend& backend = backend_.get();
   const std::lock_guard turn(backend.turn());
-  const PassGraph built = build(type);
-  const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
-  auto program =
-      compile(*built.graph, outputs, backend, {.placement = &store_.placement(), .strict = options_.strict});
-  ops_on_host_.merge(program->ops_on_host());
+  std::shared_ptr<const SharedProgram> shared = find_program(type);
+  std::shared_ptr<SharedProgram> compiled = shared ? nullptr : compile_program(type);
+  if (compiled) shared = compiled;
+  ops_on_host_.merge(shared->program->ops_on_host());
   while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
-  machines_.emplace_front(type, std::move(program), backend, store_);
+  machines_.emplace_front(shared, backend, store_);  // places the store if nothing has placed it
   placed_times_ = store_.placed_times();
+  if (!compiled) return;
+  compiled->placed_times = placed_times_;
+  std::erase_if(*programs_, [](const auto& program) { return program.expired(); });
+  programs_->push_back(compiled);
 }
 
 }  // namespace plexaura

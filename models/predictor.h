@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/busy.h"
 #include "core/compile/passes.h"
@@ -45,8 +46,8 @@ class Predictor {
   Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
             std::int64_t classes, Backend& backend, const PredictorOptions& options = {});
 
-  // Returns a Predictor for another thread, with the same model, weights and backend, and its own programs.
-  // Clones may be made and called at the same time, but not while the store is written or placed.
+  // Returns a Predictor for another thread, with the same model, weights and backend. It shares the programs and the weights
+  // in the layouts of the kernels, and has its own memory for intermediate values. Clones may be made and called at the same time, but not while the store is written or placed.
   Predictor clone() const;
 
   // samples [N, ...] -> the model's outputs; for a Model, logits [N, classes]. Floating-point samples are
@@ -58,12 +59,25 @@ class Predictor {
   const std::set<std::string>& ops_on_host() const { return ops_on_host_; }
 
  private:
-  struct Machine {
-    Machine(TensorType of_samples, std::shared_ptr<const Program> program, Backend& backend,
-            ParameterStore& store)
-        : type(std::move(of_samples)), vm(std::move(program), backend, {.store = &store}) {}
+  // What the VMs of all clones share for one type of samples.
+  struct SharedProgram {
+    SharedProgram(TensorType of_samples, std::shared_ptr<const Program> compiled)
+        : type(std::move(of_samples)), program(std::move(compiled)) {}
 
     TensorType type;
+    std::shared_ptr<const Program> program;
+    std::uint64_t placed_times = 0;  // of the store whose addresses the program uses
+    std::shared_ptr<PrologueMemory> prologue = std::make_shared<PrologueMemory>();
+  };
+  // The programs that this object or a clone uses. The backend's turn guards them.
+  using SharedPrograms = std::vector<std::weak_ptr<const SharedProgram>>;
+
+  struct Machine {
+    Machine(std::shared_ptr<const SharedProgram> of_program, Backend& backend, ParameterStore& store)
+        : shared(std::move(of_program)),
+          vm(shared->program, backend, {.store = &store, .prologue = shared->prologue}) {}
+
+    std::shared_ptr<const SharedProgram> shared;
     VM vm;
   };
 
@@ -71,6 +85,9 @@ class Predictor {
   Predictor(std::shared_ptr<Model> model, const std::filesystem::path& weights, Backend& backend,
             const PredictorOptions& options);
   PassGraph build(const TensorType& type) const;
+  // Returns the program that this object or a clone uses, or null.
+  std::shared_ptr<const SharedProgram> find_program(const TensorType& type) const;
+  std::shared_ptr<SharedProgram> compile_program(const TensorType& type) const;
   VM& machine_for(const TensorType& type);
   void add_machine(const TensorType& type);
 
@@ -78,6 +95,7 @@ class Predictor {
   ParameterStore store_;
   BackendUse backend_;
   PredictorOptions options_;
+  std::shared_ptr<SharedPrograms> programs_ = std::make_shared<SharedPrograms>();
   std::uint64_t placed_times_ = 0;  // of the store, when the machines were made
   std::list<Machine> machines_;     // the one used last comes first
   std::set<std::string> ops_on_host_;

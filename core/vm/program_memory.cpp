@@ -41,18 +41,19 @@ std::shared_ptr<Workspace> require_workspace(const Program& program, Backend& ba
 }  // namespace
 
 ProgramMemory::ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
-                             std::shared_ptr<Workspace> workspace)
+                             std::shared_ptr<Workspace> workspace, std::shared_ptr<PrologueMemory> prologue)
     : program_(program),
       backend_(backend),
       store_((require_store(program, backend, store), store)),
       workspace_(require_workspace(program, backend, std::move(workspace))),
       constants_(backend.allocate(program.constants.size(), MemoryUse::device)),
+      prologue_(prologue ? std::move(prologue) : std::make_shared<PrologueMemory>()),
       feeds_(program, workspace_->feeds()) {
   copy_to_device(backend, constants_->address(), program.constants.data(), program.constants.size());
 }
 
 void ProgramMemory::allocate_prologue() {
-  prologue_ = backend_.allocate(program_.prologue_bytes, MemoryUse::device);
+  prologue_address_ = prologue_->allocate(backend_, program_.prologue_bytes);
 }
 
 Address ProgramMemory::address(const Place& place) const {
@@ -65,7 +66,7 @@ Address ProgramMemory::address(const Place& place) const {
     case Place::Space::constant:
       return constants_->address() + offset;
     case Place::Space::prologue:
-      return prologue_->address() + offset;
+      return prologue_address_ + offset;
     case Place::Space::value:
       return store_->values() + offset;
     case Place::Space::gradient:

@@ -5,6 +5,7 @@
 #include "core/compile/program.h"
 #include "core/params/parameter_store.h"
 #include "core/vm/program_feeds.h"
+#include "core/vm/prologue_memory.h"
 #include "core/vm/workspace.h"
 
 namespace plexaura {
@@ -14,12 +15,14 @@ namespace plexaura {
 class ProgramMemory {
  public:
   // The program, the backend and the store must outlive this object. `store` may be null if the program reads no
-  // parameters. If `workspace` is null, allocates one. Throws UserError if store or workspace do not fit the program.
+  // parameters. Makes a workspace and a prologue where these are null. Throws UserError if store or workspace do not fit the
+  // program.
   ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
-                std::shared_ptr<Workspace> workspace);
+                std::shared_ptr<Workspace> workspace, std::shared_ptr<PrologueMemory> prologue);
 
   // Called before the first address in the prologue is needed, so that a program that never runs allocates none.
   void allocate_prologue();
+  PrologueMemory& prologue() { return *prologue_; }
   // Returns the address of a place. A feed is in the current slot.
   Address address(const Place& place) const;
   ProgramFeeds& feeds() { return feeds_; }
@@ -31,7 +34,8 @@ class ProgramMemory {
   ParameterStore* store_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<Memory> constants_;
-  std::unique_ptr<Memory> prologue_;  // null until it is needed
+  std::shared_ptr<PrologueMemory> prologue_;
+  Address prologue_address_ = nullptr;  // null until it is needed
   ProgramFeeds feeds_;
 };
 

@@ -75,11 +75,10 @@ struct VM::Implementation {
   std::vector<OfSlot> of_slots;
   Position now;  // of this run
   Launches prologue;
-  bool bound = false;                  // `launches` is filled
-  std::uint64_t prologue_version = 0;  // of the store, when the prologue ran last
-  bool writes_values = false;          // the program applies updates
-  bool failed = false;                 // the last run failed, so there are no outputs to read
-  double steps = 0;                    // the number of runs without a StepBlock
+  bool bound = false;          // `launches` is filled
+  bool writes_values = false;  // the program applies updates
+  bool failed = false;         // the last run failed, so there are no outputs to read
+  double steps = 0;            // the number of runs without a StepBlock
   BusyFlag busy;
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
@@ -90,7 +89,8 @@ struct VM::Implementation {
         watch(options.watch),
         profile(options.profile),
         placed_times(store ? store->placed_times() : 0),
-        memory(*program, backend, store ? &*store : nullptr, std::move(options.workspace)),
+        memory(*program, backend, store ? &*store : nullptr, std::move(options.workspace),
+               std::move(options.prologue)),
         host_calls(*program, backend, options.collective, memory, profile,
                    std::bind_front(&Implementation::observe, this)) {
     for (const Instruction& instruction : program->instructions)
@@ -248,9 +248,12 @@ struct VM::Implementation {
   }
 
   void refresh_prologue() {
+    if (prologue.empty()) return;
     // Without a store, the prologue depends only on constants and runs once.
-    const std::uint64_t version = store ? store->version() : 1;
-    if (prologue_version == version) return;
+    memory.prologue().refresh(store ? store->version() : 1, [this] { run_prologue(); });
+  }
+
+  void run_prologue() {
     for (std::size_t i = 0; i < prologue.size(); ++i) {
       const Instruction& instruction = program->prologue[i];
       const double start = time();
@@ -261,7 +264,6 @@ struct VM::Implementation {
       }
       observe(instruction, start);
     }
-    prologue_version = version;
   }
 
   void mark_end() {

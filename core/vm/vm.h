@@ -13,6 +13,7 @@
 #include "core/exchange/collective.h"
 #include "core/params/parameter_store.h"
 #include "core/vm/feed.h"
+#include "core/vm/prologue_memory.h"
 #include "core/vm/segments.h"
 #include "core/vm/workspace.h"
 
@@ -26,6 +27,9 @@ struct VmOptions {
   std::vector<HostPoint> host_points = {};  // where a VmRun stops, in any order
   bool watch = false;                       // checks the results of each instruction for NaN and Inf
   class Profile* profile = nullptr;         // gets an event for each instruction; the VM waits after each
+  // Memory for values that are computed from parameters alone. VMs of the same program, backend and store may share it.
+  // Null: the VM makes its own.
+  std::shared_ptr<PrologueMemory> prologue = {};
 };
 
 // Runs a program. Use one VM per thread: a call while another thread is in a call throws UserError. VMs may share the

@@ -232,6 +232,40 @@ TEST_CASE("clones compile and answer in several threads at once") {
   CHECK(right == 4 * 24);
 }
 
+TEST_CASE("clones share programs and prepared weights, and follow what is written to the store") {
+  ConvNet net;
+  ParameterStore store = make_store(net, DType::float32, 3);
+  CountingMemory backend(test_backend());
+  int built = 0;
+  Predictor predict(
+      [&](Node x) {
+        ++built;
+        return net(x);
+      },
+      store, backend);
+  const Tensor samples = Tensor::of<float>({1, 1, 1, 2}, {1, -2});
+  const auto held_for = [&](Predictor& predictor) {
+    const int before = backend.held();
+    predictor(samples);
+    return backend.held() - before;
+  };
+  const int own = held_for(predict);
+  Predictor first = predict.clone();
+  Predictor second = first.clone();
+  const int of_clone = held_for(first);
+  CHECK(of_clone == held_for(second));
+  CHECK(of_clone < own);
+  CHECK(built == 1);
+  store.write("conv.weight", Tensor::of<float>({1, 1, 1, 1}, {3}));
+  store.write("conv.bias", Tensor::of<float>({1}, {0}));
+  for (Predictor* predictor : {&second, &predict, &first})
+    CHECK((*predictor)(samples).to_doubles()[1] == doctest::Approx(-6).epsilon(1e-5));
+  store.place(Placement(store.placement()), backend);
+  CHECK(first(samples) == second(samples));
+  CHECK(predict(samples) == first(samples));
+  CHECK(built == 2);
+}
+
 TEST_CASE(
     "a predictor goes on when its store was moved or is gone, and with weights written to the moved one") {
   Net net;
