@@ -19,6 +19,8 @@ ranks=("$share/tools/run" -n 2)
 "$share/tools/onnx" export "$share/models/iris.yaml" out.onnx --set "data.path=$share/models/iris.csv" --set output.dir=out > said 2>&1 && \
   "$share/tools/onnx" run out.onnx > said 2>&1 || fail "tools/onnx does not export and run the model"
 "$share/tools/runs" list log.jsonl > said 2>&1 || fail "tools/runs does not list the run"
+"$share/tools/runs" sweep --out swept --seeds 2 "$1/bin/mlp" "$share/models/iris.yaml" --set "data.path=$share/models/iris.csv" \
+  --set training.epochs=1 > said 2>&1 || fail "tools/runs does not sweep"
 "$share/tools/pack" --help > said 2>&1 || fail "tools/pack does not start"
 "$share/tools/scaling" --help > said 2>&1 || fail "tools/scaling does not start"
 (. "$share/tools/mpi_environment" && env) > said

@@ -44,7 +44,11 @@ def median(values):
 
 def lines_of(runs):
     """Returns the lines of the table for a terminal."""
-    head, rows = columns(runs)
+    return aligned(*columns(runs))
+
+
+def aligned(head, rows):
+    """Returns the rows, the head first, as lines: the first column to the left, all others to the right."""
     head, rows = [printable(cell) for cell in head], [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = []

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Tests tools/runs sweep with a program that only writes a log: which trials are run, what is resumed, and the table.
+
+usage: sweep_test.py ROOT
+"""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+sys.path[:0] = [str(ROOT / "tools/runs_parts"), str(ROOT / "tools")]
+
+from trials import make_trials  # noqa: E402
+
+# Accuracy is the learning rate less a hundredth of the fold. It counts its starts in the file `starts`, fails at the learning rate `bad`,
+# and with `wait` it waits for a signal after it has saved.
+PROGRAM = """#!/usr/bin/env python3
+import json, pathlib, signal, sys
+words = sys.argv[1:]
+keys = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--set")
+folder = pathlib.Path(keys["output.dir"])
+with open("starts", "a") as file:
+    file.write(folder.name + (" resumed" if "--resume" in words else "") + "\\n")
+rate = keys.get("rate", "1")
+if rate == "bad":
+    sys.exit("the loss is infinite; lower the rate")
+(folder / "checkpoint-000001").mkdir(exist_ok=True)
+if pathlib.Path("wait").exists() and "--resume" not in words:
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+    pathlib.Path("waits").touch()
+    signal.pause()
+accuracy = float(rate) - int(keys.get("data.fold", 0)) / 100
+place = words[words.index("--log") + 1] if "--log" in words else words[words.index("--report") + 1] + "/log.jsonl"
+with open(place, "a") as log:
+    for epoch in range(2):
+        log.write(json.dumps({"event": "step", "step": epoch + 1, "epoch": epoch, "loss": 1}) + "\\n")
+        values = {"train_loss": 1, "val_loss": 1 - accuracy, "val_accuracy": accuracy if epoch else 0, "rising": ["accuracy"], "seconds": 1}
+        log.write(json.dumps({"event": "epoch", "epoch": epoch, **values}) + "\\n")
+print("done")
+"""
+
+
+class SweepTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "program").write_text(PROGRAM)
+        (self.folder / "program").chmod(0o755)
+        (self.folder / "net.yaml").write_text("model: 1\n")
+
+    def sweep(self, *words, status=0, out="out", command=("./program", "net.yaml")):
+        done = subprocess.run([ROOT / "tools/runs", "sweep", "--out", out, *words, *command], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stderr if status == 2 else done.stdout
+
+    def wait_for(self, done):
+        until = time.monotonic() + 60
+        while not done():
+            self.assertLess(time.monotonic(), until, "it did not come")
+            time.sleep(0.02)
+
+    def starts(self):
+        file = self.folder / "starts"
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return lines
+
+    def record(self, out="out"):
+        return json.loads((self.folder / out / "sweep.json").read_text())
+
+    def test_the_table_has_means_and_deviations_over_folds(self):
+        said = self.sweep("--vary", "rate=0.5,0.75", "--folds", "3").splitlines()
+        self.assertEqual(self.starts(), [f"rate={rate},fold={fold}" for rate in ("0.5", "0.75") for fold in range(3)])
+        self.assertIn("  accuracy 0.48  loss 0.52  ", said[5])
+        self.assertEqual([line.split()[:-1] for line in said[-3:]], [["rate", "trials", "accuracy", "loss"],
+                                                                   ["0.75", "3", "of", "3", "0.74", "±", "0.01", "0.26", "±", "0.01"],
+                                                                   ["0.5", "3", "of", "3", "0.49", "±", "0.01", "0.51", "±", "0.01"]])
+        record = self.record()
+        self.assertEqual((record["metric"], record["rises"], len(record["trials"])), ("accuracy", True, 6))
+        self.assertEqual(record["table"][0]["settings"], {"rate": "0.75"})
+        self.assertAlmostEqual(record["table"][0]["deviation"]["accuracy"], 0.01)
+        self.assertIn("data.folds=3", record["command"])
+
+    def test_the_loss_is_to_fall(self):
+        self.sweep("--vary", "rate=0.5,0.75,0.25", "--metric", "loss")
+        self.assertEqual([row["settings"]["rate"] for row in self.record()["table"]], ["0.75", "0.5", "0.25"])
+        self.assertIsNone(self.record()["table"][0]["deviation"]["loss"])  # one trial has none
+        self.assertIn("--metric mae is no figure of these trials; they have accuracy, loss",
+                      self.sweep("--vary", "rate=0.5,0.75,0.25", "--metric", "mae", status=2))
+
+    def test_finished_trials_are_not_repeated_and_failed_ones_are(self):
+        said = self.sweep("--vary", "rate=bad,0.5", status=1)
+        self.assertEqual(self.starts(), ["rate=bad", "rate=0.5"])
+        self.assertEqual(said.splitlines()[-1], "rate=bad failed with status 1: the loss is infinite; lower the rate")
+        self.sweep("--vary", "rate=bad,0.5,0.25", status=1)
+        self.assertEqual(self.starts(), ["rate=bad", "rate=0.25"])
+        self.assertEqual(len(self.record()["trials"]), 3)
+        self.sweep("--vary", "rate=0.5,0.25")
+        self.assertEqual(self.starts(), [])
+
+    def test_trials_of_other_commands_are_not_mixed(self):
+        self.sweep("--seeds", "2")
+        self.starts()
+        self.assertIn("their command was another: ./program net.yaml; name another folder in --out",
+                      self.sweep("--seeds", "2", command=("./program", "net.yaml", "--set", "a=1"), status=2))
+        (self.folder / "net.yaml").write_text("model: 2\n")
+        self.assertIn("because net.yaml has changed since", self.sweep("--seeds", "2", status=2))
+        self.assertEqual(self.starts(), [])
+        (self.folder / "other").mkdir()
+        (self.folder / "other/sweep.json").write_text("{}")
+        self.assertIn("'other/sweep.json' is no record of a sweep", self.sweep("--seeds", "2", out="other", status=2))
+
+    def test_a_signal_ends_the_sweep_and_the_next_call_resumes_the_trial(self):
+        (self.folder / "wait").touch()
+        command = [ROOT / "tools/runs", "sweep", "--out", "out", "--seeds", "2", "./program", "net.yaml"]
+        sweep = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        self.wait_for(lambda: (self.folder / "waits").exists())
+        self.assertIn("another sweep runs in 'out'", self.sweep("--seeds", "2", status=2))
+        sweep.send_signal(signal.SIGINT)
+        said = sweep.communicate(timeout=60)[0]
+        self.assertEqual(sweep.returncode, 130, said)
+        self.assertEqual(said.splitlines()[-1], "SIGINT: 2 of 2 trials are left; the same command continues")
+        (self.folder / "wait").unlink()
+        self.sweep("--seeds", "2")
+        self.assertEqual(self.starts(), ["seed=1", "seed=1 resumed", "seed=2"])
+
+    def test_a_program_dies_with_the_sweep(self):
+        (self.folder / "wait").touch()
+        sweep = subprocess.Popen([ROOT / "tools/runs", "sweep", "--out", "out", "--seeds", "2", "./program", "net.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL)
+        self.wait_for(lambda: (self.folder / "waits").exists())
+        (program,) = pathlib.Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()
+        sweep.kill()
+        sweep.wait()
+        self.wait_for(lambda: not pathlib.Path(f"/proc/{program}").exists() or "zombie" in pathlib.Path(f"/proc/{program}/status").read_text())
+
+    def test_a_report_of_each_trial(self):
+        self.sweep("--seeds", "2", "--report")
+        self.assertTrue((self.folder / "out/seed=1/log.jsonl").exists())
+
+    def test_what_is_wrong(self):
+        for says, *words in (("there is one trial; give --vary, --folds or --seeds", ),
+                             ("--vary 'rate' is not KEY=VALUE,VALUE", "--vary", "rate"),
+                             ("--vary 'rate=1,,2' has an empty value", "--vary", "rate=1,,2"),
+                             ("--vary 'rate=1,1' has a value twice", "--vary", "rate=1,1"),
+                             ("--vary names rate twice", "--vary", "rate=1", "--vary", "rate=2"),
+                             ("--vary names output.dir, but each trial has a folder of its own", "--vary", "output.dir=a,b"),
+                             ("--vary names data.fold, but --folds and --seeds give its values", "--folds", "2", "--vary", "data.fold=1,2"),
+                             ("argument --folds: '1' is not a whole number from 2 on", "--folds", "1")):
+            self.assertIn(says, self.sweep(*words, status=2))
+        self.assertIn("--log cannot be one for all trials", self.sweep("--seeds", "2", command=("./program", "--log=x"), status=2))
+        self.assertIn("'none' is not a program that can be started", self.sweep("--seeds", "2", command=("none",), status=2))
+        self.assertIn("no program was named", self.sweep("--seeds", "2", command=(), status=2))
+        self.assertEqual(self.starts(), [])
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_values_may_be_sections_and_names_differ(self):
+        trials = make_trials(["a.optimizer={name: sgd, rate: 1},{name: adam, rate: 1}", "path=x/y,x?y", "b.rate=[1,2]", "c.rate='1,2'"], None, None)
+        self.assertEqual([list(trial.settings.values()) for trial in trials[:2]],
+                         [["{name: sgd, rate: 1}", "x/y", "[1,2]", "'1,2'"], ["{name: sgd, rate: 1}", "x?y", "[1,2]", "'1,2'"]])
+        names = [trial.name for trial in trials]
+        self.assertEqual(len(set(names)), 4)
+        self.assertTrue(all("/" not in name and "b.rate=" in name for name in names), names)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

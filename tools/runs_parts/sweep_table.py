@@ -1,0 +1,75 @@
+"""The table of a sweep: a row for each combination of the varied keys, with mean and deviation over folds and seeds."""
+
+import math
+import statistics
+
+from logs import number_of
+from table import aligned, figure
+from trials import short_keys
+
+
+def metrics_of_trials(records):
+    """Returns the names of the figures of all trials, in their order, with the loss at the end."""
+    names = list(dict.fromkeys(name for record in records for name in record.get("figures", {})))
+    return [name for name in names if name != "loss"] + ["loss"] * ("loss" in names)
+
+
+def chosen_metric(records, metric):
+    """Returns the figure by which the rows are sorted: `metric` if it is named, that of training.goal, or the first."""
+    names = metrics_of_trials(records)
+    return metric or next((record["goal"] for record in records if record.get("goal")), names[0] if names else "loss")
+
+
+def summary(trials, done, metric):
+    """Returns what sweep.json says about these trials: the metric, whether it is to rise, and the rows, the best first. A mean is None
+    unless every finished trial of the row has the figure, and a deviation, with n - 1, unless there are two."""
+    finished = [done[trial.name] for trial in trials if done.get(trial.name, {}).get("status") == 0]
+    chosen = chosen_metric(finished, metric)
+    rises = any(chosen in record["rising"] for record in finished)
+    rows = {}
+    for trial in trials:
+        row = rows.setdefault(tuple(trial.group().items()), {"settings": trial.group(), "trials": 0, "finished": []})
+        row["trials"] += 1
+        row["finished"] += [record for record in finished if record["name"] == trial.name]
+    table = [row_of(row, metrics_of_trials(finished)) for row in rows.values()]
+
+    def place(row):
+        mean = row["mean"].get(chosen)
+        return (mean is None, 0 if mean is None else -mean if rises else mean)
+
+    return {"metric": chosen, "rises": rises, "table": sorted(table, key=place)}
+
+
+def row_of(row, metrics):
+    values = {name: [number_of(record["figures"].get(name)) for record in row["finished"]] for name in metrics}
+    known = {name: numbers and not any(map(math.isnan, numbers)) for name, numbers in values.items()}
+    return {"settings": row["settings"], "trials": row["trials"], "finished": len(row["finished"]),
+            "mean": {name: statistics.fmean(numbers) if known[name] else None for name, numbers in values.items()},
+            "deviation": {name: statistics.stdev(numbers) if known[name] and len(numbers) > 1 else None for name, numbers in values.items()},
+            "seconds": sum(record["seconds"] for record in row["finished"])}
+
+
+def lines_of_sweep(trials, done, metric):
+    """Returns the lines of the table, and of the trials that have failed."""
+    found = summary(trials, done, metric)
+    rows = found["table"]
+    metrics = list(rows[0]["mean"])
+    keys = list(rows[0]["settings"])
+    names = short_keys(keys)
+    head = [*(names[key] for key in keys), "trials", *metrics, "seconds"]
+    cells = [[*row["settings"].values(), f"{row['finished']} of {row['trials']}", *(spread(row["mean"][name], row["deviation"][name]) for name in metrics),
+              figure(row["seconds"])] for row in rows]
+    lines = ["", f"validation, sorted by {found['metric']}; mean ± deviation of a row's trials", *aligned(head, cells)]
+    failed = [done[trial.name] for trial in trials if done.get(trial.name, {}).get("status", 0) != 0]
+    return lines + [f"{record['name']} failed with status {record['status']}: {record['reason']}" for record in failed]
+
+
+def spread(mean, deviation):
+    """Returns a text such as "0.9667 ± 0.024"."""
+    return "–" if mean is None else figure(mean) if deviation is None else f"{figure(mean)} ± {deviation:.2g}"
+
+
+def figures_text(record):
+    """Returns the figures of a finished trial as a line."""
+    figures = [f"{name} {figure(number_of(value))}" for name, value in record["figures"].items()]
+    return "  ".join([*(figures or [record.get("note", "no figures of a validation")]), f"{record['seconds']:.3g} s"])
