@@ -1,4 +1,4 @@
-"""Tests tools/runs sweep with the programs: folds, a goal, and a signal that ends a sweep of several ranks."""
+"""Tests tools/runs sweep and prune with the programs: folds, a goal, a signal that ends a sweep of several ranks, and old checkpoints."""
 
 import json
 import signal
@@ -53,6 +53,21 @@ class Sweeping(ProgramTest):
             self.assertEqual((sweep.returncode, out.splitlines()[-1]), (130, "SIGINT: 2 of 2 trials are left; the same command continues"), out)
             self.assertIn(said, (trial / "output.txt").read_text())
             self.assertEqual(self.processes("training.seed=1"), [])
+
+    def test_checkpoints_of_runs_that_have_ended_are_pruned(self):
+        arguments = self.iris("output.dir=run", "training.epochs=2", "training.goal={metric: loss}")
+        self.run_one("mlp", *arguments, "--log", "run/log.jsonl")
+        endless = subprocess.Popen(self.command("mlp", *self.iris("output.dir=endless", "training.epochs=1000000")), cwd=self.folder, env=support.environment(),
+                                   stdout=subprocess.DEVNULL)
+        self.addCleanup(endless.wait)
+        self.addCleanup(endless.kill)
+        self.wait_for(lambda: any(self.folder.glob("endless/checkpoint-[0-9]*")))
+        done = subprocess.run([SOURCE / "tools/runs", "prune", "run", "--keep-last", "0", "--delete"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertRegex(done.stdout, r"run: checkpoint-000015, checkpoint-000030\nfreed .* in 'run'\n\Z|run: checkpoint-000030\nfreed ")
+        self.assertEqual(self.checkpoints("run"), ["log.jsonl"])
+        self.assertIn("no checkpoint in run yet; starting afresh", self.run_one("mlp", *arguments, "--resume").out)
+        done = subprocess.run([SOURCE / "tools/runs", "prune", "endless", "--keep-last", "0"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertIn("endless: a run is under way, so it stays\n", done.stdout)
 
 
 if __name__ == "__main__":
