@@ -8,7 +8,8 @@ import pathlib
 import sys
 
 MISTAKE = 2  # exit status for errors that the user has to fix
-OUTPUT_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OUTPUT_FAULTS = (*FULL_DISK, errno.EIO)
 
 
 class Mistake(Exception):
@@ -44,6 +45,8 @@ def run_tool(main, *mistakes):
         give_up_output()
         return 1
     except OSError as error:
+        if error.filename is not None and error.errno in FULL_DISK:
+            return say(f"cannot write '{error.filename}': {error.strerror}; free space or name another place", MISTAKE)
         if error.filename is not None or error.errno not in OUTPUT_FAULTS:
             raise
         give_up_output()
@@ -89,7 +92,7 @@ def require_modules(*names):
 
 @contextlib.contextmanager
 def whole_file(path):
-    """Opens a file for bytes that appears under its name completely or not at all."""
+    """Opens a file for bytes that appears under its name completely or not at all. An OSError has the name of the file."""
     path = pathlib.Path(path)
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
     try:
@@ -98,5 +101,8 @@ def whole_file(path):
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)

@@ -90,10 +90,10 @@ std::string pack_samples(const Dataset& samples, const std::string& part, const 
   return summary(options, part, writer.index());
 }
 
+// The index of the training samples comes last: see prepare_shards().
 std::string pack_both(const UnsplitSamples& raw, const PackOptions& options) {
-  std::string text = pack_samples(*raw.samples, "train", raw, options);
-  if (raw.validation) text += pack_samples(*raw.validation, "val", raw, options);
-  return text;
+  const std::string validation = raw.validation ? pack_samples(*raw.validation, "val", raw, options) : "";
+  return pack_samples(*raw.samples, "train", raw, options) + validation;
 }
 
 std::string pack_folder(const Section& data, const DataOptions& read, const PackOptions& options) {
@@ -104,9 +104,8 @@ std::string pack_folder(const Section& data, const DataOptions& read, const Pack
     if (read.validates()) raw.validation = std::make_shared<ImageFolderDataset>(read.path / "val", centred);
     return pack_both(raw, options);
   }
-  std::string text = pack_images(read.path, "train", options);
-  if (read.validates()) text += pack_images(read.path, "val", options);
-  return text;
+  const std::string validation = read.validates() ? pack_images(read.path, "val", options) : "";
+  return pack_images(read.path, "train", options) + validation;
 }
 
 UnsplitSamples table_to_pack(const Section& data, const DataOptions& read) {
@@ -139,11 +138,12 @@ std::string pack_data(const Config& config, const PackOptions& options) {
   data.refuse(
       {"use_fraction", "limit", "mixup_alpha", "cutmix_alpha", "noise", "sampling", "sampling_weights"},
       "tools/pack packs all samples as they are; give it where the model is trained");
-  if (format == "image_folder") return pack_folder(data, read, options);
-  if (options.resize || options.pixels)
+  if (format != "image_folder" && (options.resize || options.pixels))
     throw data.error(
         "format",
         fmt::format("is {}, and --resize and --pixels are for image_folder; leave them out", format));
+  prepare_shards(options.folder);
+  if (format == "image_folder") return pack_folder(data, read, options);
   if (format == "csv") return pack_both(table_to_pack(data, read), options);
   if (read.has_arrays()) return pack_both(open_arrays(data, read, task, {}), options);
   return pack_both(open_cifar_samples(data, read), options);

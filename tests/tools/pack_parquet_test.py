@@ -34,8 +34,10 @@ class PackParquet(unittest.TestCase):
 
         pyarrow.parquet.write_table(pyarrow.table({**ROWS, **columns}), self.folder / name, row_group_size=3)
 
-    def run_tool(self, *words, status=0, **variables):
-        done = subprocess.run([sys.executable, ROOT / "tools/pack_parquet", *words], cwd=self.folder, capture_output=True, text=True,
+    def run_tool(self, *words, status=0, largest_file=None, **variables):
+        """`largest_file`: bytes beyond which no file can grow, as on a full disk."""
+        limit = [] if largest_file is None else ["prlimit", f"--fsize={largest_file}"]
+        done = subprocess.run([*limit, sys.executable, ROOT / "tools/pack_parquet", *words], cwd=self.folder, capture_output=True, text=True,
                               env=os.environ | variables)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -78,6 +80,23 @@ class PackParquet(unittest.TestCase):
         self.assertIn("train.index: 3 samples", said)
         self.assertIn("val.index: 4 samples", said)
         self.assertIn("train.index' is there already", self.run_tool(*words, "--drop-missing", status=2))
+
+    @unittest.skipUnless(HAS_ARROW, "this Python has no pyarrow")
+    def test_a_full_disk_leaves_no_index_of_training_rows(self):
+        self.write("t.parquet")
+        self.write("val.parquet", id=["n1"] * 4)
+        words = ("t.parquet", "out", "--label", "kind", *WORDS, "--validation", "val.parquet")
+        self.run_tool(*words)
+        whole = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        self.assertEqual(sorted(whole), ["train-00000.shard", "train.index", "val-00000.shard", "val.index"])
+        shutil.rmtree(self.folder / "out")
+        for bytes_ in (10, 150):  # the first shard does not fit, or the first index
+            self.assertRegex(self.run_tool(*words, status=2, largest_file=bytes_, PYTHONDONTWRITEBYTECODE="1"),
+                             r"\Apack_parquet: cannot write 'out/val\S*': File too large; free space or name another place\n\Z")
+            self.assertFalse(list((self.folder / "out").glob("*.index")))
+        (self.folder / "out/val.index").write_bytes(b"of a run that was killed")
+        self.run_tool(*words)
+        self.assertEqual({path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}, whole)
 
     @unittest.skipUnless(HAS_ARROW, "this Python has no pyarrow")
     def test_refusals(self):

@@ -95,6 +95,14 @@ class UnpickleCifar(unittest.TestCase):
         self.assertEqual(self.read("train.bin"), b"\4\11" + image(1))
         self.assertEqual(self.read("coarse_label_names.txt"), b"flowers\n")
 
+    def test_a_file_that_does_not_fit(self):
+        """No file can grow beyond the limit, as on a full disk. What was begun is removed."""
+        self.write_ten()
+        done = subprocess.run(["prlimit", "--fsize=4000", ROOT / "tools/unpickle_cifar", ".", "out"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "unpickle_cifar: cannot write 'out/data_batch_1.bin': File too large; free space or name another place\n"))
+        self.assertEqual([path.name for path in (self.folder / "out").iterdir()], ["batches.meta.txt"])
+
     def test_refusals(self):
         sentence = "has neither a file data_batch_1 (CIFAR-10) nor a file train (CIFAR-100)"
         self.assertIn(sentence, self.run_tool(2))

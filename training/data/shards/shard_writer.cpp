@@ -10,14 +10,21 @@
 
 namespace plexaura {
 
+void prepare_shards(const std::filesystem::path& folder) {
+  const std::filesystem::path train = folder / index_name("train");
+  const std::filesystem::path validation = folder / index_name("val");
+  std::error_code error;
+  if (std::filesystem::exists(train, error))
+    throw UserError(fmt::format("{}: is there already; name another folder, or remove it with its shards",
+                                train.string()));
+  std::filesystem::remove(validation, error);
+  if (error) throw_write_error(validation, error.value());
+}
+
 ShardWriter::ShardWriter(std::filesystem::path folder, std::string part, ShardContents contents,
                          std::uint64_t shard_bytes)
     : folder_(std::move(folder)), part_(std::move(part)), shard_bytes_(shard_bytes) {
   index_.contents = std::move(contents);
-  std::error_code error;
-  if (std::filesystem::exists(folder_ / index_name(part_), error))
-    throw UserError(fmt::format("{}: is there already; name another folder, or remove it with its shards",
-                                (folder_ / index_name(part_)).string()));
 }
 
 void ShardWriter::add(std::span<const std::byte> record, std::int64_t label) {

@@ -12,12 +12,16 @@
 
 namespace plexaura {
 
+// Prepares a folder for shards. The index of the training samples is to be written last, so that data which were
+// packed in part are not read: an index of validation samples without it is removed. Throws UserError if the
+// folder has the index of training samples, and as throw_write_error() does.
+void prepare_shards(const std::filesystem::path& folder);
+
 // Writes the shards and the index of a part of the data, such as "train". Each file appears completely or not
 // at all, the index last: without it the shards are not read. Throws as AtomicFile does.
 class ShardWriter {
  public:
-  // Begins a new shard if a record would make the present one longer than `shard_bytes`. Throws UserError if the
-  // folder has an index of this part.
+  // Begins a new shard if a record would make the present one longer than `shard_bytes`.
   ShardWriter(std::filesystem::path folder, std::string part, ShardContents contents,
               std::uint64_t shard_bytes);
 

@@ -45,14 +45,24 @@ TEST_CASE("a sample that is longer than a shard has a shard of its own") {
   CHECK(folder.names() == "val-00000.shard val-00001.shard val.index ");
 }
 
-TEST_CASE("shards are not written over others, and not without samples") {
+TEST_CASE("shards are not written without samples") {
   const TemporaryFolder folder;
   CHECK(user_error([&] { write_numbers(folder, 0); }).find("there are no samples to pack") !=
         std::string::npos);
   CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a folder is prepared for shards unless it has an index of training samples") {
+  const TemporaryFolder folder;
+  prepare_shards(folder.path());
   write_numbers(folder, 1);
-  CHECK(user_error([&] { write_numbers(folder, 1); }).find("val.index: is there already") !=
+  prepare_shards(folder.path());
+  CHECK(folder.names() == "val-00000.shard ");
+  write_text(folder / "train.index", "");
+  write_text(folder / "val.index", "");
+  CHECK(user_error([&] { prepare_shards(folder.path()); }).find("train.index: is there already") !=
         std::string::npos);
+  CHECK(folder.names() == "train.index val-00000.shard val.index ");
 }
 
 }  // namespace plexaura::testing::shard_writer_test
