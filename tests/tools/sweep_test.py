@@ -102,7 +102,7 @@ class SweepTest(unittest.TestCase):
         self.sweep("--vary", "rate=bad,0.5,0.25", status=1)
         self.assertEqual(self.starts(), ["rate=bad", "rate=0.25"])
         self.assertEqual(len(self.record()["trials"]), 3)
-        self.sweep("--vary", "rate=0.5,0.25")
+        self.assertRegex(self.sweep("--vary", "rate=0.5,0.25"), r"(?m)^  accuracy 0\.5  loss 0\.5  \S+ s, in an earlier call$")
         self.assertEqual(self.starts(), [])
 
     def test_trials_of_other_commands_are_not_mixed(self):
@@ -139,6 +139,9 @@ class SweepTest(unittest.TestCase):
         sweep.kill()
         sweep.wait()
         self.wait_for(lambda: not pathlib.Path(f"/proc/{program}").exists() or "zombie" in pathlib.Path(f"/proc/{program}/status").read_text())
+
+        (self.folder / "net.yaml").write_text("model: 2\n")  # the trial that was killed would be resumed with another model
+        self.assertIn("because net.yaml has changed since", self.sweep("--seeds", "2", status=2))
 
     def test_a_report_of_each_trial(self):
         self.sweep("--seeds", "2", "--report")

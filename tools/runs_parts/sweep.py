@@ -1,5 +1,6 @@
 """Trains with all combinations of some settings, one after the other, and prints a table of their figures."""
 
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
@@ -59,11 +60,14 @@ def sweep(options):
     plan = prepare(options)
     with locked(plan.folder):
         read_record(plan)
+        plan.save()  # so that a killed sweep is not continued by another command
         for number, trial in enumerate(plan.trials, 1):
             if signals:
                 break
             show(f"trial {number} of {len(plan.trials)}: {trial.name}")
-            if not is_finished(plan.done.get(trial.name)):
+            if is_finished(plan.done.get(trial.name)):
+                show(f"  {figures_text(plan.done[trial.name])}, in an earlier call")
+            else:
                 run_trial(plan, trial, signals)
         return report_end(plan, signals)
 
@@ -122,10 +126,10 @@ def read_record(plan):
             raise ValueError
         plan.done = {trial["name"]: trial for trial in record["trials"] if isinstance(trial["status"], int)}
         same = (record["command"], record["files"]) == (plan.command, plan.files)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        changed = [name for name, digest in plan.files.items() if record["files"].get(name) not in (None, digest)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Mistake(f"'{path}' is no record of a sweep; name another folder in --out") from error
     if not same:
-        changed = [name for name, digest in plan.files.items() if record["files"].get(name) not in (None, digest)]
         why = f"{changed[0]} has changed since" if changed else "their command was another: " + " ".join(map(str, record["command"]))
         raise Mistake(printable(f"'{plan.folder}' has trials that cannot be compared with these, because {why}; name another folder in --out"))
 
@@ -171,10 +175,11 @@ def run(command, output, signals):
     passed = 0
     while True:
         for number in signals[passed:]:
-            if passed == 0:
-                show(f"  {signals.name}: the program is asked to save and to end")
-            passed += 1
             process.send_signal(number)
+            passed += 1
+            if passed == 1:
+                with contextlib.suppress(OSError):  # the terminal may be gone
+                    show(f"  {signals.name}: the program is asked to save and to end")
         try:
             status = process.wait(TURN)
             return status if status >= 0 else 128 - status
