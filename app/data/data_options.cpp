@@ -53,13 +53,19 @@ void check_task(const Section& data, const DataOptions& options, Task task) {
     data.refuse({"standardise_targets"}, "model.task is multi_label, whose targets are 0 or 1");
 }
 
-// Returns the keys of rows of numbers, and of samples without a validation set of their own.
-std::vector<Key> row_keys(DataOptions& options, DataUse use) {
+// Returns the keys of rows of numbers.
+std::vector<Key> row_keys(DataOptions& options) {
   return {
       {.name = "standardise",
        .into = &options.standardise,
        .meaning = "scales each feature column to (value − mean) / standard deviation, both taken over the "
                   "training rows"},
+  };
+}
+
+// Returns the keys of samples without a validation set of their own.
+std::vector<Key> split_keys(DataOptions& options, DataUse use) {
+  return {
       {.name = "folds",
        .into = &options.folds,
        .range = {.minimum = 2},
@@ -76,7 +82,8 @@ std::vector<Key> row_keys(DataOptions& options, DataUse use) {
        .range = trains(use) ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1},
        .meaning = "fraction of the samples held out for validation, stratified by class; 0 turns validation "
                   "off. Every class must keep a sample to train on; with `--evaluate`, 1 takes all rows "
-                  "([using_a_model.md](../guide/using_a_model.md#predicting))"},
+                  "([using_a_model.md](../guide/using_a_model.md#predicting)). Images of an `image_folder` "
+                  "are divided only if this key or `folds` is given, and are then in `data.path`/CLASS"},
       {.name = "split_seed",
        .into = &options.split_seed,
        .range = {.minimum = 0},
@@ -312,7 +319,8 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
        .meaning = "maximum number of validation samples, stratified by class; 0 turns validation off"},
   };
   append(keys, table_keys(options), {"csv"});
-  append(keys, row_keys(options, use), {"csv", "npy", "npz", "hdf5", "shards"});
+  append(keys, row_keys(options), {"csv", "npy", "npz", "hdf5", "shards"});
+  append(keys, split_keys(options, use), {"csv", "npy", "npz", "hdf5", "shards", "image_folder"});
   append(keys, array_keys(options), {"npy", "npz", "hdf5"});
   append(keys, idx_keys(options), {"idx"});
   append(keys, cifar_keys(options), {"cifar"});
@@ -340,6 +348,11 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   read_keys(data, {on_error_key(options.on_error)});
   if (data.has("folds") && data.has("validation_share"))
     throw data.error("validation_share", "and folds are both given; give one of them");
+  if (options.format() == "image_folder") {
+    options.divides_images = data.has("folds") || data.has("validation_share");
+    if (!options.divides_images)
+      data.refuse({"split_seed"}, "neither data.folds nor data.validation_share is given");
+  }
   if (options.arrays.validation_samples) {
     data.refuse({"validation_share", "folds"}, "data.validation_samples names the samples for validation");
     if (!options.arrays.validation_labels)

@@ -59,6 +59,7 @@ struct DataOptions {
   double validation_share = 0.2;
   std::optional<std::int64_t> folds = {};
   std::int64_t fold = 0;
+  bool divides_images = false;  // true if an image_folder is to be divided by folds or by a share
   std::int64_t split_seed = 1;
   TextOptions text = {};
   // For images.

@@ -54,9 +54,21 @@ void require_parts(const Section& data, const fs::path& path, bool validates) {
         "path",
         fmt::format("'{0}' has no folder '{1}'; images must be in {0}/train/CLASS and {0}/val/CLASS: {2}{3}",
                     path.string(), part,
-                    meant.empty() ? "move them there" : fmt::format("rename '{}' if it is that", meant),
+                    !meant.empty()    ? fmt::format("rename '{}' if it is that", meant)
+                    : part == "train" ? "move them there, or set data.validation_share if they are in CLASS"
+                                      : "move them there",
                     part == "val" ? ", or set data.validation_limit to 0 to train without validation" : ""));
   }
+}
+
+void refuse_parts(const Section& data, const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path / "train", error) || !fs::is_directory(path / "val", error)) return;
+  throw data.error(
+      "path",
+      fmt::format("'{0}' has the folders 'train' and 'val', and data.{1} divides images in CLASS: leave "
+                  "data.{1} out, or name a folder with a folder for each class, such as {0}/train",
+                  path.string(), data.has("folds") ? "folds" : "validation_share"));
 }
 
 std::string remedy_for_one_class(const fs::path& folder_of_class) {

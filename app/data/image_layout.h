@@ -11,6 +11,9 @@ namespace plexaura {
 // validation.
 void require_parts(const Section& data, const std::filesystem::path& path, bool validates);
 
+// Throws UserError if the folder data.path has the folders `train` and `val`, which would be taken for classes.
+void refuse_parts(const Section& data, const std::filesystem::path& path);
+
 // Returns what to do if all images belong to one class: the classes may be folders within its folder.
 std::string remedy_for_one_class(const std::filesystem::path& folder_of_class);
 

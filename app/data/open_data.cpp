@@ -65,15 +65,18 @@ void require_kind(const Section& data, const std::string& format, const fs::path
 }
 
 // Throws if there is only one class, because every prediction would be right.
-void require_classes(const Section& data, const std::string& format, const fs::path& path,
-                     const std::vector<std::string>& names) {
+void require_classes(const Section& data, const DataOptions& options, const std::vector<std::string>& names) {
   if (names.size() > 1) return;
+  const std::string& format = options.format();
+  const fs::path& path = options.path;
   throw data.error(
-      "path", fmt::format("'{}' has samples of only one class, '{}', but a model needs two or more; {}",
-                          path.string(), names.front(),
-                          format == "csv" ? "add the others, or name the column of the labels in data.label"
-                          : format == "image_folder" ? remedy_for_one_class(path / "train" / names.front())
-                                                     : "add samples of the others"));
+      "path",
+      fmt::format("'{}' has samples of only one class, '{}', but a model needs two or more; {}",
+                  path.string(), names.front(),
+                  format == "csv" ? "add the others, or name the column of the labels in data.label"
+                  : format == "image_folder"
+                      ? remedy_for_one_class((options.divides_images ? path : path / "train") / names.front())
+                      : "add samples of the others"));
 }
 
 void require_path(const Section& data, const fs::path& path) {
@@ -164,6 +167,27 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
   return hash;
 }
 
+void describe_images(const Section& data, const DataOptions& options, DataPair& pair) {
+  const ImageFolderOptions centred = without_augmentation(options.images);
+  pair.pixels = pixel_scale_of(options.pixels, data);
+  pair.preparation = preparation_text(options.images, centred, pair.pixels);
+  pair.read_samples = image_reader(centred);
+}
+
+// Opens a folder that has a folder for each class, and divides its images.
+DataPair divide_image_folder(const Section& data, const DataOptions& options, bool trains) {
+  refuse_parts(data, options.path);
+  const auto whole = std::make_shared<ImageFolderDataset>(options.path, options.images);
+  const auto centred =
+      std::make_shared<ImageFolderDataset>(options.path, without_augmentation(options.images));
+  DataPair pair = divide_samples(data, options, whole, centred, trains);
+  pair.origin = fnv(std::to_string(hash_of(*whole)), pair.origin);
+  pair.is_cut = pair.train->size() > 0;
+  pair.ignored = whole->ignored();
+  describe_images(data, options, pair);
+  return pair;
+}
+
 DataPair open_image_folder(const Section& data, const DataOptions& options) {
   const fs::path& path = options.path;
   const ImageFolderOptions centred = without_augmentation(options.images);
@@ -171,9 +195,7 @@ DataPair open_image_folder(const Section& data, const DataOptions& options) {
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", options.images);
   DataPair pair{
       .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
-  pair.pixels = pixel_scale_of(options.pixels, data);
-  pair.preparation = preparation_text(options.images, centred, pair.pixels);
-  pair.read_samples = image_reader(centred);
+  describe_images(data, options, pair);
   if (!options.validates()) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", centred);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
@@ -271,15 +293,16 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   DataPair pair = format == "csv" ? open_table(data, options, task, trained)
                   : options.has_arrays()
                       ? prepare_samples(data, options, open_arrays(data, options, task, trained), trained, 0)
-                  : format == "shards" ? open_shard_files(data, options, task, trained)
-                  : format == "idx"    ? open_idx(data, options)
-                  : format == "cifar"  ? open_cifar(data, options)
-                                       : open_image_folder(data, options);
+                  : format == "shards"     ? open_shard_files(data, options, task, trained)
+                  : format == "idx"        ? open_idx(data, options)
+                  : format == "cifar"      ? open_cifar(data, options)
+                  : options.divides_images ? divide_image_folder(data, options, !trained)
+                                           : open_image_folder(data, options);
   require_images_to_mix(data, *pair.train);
   const bool has_targets = !pair.trained.targets.empty();
   if (!has_targets) {
     pair.trained.classes = pair.train->class_names();
-    if (task != Task::reconstruction) require_classes(data, format, path, pair.trained.classes);
+    if (task != Task::reconstruction) require_classes(data, options, pair.trained.classes);
   }
   const std::vector<std::string>& outputs = has_targets ? pair.trained.targets : pair.trained.classes;
   pair.origin = with_classes(format, outputs, pair.origin);

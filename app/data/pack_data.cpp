@@ -97,6 +97,7 @@ std::string pack_both(const UnsplitSamples& raw, const PackOptions& options) {
 }
 
 std::string pack_folder(const Section& data, const DataOptions& read, const PackOptions& options) {
+  data.refuse({"folds", "validation_share"}, "tools/pack packs the images of the folders train and val");
   require_parts(data, read.path, read.validates());
   if (options.pixels) {
     const ImageFolderOptions centred{.image_size = *options.pixels};

@@ -15,35 +15,6 @@ namespace plexaura {
 
 namespace {
 
-// Splits a table into training and validation samples: by folds, one of which is for validation, or by a
-// share. `trains`: the data is for training. A trained model may be used on all rows.
-DataPair split(const Section& data, const DataOptions& options, const DatasetPtr& whole, bool trains) {
-  const auto seed = static_cast<std::uint64_t>(options.split_seed);
-  const std::vector<std::int64_t> labels = labels_of(*whole);
-  if (options.folds) {
-    const std::int64_t count = *options.folds;
-    if (count > whole->size())
-      throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
-                                            count, whole->size()));
-    const std::int64_t fold = options.fold;
-    const auto folds = stratified_folds(labels, count, seed);
-    const DatasetPtr train = subset_of(whole, without_fold(folds, fold));
-    if (trains)
-      require_each_class(data, "fold", std::to_string(fold), *train, *whole,
-                         "give that class more samples, or leave it out of the table");
-    return {train, subset_of(whole, folds[static_cast<std::size_t>(fold)]),
-            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), label_hash(*whole))};
-  }
-  const double share = options.validation_share;
-  auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
-  const DatasetPtr train = subset_of(whole, std::move(parts[0]));
-  if (trains)
-    require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
-                       "give a smaller share");
-  return {train, subset_of(whole, std::move(parts[1])),
-          fnv(fmt::format("share {}, seed {}", share, seed), label_hash(*whole))};
-}
-
 // Returns mean 0 and deviation 1, for columns that are not scaled.
 Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
@@ -118,11 +89,39 @@ void require_each_class(const Section& data, const char* key, const std::string&
                       remedy_for_classes(whole, remedy)));
 }
 
+DataPair divide_samples(const Section& data, const DataOptions& options, const DatasetPtr& whole,
+                        const DatasetPtr& unchanged, bool trains) {
+  const auto seed = static_cast<std::uint64_t>(options.split_seed);
+  const std::vector<std::int64_t> labels = labels_of(*whole);
+  if (options.folds) {
+    const std::int64_t count = *options.folds;
+    if (count > whole->size())
+      throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
+                                            count, whole->size()));
+    const std::int64_t fold = options.fold;
+    const auto folds = stratified_folds(labels, count, seed);
+    const DatasetPtr train = subset_of(whole, without_fold(folds, fold));
+    if (trains)
+      require_each_class(data, "fold", std::to_string(fold), *train, *whole,
+                         "give that class more samples, or leave it out");
+    return {train, subset_of(unchanged, folds[static_cast<std::size_t>(fold)]),
+            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), label_hash(*whole))};
+  }
+  const double share = options.validation_share;
+  auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
+  const DatasetPtr train = subset_of(whole, std::move(parts[0]));
+  if (trains)
+    require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
+                       "give a smaller share");
+  return {train, subset_of(unchanged, std::move(parts[1])),
+          fnv(fmt::format("share {}, seed {}", share, seed), label_hash(*whole))};
+}
+
 DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained) {
   DataPair pair = raw.validation
                       ? DataPair{raw.samples, raw.validation, fnv("arrays", label_hash(*raw.samples))}
-                      : split(data, options, raw.samples, !trained);
+                      : divide_samples(data, options, raw.samples, raw.samples, !trained);
   pair.is_cut = !raw.validation && pair.train->size() > 0;
   const bool has_columns = !raw.columns.empty();
   const bool has_targets = !raw.targets.empty();

@@ -19,6 +19,13 @@ DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices)
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy);
 
+// Divides samples into those to train on and those to validate on: by folds, one of which is for validation, or by a
+// share. `whole`: all samples as a model is trained on them; `unchanged`: the same samples without augmentation.
+// `trains`: the data is for training; a trained model may be used on all samples. The origin of the result is a hash of
+// the division and the labels.
+DataPair divide_samples(const Section& data, const DataOptions& options, const DatasetPtr& whole,
+                        const DatasetPtr& unchanged, bool trains);
+
 // Splits the samples, unless they have a validation set, and scales rows. `trained`: of a trained model, which may be
 // used on all rows; nothing to train a new one.
 DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,

@@ -29,6 +29,20 @@ class Sweeping(ProgramTest):
             figures = self.trials()[f"fold={fold},seed=2"]["figures"]
             self.assertEqual(figures, {"accuracy": epoch["val_accuracy"], "loss": epoch["val_loss"]})
 
+    def test_folds_of_images(self):
+        """Weights of one fold are not evaluated on another, whose images they were trained on."""
+        support.draw_images(self.folder / "images", train=4)
+        net = self.write("net.yaml", """
+model: {name: convnet, layers: [{type: conv, channels: 2, kernel: 3}, {type: relu}, {type: flatten}, {type: linear}]}
+data: {format: image_folder, path: images/train, image_size: 16}
+training: {batch_size: 4, epochs: 1, optimizer: {name: sgd, learning_rate: 0.01}}
+""")
+        self.sweep("--folds", 2, *self.command("convnet", net))
+        for fold in (0, 1):
+            words = [net, *self.settings("data.folds=2", f"data.fold={fold}", "output.dir=swept/fold=0"), "--evaluate"]
+            said = self.run_one("convnet", *words, status=2 * fold)
+            self.assertIn("was made with another table, text or split", said.err) if fold else self.assertIn("6 samples", said.out)
+
     def test_figures_of_the_best_epoch_and_a_trial_that_diverges(self):
         words = self.iris("training.epochs=40", "training.goal={metric: loss, patience: 2}")
         said = self.sweep("--vary", "training.optimizer.learning_rate=0.5,1e30", *self.command("mlp", *words), status=1)

@@ -41,7 +41,8 @@ TEST_CASE("images without the folders for training and validation are told the l
   CHECK(refusal(images, ", validation_limit: 0")
             .ends_with("' has no folder 'train'; " + layout + "rename 'TRAIN' if it is that"));
   fs::rename(images / "TRAIN", images / "dogs");
-  CHECK(refusal(images).ends_with("' has no folder 'train'; " + layout + "move them there"));
+  CHECK(refusal(images).ends_with("' has no folder 'train'; " + layout +
+                                  "move them there, or set data.validation_share if they are in CLASS"));
 }
 
 TEST_CASE("classes that lie one folder too deep are told so") {

@@ -340,7 +340,7 @@ TEST_CASE(
   CHECK(user_error([&] { split("folds: 3, fold: 1"); })
             .ends_with(
                 "data.fold is 1, which leaves 6 of the 9 samples to train on and none of the class 'rare'; "
-                "give that class more samples, or leave it out of the table"));
+                "give that class more samples, or leave it out"));
   CHECK(split("validation_share: 0.4") == std::pair<std::int64_t, std::int64_t>(5, 4));
   CHECK(user_error([&] { split("validation_share: 0.7"); })
             .ends_with(

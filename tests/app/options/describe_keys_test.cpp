@@ -8,6 +8,7 @@
 
 #include "app/options/run_keys.h"
 #include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
 #include "training/files/file.h"
 
 namespace plexaura::testing::describe_keys_test {
