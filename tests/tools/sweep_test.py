@@ -99,6 +99,8 @@ class SweepTest(unittest.TestCase):
         said = self.sweep("--vary", "rate=bad,0.5", status=1)
         self.assertEqual(self.starts(), ["rate=bad", "rate=0.5"])
         self.assertEqual(said.splitlines()[-1], "rate=bad failed with status 1: the loss is infinite; lower the rate")
+        self.assertNotIn("sorted by", self.sweep("--vary", "rate=bad", status=1))  # there is nothing to sort
+        self.starts()
         self.sweep("--vary", "rate=bad,0.5,0.25", status=1)
         self.assertEqual(self.starts(), ["rate=bad", "rate=0.25"])
         self.assertEqual(len(self.record()["trials"]), 3)

@@ -59,7 +59,8 @@ def lines_of_sweep(trials, done, metric):
     head = [*(names[key] for key in keys), "trials", *metrics, "seconds"]
     cells = [[*row["settings"].values(), f"{row['finished']} of {row['trials']}", *(spread(row["mean"][name], row["deviation"][name]) for name in metrics),
               figure(row["seconds"])] for row in rows]
-    lines = ["", f"validation, sorted by {found['metric']}; mean ± deviation of a row's trials", *aligned(head, cells)]
+    has_figures = any(row["finished"] for row in rows)
+    lines = ["", f"validation, sorted by {found['metric']}; mean ± deviation of a row's trials", *aligned(head, cells)] if has_figures else [""]
     failed = [done[trial.name] for trial in trials if done.get(trial.name, {}).get("status", 0) != 0]
     return lines + [f"{record['name']} failed with status {record['status']}: {record['reason']}" for record in failed]
 
