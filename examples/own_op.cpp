@@ -6,11 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <plexaura/plexaura.h>
-
-#include "distributed/communicator/handshake.h"
-#include "distributed/communicator/run_ranks.h"
-#include "distributed/strategies/strategies.h"
-#include "testing/check_gradients.h"
+#include <plexaura/ranks.h>
+#include <plexaura/testing.h>
 
 using namespace plexaura;
 

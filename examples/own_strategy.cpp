@@ -6,9 +6,8 @@
 
 #include <cstdio>
 #include <plexaura/plexaura.h>
+#include <plexaura/ranks.h>
 
-#include "distributed/communicator/handshake.h"
-#include "distributed/communicator/run_ranks.h"
 #include "models/zoo/mlp.h"
 
 using namespace plexaura;

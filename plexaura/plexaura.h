@@ -27,6 +27,7 @@
 #include "training/data/subset.h"
 #include "training/data/tables/csv.h"
 #include "training/data/tables/standardise.h"
+#include "training/data/tables/target_samples.h"
 #include "training/data/tensor_dataset.h"
 #include "training/loop/trainer.h"
 #include "training/programs/optimizer.h"
