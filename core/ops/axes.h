@@ -1,9 +1,12 @@
 #pragma once
 
+#include <concepts>
+#include <source_location>
 #include <vector>
 
 #include "core/base/export.h"
 #include "core/graph/node.h"
+#include "core/ops/concat.h"
 
 namespace plexaura {
 
@@ -26,6 +29,10 @@ PLEXAURA_API Node transpose(Operand x, std::int64_t a, std::int64_t b);
 // Joins N parts of one type and shape along a new axis: N times [A..., B...] -> [A..., N, B...]. `axis` is the
 // new axis of the result. At least one part is needed.
 PLEXAURA_API Node stack(std::vector<Operand> parts, std::int64_t axis = 0);
+Node stack(const std::same_as<std::vector<Node>> auto& parts, std::int64_t axis = 0,
+           std::source_location where = std::source_location::current()) {
+  return stack(operands_of(parts, where), axis);
+}
 
 // Cuts an axis into pieces of `size` elements, which is at least 1. The last piece is smaller if `size` does
 // not divide the extent. An empty axis gives one empty piece.

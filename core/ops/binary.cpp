@@ -193,7 +193,10 @@ Node ge(Operand a, Operand b) { return compare("ge", a, b); }
 
 Node where(Operand condition, Operand a, Operand b) {
   const Node flags = condition.node();
-  if (a.is_number() && b.is_number()) return apply(std::make_shared<Where>(), {condition, a, b});
+  require_that(
+      !a.is_number() || !b.is_number(), "where", {condition},
+      "both choices are numbers, and a number takes its type from a node; make one of them a node, or "
+      "compute with cast(condition, DType::float32), which is 1 and 0");
   const Node like = a.is_number() ? b.node() : a.node();
   return apply(std::make_shared<Where>(),
                {Operand(flags, condition.where()), a.node_like(like), b.node_like(like)});

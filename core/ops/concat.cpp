@@ -45,6 +45,12 @@ std::vector<Node> Concat::vjp(const VjpRequest& request) const {
   return grads;
 }
 
+std::vector<Operand> operands_of(const std::vector<Node>& nodes, std::source_location where) {
+  std::vector<Operand> operands;
+  for (const Node& node : nodes) operands.emplace_back(node, where);
+  return operands;
+}
+
 Node concat(std::vector<Operand> parts, std::int64_t axis) {
   return apply_all(std::make_shared<Concat>(ConcatOptions{axis}), parts)[0];
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <source_location>
 #include <vector>
 
 #include "core/base/export.h"
@@ -10,6 +12,15 @@ namespace plexaura {
 // Joins the parts one after another along an axis (negative axes count from the end): concat({a, b}, 1). All
 // parts have the same dtype, rank and extents of all other axes. A part may be empty.
 PLEXAURA_API Node concat(std::vector<Operand> parts, std::int64_t axis);
+
+// Returns the nodes as operands of the call at `where`. For builders that take a std::vector of operands, each of which has
+// an overload for a std::vector<Node>. It is a template, so that a list in braces is no candidate for it.
+PLEXAURA_API std::vector<Operand> operands_of(const std::vector<Node>& nodes, std::source_location where);
+
+Node concat(const std::same_as<std::vector<Node>> auto& parts, std::int64_t axis,
+            std::source_location where = std::source_location::current()) {
+  return concat(operands_of(parts, where), axis);
+}
 
 struct ConcatOptions {
   std::int64_t axis = 0;

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <concepts>
+#include <source_location>
 #include <string_view>
 #include <vector>
 
 #include "core/base/export.h"
 #include "core/graph/node.h"
+#include "core/ops/concat.h"
 
 namespace plexaura {
 
@@ -24,5 +27,9 @@ PLEXAURA_API Node tensordot(Operand a, Operand b, std::int64_t count);
 // capitals first. A letter that occurs twice in an operand means its diagonal. "..." stands for all axes that have no
 // letter; they broadcast, and come first if there is no "->". Operands are multiplied from the first to the last.
 PLEXAURA_API Node einsum(std::string_view equation, const std::vector<Operand>& operands);
+Node einsum(std::string_view equation, const std::same_as<std::vector<Node>> auto& operands,
+            std::source_location where = std::source_location::current()) {
+  return einsum(equation, operands_of(operands, where));
+}
 
 }  // namespace plexaura

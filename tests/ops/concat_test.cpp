@@ -99,6 +99,17 @@ const WrongCases wrong({
 TEST_CASE("concat: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("concat: what it refuses") { check_all(wrong); }
 
+TEST_CASE("concat: nodes in a vector, and the line of the call that gives wrong ones") {
+  Graph graph;
+  std::vector<Node> nodes{graph.input("a", {DType::float32, {2, 3}}),
+                          graph.input("b", {DType::float32, {2, 5}})};
+  CHECK(concat(nodes, 1).shape() == Shape{2, 8});
+  const auto here = std::source_location::current();
+  const std::string error = user_error([&] { concat(nodes, 0); });
+  CHECK(error.find("concat_test.cpp:" + std::to_string(here.line() + 1) +
+                   ": concat(float32[2,3], float32[2,5])") != std::string::npos);
+}
+
 TEST_CASE("concat takes any dtype, and needs a part") {
   Graph graph;
   const Node a = graph.input("a", {DType::int64, {2}});
