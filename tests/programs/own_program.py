@@ -27,6 +27,11 @@ class OwnProgram(ProgramTest):
         self.assertEqual(len(re.findall(r"setosa|versicolor|virginica", predicted)), 150, predicted)
         self.assertEqual(set(self.weights("run")), {f"{layer}.{part}" for layer in ("value", "gate", "out", "straight") for part in ("weight", "bias")})
 
+    def test_it_learns_a_regression(self):
+        throws = f"data={{format: csv, path: {SOURCE / 'models/throws.csv'}, targets: [distance, time, peak]}}"
+        trained = self.run_one(PROGRAM, *self.gated("model.task=regression", throws)).out
+        self.assertGreater(float(re.search(r"validation r2 +([\d.]+)", trained).group(1)), 0.9)
+
     def test_two_ranks_learn_what_one_learns(self):
         for ranks in (1, 2):
             self.run_ranks(ranks, PROGRAM, *self.gated("training.epochs=3", f"output.dir=run{ranks}"))
