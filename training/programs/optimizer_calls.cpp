@@ -29,7 +29,10 @@ SeparateStep& Optimizer::separate_step() {
         "give "
         "the mean as the loss");
   if (has_ranks())
-    throw UserError("Optimizer::gradients: several ranks sum their gradients within a step; use step()");
+    throw UserError(
+        "Optimizer::gradients: several ranks sum their gradients within a step; use step(), or a Trainer "
+        "with "
+        "micro_batches to add up several batches of each rank");
   OptimizerShape& shape = ready_shape();
   if (!shape.separate)
     shape.separate = std::make_unique<SeparateStep>(
