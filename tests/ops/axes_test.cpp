@@ -266,6 +266,12 @@ TEST_CASE("squeeze takes a single axis as a number") {
   CHECK(squeeze(x, -1).shape() == Shape{1, 2});
 }
 
+TEST_CASE("stack takes nodes in a vector") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4, 3}});
+  CHECK(stack(split(x, 2), 1).shape() == Shape{2, 2, 3});
+}
+
 TEST_CASE("stack refuses an empty list") {
   CHECK(user_error([] { stack({}); }) == "stack of nothing: it needs at least one part");
 }

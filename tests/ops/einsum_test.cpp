@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
+#include "core/ops/axes.h"
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/support/backend.h"
@@ -186,6 +187,12 @@ TEST_CASE("einsum and tensordot of integers are exact") {
   CHECK(results[0] ==
         Tensor::of<std::int64_t>({2, 2}, {static_cast<std::int64_t>(1ULL << 54) + 1, 0, 2 * large + 2, 1}));
   CHECK(results[1] == Tensor::scalar(static_cast<std::int64_t>(1ULL << 54) + 6));
+}
+
+TEST_CASE("einsum takes nodes in a vector") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4, 3}});
+  CHECK(einsum("ij,kj->ik", split(x, 2)).shape() == Shape{2, 2});
 }
 
 TEST_CASE("einsum refuses an empty list") {
