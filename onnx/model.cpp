@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "onnx/format/inline_functions.h"
 #include "onnx/format/tensor_data.h"
 #include "onnx/ops/graph_builder.h"
 #include "onnx/ops/uses.h"
@@ -74,13 +75,12 @@ struct FileModel::Contents {
 void FileModel::Contents::parse() {
   try {
     proto = parse_model(bytes);
-    if (proto.has_functions)
-      throw UserError("it has functions of its own, which are not supported; inline them");
+    check_version();
+    inline_functions(proto);
     graphs = graphs_within(proto.graph);
     if (std::ranges::any_of(graphs, &GraphProto::has_sparse))
       throw UserError("it has sparse initialisers, which are not supported");
     facts.opsets = proto.opsets;
-    check_version();
     read_inputs();
     sort_initialisers();
   } catch (const UserError& error) {
@@ -92,12 +92,17 @@ void FileModel::Contents::parse() {
 void FileModel::Contents::check_version() const {
   if (proto.opsets.empty())
     throw UserError("it is no ONNX model, for it names no version of the standard's ops");
-  const auto found = proto.opsets.find("");
-  if (found != proto.opsets.end() && (found->second < 1 || found->second > newest_opset))
-    throw UserError(
-        fmt::format("it uses version {} of the standard's ops, but versions 1 to {} are supported; export it "
-                    "with one of them",
-                    found->second, newest_opset));
+  const auto check = [](std::string_view what, const OpsetVersions& opsets) {
+    const auto found = opsets.find("");
+    if (found != opsets.end() && (found->second < 1 || found->second > newest_opset))
+      throw UserError(
+          fmt::format("{} uses version {} of the standard's ops, but versions 1 to {} are supported; export "
+                      "it with one of them",
+                      what, found->second, newest_opset));
+  };
+  check("it", proto.opsets);
+  for (const FunctionProto& function : proto.functions)
+    check(fmt::format("its function '{}'", function.name), function.opsets);
 }
 
 void FileModel::Contents::read_inputs() {

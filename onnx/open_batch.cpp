@@ -176,7 +176,7 @@ class BatchOpener {
     const auto extents = shape.as<std::int64_t>();
     for (std::size_t i = 0; i < extents.size(); ++i)
       if (extents[i] != others[i]) extents[i] = -1;
-    constant.attributes[0].tensor = stored(std::move(shape));
+    constant.attributes[0].tensor = std::make_shared<const TensorProto>(stored(std::move(shape)));
   }
 
   // Replaces a constant by a Concat of its extents, some of which are the batch.
@@ -216,7 +216,7 @@ class BatchOpener {
     AttributeProto attribute;
     attribute.name = "value";
     attribute.kind = AttributeKind::tensor;
-    attribute.tensor = stored(std::move(value));
+    attribute.tensor = std::make_shared<const TensorProto>(stored(std::move(value)));
     return {name, "Constant", {}, {}, {name}, {attribute}};
   }
 

@@ -67,7 +67,7 @@ AttributeProto ModelWriter::attribute(const std::string& name, AttributeValue va
     proto.integers = std::move(*integers);
   } else {
     proto.kind = AttributeKind::tensor;
-    proto.tensor = stored("", std::move(std::get<Tensor>(value)));
+    proto.tensor = std::make_shared<const TensorProto>(stored("", std::move(std::get<Tensor>(value))));
   }
   return proto;
 }

@@ -10,8 +10,6 @@ namespace plexaura::onnx {
 
 namespace {
 
-constexpr int most_nested = 32;
-
 // Counts what a graph and the graphs within it consist of. A message of two bytes takes some hundred bytes of memory.
 class MessageCount {
  public:
@@ -74,6 +72,12 @@ ValueProto parse_value(std::string_view bytes) {
   return value;
 }
 
+// The domain of the standard's own ops has two names.
+std::string domain_of(const WireReader& field) {
+  std::string domain = field.text();
+  return domain == "ai.onnx" ? std::string() : domain;
+}
+
 GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages);
 
 AttributeProto parse_attribute(std::string_view bytes, int depth, MessageCount& messages) {
@@ -94,7 +98,7 @@ AttributeProto parse_attribute(std::string_view bytes, int depth, MessageCount& 
         attribute.text = field.text();
         break;
       case 5:
-        attribute.tensor = parse_tensor(field.bytes());
+        attribute.tensor = std::make_shared<const TensorProto>(parse_tensor(field.bytes()));
         break;
       case 6:
         attribute.graph = std::make_shared<const GraphProto>(parse_graph(field.bytes(), depth + 1, messages));
@@ -111,6 +115,9 @@ AttributeProto parse_attribute(std::string_view bytes, int depth, MessageCount& 
         break;
       case 20:
         attribute.kind = static_cast<AttributeKind>(field.integer());
+        break;
+      case 21:
+        attribute.refers_to = field.text();
         break;
       default:
         break;
@@ -142,13 +149,15 @@ NodeProto parse_node(std::string_view bytes, int depth, MessageCount& messages) 
         node.attributes.push_back(parse_attribute(field.bytes(), depth, messages));
         break;
       case 7:
-        node.domain = field.text();
+        node.domain = domain_of(field);
+        break;
+      case 8:
+        node.overload = field.text();
         break;
       default:
         break;
     }
   });
-  if (node.domain == "ai.onnx") node.domain.clear();
   return node;
 }
 
@@ -189,14 +198,53 @@ GraphProto parse_graph(std::string_view bytes, int depth, MessageCount& messages
   return graph;
 }
 
-void parse_opset(std::string_view bytes, ModelProto& model) {
+void parse_opset(std::string_view bytes, OpsetVersions& opsets) {
   std::string domain;
   std::int64_t version = 0;
   for_each_field(bytes, [&](const WireReader& field) {
-    if (field.number() == 1) domain = field.text();
+    if (field.number() == 1) domain = domain_of(field);
     if (field.number() == 2) version = field.integer();
   });
-  model.opsets[domain == "ai.onnx" ? "" : domain] = version;
+  opsets[domain] = version;
+}
+
+FunctionProto parse_function(std::string_view bytes, MessageCount& messages) {
+  FunctionProto function;
+  for_each_field(bytes, [&](const WireReader& field) {
+    messages.add();
+    switch (field.number()) {
+      case 1:
+        function.name = field.text();
+        break;
+      case 4:
+        function.inputs.push_back(field.text());
+        break;
+      case 5:
+        function.outputs.push_back(field.text());
+        break;
+      case 6:
+        function.attributes.push_back(field.text());
+        break;
+      case 7:
+        function.nodes.push_back(parse_node(field.bytes(), 0, messages));
+        break;
+      case 9:
+        parse_opset(field.bytes(), function.opsets);
+        break;
+      case 10:
+        function.domain = domain_of(field);
+        break;
+      case 11:
+        function.defaults.push_back(parse_attribute(field.bytes(), 0, messages));
+        break;
+      case 13:
+        function.overload = field.text();
+        break;
+      default:
+        break;
+    }
+  });
+  return function;
 }
 
 }  // namespace
@@ -298,8 +346,11 @@ ModelProto parse_model(std::string_view bytes, std::int64_t most_messages) {
       model.graph = parse_graph(field.bytes(), 0, messages);
       has_graph = true;
     }
-    if (field.number() == 8) parse_opset(field.bytes(), model);
-    if (field.number() == 25) model.has_functions = true;
+    if (field.number() == 8) parse_opset(field.bytes(), model.opsets);
+    if (field.number() == 25) {
+      messages.add();
+      model.functions.push_back(parse_function(field.bytes(), messages));
+    }
   });
   if (!has_graph) throw UserError("it has no graph");
   return model;

@@ -74,11 +74,13 @@ struct AttributeProto {
   float real = 0;
   std::int64_t integer = 0;
   std::string text;
-  std::optional<TensorProto> tensor = {};
+  std::shared_ptr<const TensorProto> tensor = {};
   std::shared_ptr<const GraphProto> graph = {};
   std::vector<float> reals = {};
   std::vector<std::int64_t> integers = {};
   std::vector<std::string> texts = {};
+  // Within a function: the attribute of its call whose value this one has. Empty if it has a value of its own.
+  std::string refers_to = {};
 };
 
 struct NodeProto {
@@ -88,6 +90,8 @@ struct NodeProto {
   std::vector<std::string> inputs;   // "" for an input that is left out
   std::vector<std::string> outputs;  // "" for an output that no one reads
   std::vector<AttributeProto> attributes;
+  std::string overload = {};                 // tells functions with one name apart
+  std::optional<std::int64_t> version = {};  // of its set of ops; empty for that of the model
 };
 
 // An input or output of a graph. An extent that the file leaves open is -1.
@@ -109,15 +113,33 @@ struct GraphProto {
   bool has_sparse = false;
 };
 
-struct ModelProto {
-  std::map<std::string, std::int64_t>
-      opsets;  // version by domain; the domain of the standard's own ops is ""
-  GraphProto graph;
-  bool has_functions = false;
+// The versions of sets of ops by domain. The domain of the standard's own ops is "".
+using OpsetVersions = std::map<std::string, std::int64_t>;
+
+// An op that the file itself defines: a node with this op stands for these nodes.
+struct FunctionProto {
+  std::string name;
+  std::string domain;
+  std::string overload;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<std::string> attributes;   // those without a default
+  std::vector<AttributeProto> defaults;  // the other ones
+  std::vector<NodeProto> nodes;
+  OpsetVersions opsets;
 };
 
-// Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested 32
-// deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError, without
+struct ModelProto {
+  OpsetVersions opsets;
+  GraphProto graph;
+  std::vector<FunctionProto> functions = {};
+};
+
+// Graphs, and the functions of a file, may be nested so deep.
+constexpr int most_nested = 32;
+
+// Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested
+// `most_nested` deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError, without
 // the name of a file, if the bytes are no such message.
 ModelProto parse_model(std::string_view bytes, std::int64_t most_messages = std::int64_t{1} << 22);
 TensorProto parse_tensor(std::string_view bytes);

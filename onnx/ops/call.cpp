@@ -78,6 +78,10 @@ const AttributeProto* Call::find(std::string_view name, AttributeKind kind) {
   read_.emplace(name);
   const auto found = std::ranges::find(proto_.attributes, name, &AttributeProto::name);
   if (found == proto_.attributes.end()) return nullptr;
+  if (!found->refers_to.empty())
+    throw UserError(fmt::format(
+        "its attribute '{}' refers to the attribute '{}' of a function, but the node is in no function", name,
+        found->refers_to));
   if (found->kind != kind && found->kind != AttributeKind::undefined)
     throw UserError(fmt::format("its attribute '{}' is of kind {} of the standard, but must be of kind {}",
                                 name, static_cast<int>(found->kind), static_cast<int>(kind)));

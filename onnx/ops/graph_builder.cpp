@@ -18,6 +18,7 @@ std::string label_of(const NodeProto& node, std::size_t index) {
 
 // The version of the set of ops to which a node belongs; 0 if the file has no set of its domain.
 std::int64_t version_of(const NodeProto& node, const FileFacts& facts) {
+  if (node.version) return *node.version;
   const auto found = facts.opsets.find(node.domain);
   return found == facts.opsets.end() ? 0 : found->second;
 }
@@ -117,7 +118,7 @@ class GraphBuilder {
     try {
       const Graph::WithOrigin origin(
           graph_, Origin{.file = facts_.file, .scope = node.name.empty() ? node.op : node.name});
-      store(node, node.op == "Constant" && is_within_node() ? shared_constant(node) : run(node));
+      store(node, node.op == "Constant" ? shared_constant(node) : run(node));
       count_constants(node.op == "Constant");
     } catch (const UnknownValue& error) {
       throw UnknownValue(error.name(), place(error));
@@ -150,11 +151,14 @@ class GraphBuilder {
     return outputs;
   }
 
-  // All iterations of a loop share the constants of its body.
+  // All iterations of a loop share the constants of its body, and all calls of a function its tensors.
   const std::vector<Node>& shared_constant(const NodeProto& node) {
-    const auto found = shared_constants_.find(&node);
+    const bool is_tensor = node.attributes.size() == 1 && node.attributes[0].name == "value" &&
+                           node.attributes[0].tensor != nullptr;
+    const void* shared = is_tensor ? static_cast<const void*>(node.attributes[0].tensor.get()) : &node;
+    const auto found = shared_constants_.find(shared);
     return found != shared_constants_.end() ? found->second
-                                            : shared_constants_.emplace(&node, run(node)).first->second;
+                                            : shared_constants_.emplace(shared, run(node)).first->second;
   }
 
   void make_known(Node& output) {
@@ -213,7 +217,7 @@ class GraphBuilder {
   std::int64_t unrolled_ = 0;        // nodes of loops and branches
   std::int64_t unrolled_values_ = 0;
   std::vector<NamedNodes> scopes_;  // the values of each graph that is being added, from the outermost one
-  std::map<const NodeProto*, std::vector<Node>> shared_constants_;
+  std::map<const void*, std::vector<Node>> shared_constants_;  // by the tensor or, without one, by the node
   const AddInner add_inner_ = [this](const GraphProto& inner, const std::vector<Node>& inputs,
                                      const std::string& place) {
     return add_within_node(inner, inputs, place);

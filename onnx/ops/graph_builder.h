@@ -20,9 +20,9 @@ using InitialiserNodes = std::map<const TensorProto*, Node>;
 
 // What all graphs of a file share.
 struct FileFacts {
-  std::string file;                            // for messages
-  std::filesystem::path folder;                // of the model; empty if no files may be read
-  std::map<std::string, std::int64_t> opsets;  // version by domain
+  std::string file;              // for messages
+  std::filesystem::path folder;  // of the model; empty if no files may be read
+  OpsetVersions opsets;
 };
 
 // Throws UserError that lists all ops which are not supported, each with the names of its nodes, in this graph and

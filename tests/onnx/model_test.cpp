@@ -168,6 +168,29 @@ TEST_CASE("a file that is cut or damaged anywhere is an error or another model")
   });
 }
 
+TEST_CASE("a file with functions that is cut or damaged anywhere is an error or another model") {
+  WrittenGraph branch;
+  branch.node("f:Slope", {"h"}, {"r"}, {{"alpha", 0.5F}});
+  branch.output("r");
+  WrittenGraph slope;
+  slope.node("LeakyRelu", {"x"}, {"y"}, {{"alpha", WrittenGraph::Reference{"alpha"}}});
+  WrittenGraph choose;
+  choose.node("Mul", {"x", "w"}, {"h"});
+  choose.node("If", {"on"}, {"y"}, {{"then_branch", branch.inner()}, {"else_branch", branch.inner()}});
+  WrittenGraph graph;
+  graph.input("x", {1});
+  graph.input("on", {}, 9);
+  graph.initialiser("w", {1}, {2});
+  graph.node("f:Choose", {"x", "on", "w"}, {"y"});
+  graph.output("y");
+  const std::vector<std::string> functions{slope.function("Slope", {"x"}, {"y"}, 13, {"alpha"}),
+                                           choose.function("Choose", {"x", "on", "w"}, {"y"}, 13)};
+  read_damaged(graph.model(13, functions), [](const onnx::FileModel& model, Graph& built) {
+    model(built,
+          {{"x", built.input("x", {DType::float32, {1}})}, {"on", built.constant(Tensor::scalar(true))}});
+  });
+}
+
 TEST_CASE("two initialisers with one name are an error") {
   WrittenGraph graph;
   graph.initialiser("w", {1}, {1});

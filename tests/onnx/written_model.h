@@ -18,19 +18,27 @@ class WrittenGraph {
   struct Inner {
     std::string bytes;
   };
+  // The value of an attribute in a function that is an attribute of the call.
+  struct Reference {
+    std::string to;
+  };
   using Names = std::vector<std::string>;
   using Extents = std::vector<std::int64_t>;
-  using Attribute = std::variant<std::int64_t, float, std::string, Extents, Names, Inner>;
+  using Attribute = std::variant<std::int64_t, float, std::string, Extents, Names, Inner, Reference>;
+  using Attributes = std::vector<std::pair<std::string, Attribute>>;
 
+  // The op is one of the standard, or "DOMAIN:OP".
   void node(const std::string& op, const Names& inputs, const Names& outputs,
-            const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
+            const Attributes& attributes = {}) {
     std::string bytes;
     for (const std::string& input : inputs) bytes += field(1, input);
     for (const std::string& output : outputs) bytes += field(2, output);
-    bytes += field(4, op);
-    for (const auto& [name, value] : attributes)
-      bytes += field(5, field(1, name) + std::visit([](const auto& of) { return attribute(of); }, value));
+    const std::size_t colon = op.find(':');
+    bytes += field(4, colon == std::string::npos ? op : op.substr(colon + 1));
+    if (colon != std::string::npos) bytes += field(7, op.substr(0, colon));
+    for (const auto& [name, value] : attributes) bytes += field(5, named_attribute(name, value));
     bytes_ += field(1, bytes);
+    nodes_.push_back(bytes);
   }
 
   template <class T>
@@ -62,9 +70,24 @@ class WrittenGraph {
   void untyped_input(const std::string& name) { bytes_ += field(11, field(1, name)); }
   Inner inner() const { return {bytes_}; }
 
-  // Returns a file that uses this version of the standard's ops.
-  std::string model(std::int64_t version) const {
-    return field(1, std::int64_t{8}) + field(7, bytes_) + field(8, field(2, version));
+  // Returns the nodes as a function of the domain "f", which uses this version of the standard's ops.
+  std::string function(const std::string& name, const Names& inputs, const Names& outputs,
+                       std::int64_t version, const Names& attributes = {},
+                       const Attributes& defaults = {}) const {
+    std::string bytes = field(1, name) + field(10, std::string("f")) + field(9, field(2, version));
+    for (const std::string& input : inputs) bytes += field(4, input);
+    for (const std::string& output : outputs) bytes += field(5, output);
+    for (const std::string& attribute : attributes) bytes += field(6, attribute);
+    for (const std::string& node : nodes_) bytes += field(7, node);
+    for (const auto& [key, value] : defaults) bytes += field(11, named_attribute(key, value));
+    return bytes;
+  }
+
+  // Returns a file that uses this version of the standard's ops, with these functions.
+  std::string model(std::int64_t version, const std::vector<std::string>& functions = {}) const {
+    std::string bytes = field(1, std::int64_t{8}) + field(7, bytes_) + field(8, field(2, version));
+    for (const std::string& function : functions) bytes += field(25, function);
+    return bytes;
   }
 
   // Returns the standard's number of a type of elements.
@@ -100,6 +123,9 @@ class WrittenGraph {
     return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
   }
 
+  static std::string named_attribute(const std::string& name, const Attribute& value) {
+    return field(1, name) + std::visit([](const auto& of) { return attribute(of); }, value);
+  }
   static std::string attribute(std::int64_t value) { return field(3, value) + field(20, std::int64_t{2}); }
   static std::string attribute(float value) {
     std::string bytes(sizeof value, '\0');
@@ -124,6 +150,8 @@ class WrittenGraph {
     return field(6, graph.bytes) + field(20, std::int64_t{5});
   }
 
+  static std::string attribute(const Reference& reference) { return field(21, reference.to); }
+
   static std::string tensor(const std::string& name, const Extents& extents, std::int64_t type) {
     std::string bytes;
     for (const std::int64_t extent : extents) bytes += field(1, extent);
@@ -137,6 +165,7 @@ class WrittenGraph {
   }
 
   std::string bytes_;  // of the graph
+  Names nodes_;        // their bytes
 };
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "onnx/format/inline_functions.h"
 #include "onnx/format/proto.h"
 #include "onnx/runner.h"
 #include "onnx/stored_data.h"
@@ -50,7 +51,9 @@ std::string ops_text(const fs::path& file) {
   const std::vector<std::uint8_t> bytes = InputFile(file).read_all();
   std::map<std::string, int> counts;
   try {
-    count_ops(onnx::parse_model({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).graph, counts);
+    onnx::ModelProto model = onnx::parse_model({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    onnx::inline_functions(model);
+    count_ops(model.graph, counts);
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", file.string(), error.what()));
   }
