@@ -11,9 +11,10 @@ using Table = std::map<std::string_view, std::vector<Row>>;
 const Table& table() {
   static const Table rows = [] {
     Table made;
-    for (const auto family : {elementwise_rows(), shape_rows(), index_rows(), reduce_rows(), window_rows(),
-                              pool_rows(), norm_rows(), loss_rows(), resize_rows(), recurrent_rows(),
-                              quantised_rows(), update_rows(), control_flow_rows()})
+    for (const auto family :
+         {elementwise_rows(), shape_rows(), index_rows(), reduce_rows(), window_rows(), pool_rows(),
+          norm_rows(), loss_rows(), resize_rows(), recurrent_rows(), quantised_rows(), update_rows(),
+          control_flow_rows(), grid_rows(), signal_rows()})
       for (const Row& row : family) made[row.op].push_back(row);
     return made;
   }();

@@ -34,6 +34,8 @@ std::span<const Row> recurrent_rows();
 std::span<const Row> quantised_rows();
 std::span<const Row> update_rows();
 std::span<const Row> control_flow_rows();
+std::span<const Row> grid_rows();
+std::span<const Row> signal_rows();
 
 // Returns the row for an op in a version of the set of ops, or null if there is none.
 const Row* find_row(std::string_view op, std::int64_t version);

@@ -20,7 +20,8 @@ enum class InputRole {
 using OpNames = std::set<std::string, std::less<>>;
 
 bool reads_early(const std::string& op, std::size_t input) {
-  static const OpNames all{"ConstantOfShape", "Range"};
+  static const OpNames all{"BlackmanWindow", "ConstantOfShape", "HammingWindow",
+                           "HannWindow",     "MelWeightMatrix", "Range"};
   static const OpNames all_but_first{
       "Clip",      "CumSum",     "Dropout",      "Expand",          "Pad",
       "ReduceL1",  "ReduceL2",   "ReduceMax",    "ReduceMean",      "ReduceMin",
@@ -28,7 +29,8 @@ bool reads_early(const std::string& op, std::size_t input) {
       "Squeeze",   "Tile",       "TopK",         "Trilu",           "Unsqueeze",
       "Upsample",  "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
   static const OpNames second{"Adagrad", "Adam", "Compress", "Momentum", "OneHot"};
-  return all.contains(op) || (input > 0 && all_but_first.contains(op)) ||
+  if (op == "STFT") return input == 1 || input == 3;
+  return all.contains(op) || (input > 0 && (all_but_first.contains(op) || op == "DFT")) ||
          (input == 1 && second.contains(op)) || (input == 2 && op == "MaxUnpool");
 }
 
