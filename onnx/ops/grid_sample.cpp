@@ -1,3 +1,4 @@
+// AffineGrid and GridSample.
 // GridSample: x [N, C, D1, D2, ...] at places of a grid [N, P1, P2, ..., K] with one number for each of the K spatial
 // axes, the last axis first. Each result is a weighted sum of the elements around its place.
 
@@ -9,6 +10,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/indexing.h"
 #include "core/ops/logic.h"
+#include "core/ops/matmul.h"
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "core/ops/unary.h"
@@ -179,7 +181,52 @@ std::vector<Node> grid_sample(Call& call) {
   return {cast(reshape(GridSum(flat, taps, extents).result(), result), x.dtype())};
 }
 
-constexpr Row rows_of_grids[] = {{"GridSample", 16, grid_sample}};
+// Returns the places of an image [D1, D2, ...] that is not moved, from -1 to 1: [elements, K + 1], the last axis first,
+// and then a 1.
+Tensor unmoved_places(const std::vector<std::int64_t>& extents, bool aligns_corners) {
+  const Shape shape(extents);
+  std::vector<double> places;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    std::int64_t rest = i;
+    for (auto extent = extents.rbegin(); extent != extents.rend(); ++extent) {
+      const auto at = static_cast<double>(rest % *extent);
+      const auto count = static_cast<double>(*extent);
+      const double last = aligns_corners ? count - 1 : count;
+      places.push_back(last == 0 ? 0 : (2 * at + (aligns_corners ? 0 : 1)) / last - 1);
+      rest /= *extent;
+    }
+    places.push_back(1);
+  }
+  const auto axes = static_cast<std::int64_t>(extents.size());
+  return Tensor::of({shape.elements(), axes + 1}, places);
+}
+
+// Moves the places of an image by matrices [N, K, K + 1] to a grid [N, D1, D2, ..., K].
+std::vector<Node> affine_grid(Call& call) {
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  const Node matrices = call[0];
+  std::vector<std::int64_t> result = call.input_integers(1);
+  const std::int64_t axes = static_cast<std::int64_t>(result.size()) - 2;
+  if (axes < 1 || matrices.shape() != Shape{result[0], axes, axes + 1})
+    throw UserError(
+        fmt::format("matrices {} do not fit an image with {} axes; they are [N, K, K + 1] for an image [N, "
+                    "C, ...] with K further axes",
+                    to_string(matrices.shape()), result.size()));
+  const std::vector<std::int64_t> extents(result.begin() + 2, result.end());
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents)
+    if (extent < 1 || extent > most || (elements *= extent) > most)
+      throw UserError(fmt::format("an image with an extent {} is impossible; it has from 1 to {} elements",
+                                  extent, most));
+  const DType dtype = computed_type(matrices.dtype());
+  const Tensor places = unmoved_places(extents, call.flag("align_corners", false)).cast(dtype);
+  const Node grid = matmul(call.graph().constant(places), cast(matrices, dtype), {.transpose_b = true});
+  result.erase(result.begin() + 1);
+  result.push_back(axes);
+  return {cast(reshape(grid, result), matrices.dtype())};
+}
+
+constexpr Row rows_of_grids[] = {{"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample}};
 
 }  // namespace
 

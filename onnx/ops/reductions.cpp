@@ -1,6 +1,7 @@
 // Ops that combine the elements along axes, and products of matrices.
 
 #include <fmt/format.h>
+#include <limits>
 #include <numeric>
 
 #include "onnx/ops/matrices.h"
@@ -25,6 +26,21 @@ Node sum_of_magnitudes(Operand x, ReduceOptions options) { return sum(abs(x), st
 Node sum_of_squares(Operand x, ReduceOptions options) { return sum(x.node() * x.node(), std::move(options)); }
 Node euclidean_norm(Operand x, ReduceOptions options) { return sqrt(sum_of_squares(x, std::move(options))); }
 Node log_of_sum(Operand x, ReduceOptions options) { return log(sum(x, std::move(options))); }
+
+// The largest element or the smallest one, and for bool the logical or, or the logical and. That of no elements is the
+// bound of the type.
+Node extremum(const Node& x, const ReduceOptions& options, bool is_largest) {
+  const bool is_flag = x.dtype() == DType::boolean;
+  const Node numbers = is_flag ? cast(x, DType::uint8) : x;
+  if (x.shape().elements() > 0 || !(is_flag || is_floating(x.dtype())))
+    return cast(is_largest ? max(numbers, options) : min(numbers, options), x.dtype());
+  const double lowest = is_flag ? 0 : -std::numeric_limits<double>::infinity();
+  const double highest = is_flag ? 1 : std::numeric_limits<double>::infinity();
+  return cast(sum(numbers, options) + (is_largest ? lowest : highest), x.dtype());
+}
+
+Node largest(Operand x, ReduceOptions options) { return extremum(x.node(), options, true); }
+Node smallest(Operand x, ReduceOptions options) { return extremum(x.node(), options, false); }
 
 // The axes are an attribute in older versions, and input 1 in newer ones.
 template <Node (*function)(Operand, ReduceOptions)>
@@ -90,9 +106,9 @@ constexpr Row rows_of_reductions[] = {
     {"ReduceL2", 1, reduce_by<euclidean_norm>},
     {"ReduceLogSum", 1, reduce_by<log_of_sum>},
     {"ReduceLogSumExp", 1, reduce_by<logsumexp>},
-    {"ReduceMax", 1, reduce_by<max>},
+    {"ReduceMax", 1, reduce_by<largest>},
     {"ReduceMean", 1, reduce_by<mean>},
-    {"ReduceMin", 1, reduce_by<min>},
+    {"ReduceMin", 1, reduce_by<smallest>},
     {"ReduceProd", 1, reduce_by<prod>},
     {"ReduceSum", 1, reduce_by<sum>},
     {"ReduceSumSquare", 1, reduce_by<sum_of_squares>},

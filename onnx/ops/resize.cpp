@@ -20,7 +20,8 @@ struct ResizeRules {
   std::string rounding = "round_prefer_floor";
   double cubic = -0.75;
   bool excludes_outside = false;
-  double beyond = 0;  // the value of elements outside, for tf_crop_and_resize
+  bool smooths = false;  // an axis that shrinks takes the mean over a wider neighbourhood (antialias)
+  double beyond = 0;     // the value of elements outside, for tf_crop_and_resize
 };
 
 // One axis, from `from` to `to` elements.
@@ -38,6 +39,8 @@ double old_place(std::int64_t i, const ResizedAxis& axis, const std::string& tra
   const auto from = static_cast<double>(axis.from);
   const auto to = static_cast<double>(axis.to);
   if (transform == "half_pixel") return (at + 0.5) / axis.scale - 0.5;
+  if (transform == "half_pixel_symmetric")
+    return from / 2 * (1 - to / (axis.scale * from)) + (at + 0.5) / axis.scale - 0.5;
   if (transform == "pytorch_half_pixel") return axis.to > 1 ? (at + 0.5) / axis.scale - 0.5 : 0;
   if (transform == "align_corners") return axis.to > 1 ? at * (from - 1) / (axis.scale * from - 1) : 0;
   if (transform == "asymmetric") return at / axis.scale;
@@ -56,17 +59,33 @@ std::int64_t nearest_place(double place, const std::string& rounding) {
   throw UserError(fmt::format("the nearest_mode '{}' is not supported", rounding));
 }
 
-// The weights of the neighbours from `first` on, of a place that is `rest` after the floor of it.
-std::vector<double> neighbour_weights(double rest, const ResizeRules& rules) {
-  if (rules.mode == "linear") return {1 - rest, rest};
+// The weight of a neighbour at this distance.
+double neighbour_weight(double distance, const ResizeRules& rules) {
+  const double d = std::abs(distance);
+  if (rules.mode == "linear") return std::max(0.0, 1 - d);
   const double a = rules.cubic;
-  const auto near = [&](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-  const auto far = [&](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-  return {far(1 + rest), near(rest), near(1 - rest), far(2 - rest)};
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+// How many neighbours a new element has on each side, and how much closer they count as.
+struct Neighbourhood {
+  std::int64_t reach = 1;
+  double scale = 1;
+};
+
+Neighbourhood neighbourhood_of(const ResizedAxis& axis, const ResizeRules& rules) {
+  constexpr double most = 128;
+  const double least = rules.mode == "cubic" ? 2 : 1;
+  const double scale = rules.smooths ? std::min(axis.scale, 1.0) : 1;
+  if (least / scale > most)
+    throw UserError(fmt::format("with antialias an axis shrinks to no less than {} of its extent, not to {}",
+                                least / most, scale));
+  return {static_cast<std::int64_t>(std::ceil(least / scale)), scale};
 }
 
 // One axis of the result as a sum over its taps: result[i] = sum over k of weights[k][i] x[places[k][i]]. Each new
-// element has one tap (nearest), two (linear) or four (cubic).
+// element has one tap (nearest), two (linear) or four (cubic), and more with antialias.
 struct AxisTaps {
   std::vector<std::vector<std::int64_t>> places;
   std::vector<std::vector<double>> weights;
@@ -76,14 +95,16 @@ struct AxisTaps {
 // Sets the taps of one element of the new axis. A tap outside of the old axis takes the element at its end.
 void set_taps(AxisTaps& taps, std::size_t element, double place, const ResizedAxis& axis,
               const ResizeRules& rules) {
-  const double floor = std::floor(place);
-  std::vector<double> weights{1};
+  std::vector<double> weights(taps.places.size(), 1.0);
   std::int64_t first = 0;
   if (rules.mode == "nearest") {
     first = nearest_place(place, rules.rounding);
   } else {
-    weights = neighbour_weights(place - floor, rules);
-    first = static_cast<std::int64_t>(floor) - (rules.mode == "cubic" ? 1 : 0);
+    const Neighbourhood near = neighbourhood_of(axis, rules);
+    first = static_cast<std::int64_t>(std::floor(place)) - near.reach + 1;
+    for (std::size_t k = 0; k < weights.size(); ++k)
+      weights[k] = neighbour_weight(
+          (static_cast<double>(first + static_cast<std::int64_t>(k)) - place) * near.scale, rules);
   }
   double total = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
@@ -92,12 +113,14 @@ void set_taps(AxisTaps& taps, std::size_t element, double place, const ResizedAx
     total += weights[k];
     taps.places[k][element] = std::clamp<std::int64_t>(at, 0, axis.from - 1);
   }
+  const bool is_scaled = (rules.excludes_outside || rules.smooths) && total != 0;
   for (std::size_t k = 0; k < weights.size(); ++k)
-    taps.weights[k][element] = rules.excludes_outside && total != 0 ? weights[k] / total : weights[k];
+    taps.weights[k][element] = is_scaled ? weights[k] / total : weights[k];
 }
 
 AxisTaps taps_of(const ResizedAxis& axis, const ResizeRules& rules) {
-  const std::size_t count = rules.mode == "nearest" ? 1 : rules.mode == "linear" ? 2 : 4;
+  const auto count =
+      rules.mode == "nearest" ? 1 : static_cast<std::size_t>(2 * neighbourhood_of(axis, rules).reach);
   const auto to = static_cast<std::size_t>(axis.to);
   AxisTaps taps{
       std::vector(count, std::vector<std::int64_t>(to)), std::vector(count, std::vector<double>(to)), {}};
@@ -106,7 +129,8 @@ AxisTaps taps_of(const ResizedAxis& axis, const ResizeRules& rules) {
     const double most = static_cast<double>(axis.from - 1);
     taps.outside.push_back(rules.transform == "tf_crop_and_resize" && (place < 0 || place > most));
     // A place far outside has the taps of one just outside, and fits into an integer.
-    set_taps(taps, i, std::clamp(place, -4.0, most + 4), axis, rules);
+    const double beyond = 4 * static_cast<double>(count);
+    set_taps(taps, i, std::clamp(place, -beyond, most + beyond), axis, rules);
   }
   return taps;
 }
@@ -204,11 +228,41 @@ std::vector<Number> spread(const std::vector<Number>& numbers, const std::vector
   return all;
 }
 
-std::vector<ResizedAxis> resized_axes(const Call& call, const std::vector<std::int64_t>& named) {
+// Sets one scale for the named axes, or for all: the smallest one ("not_larger") or the largest one that the sizes ask for.
+void keep_aspect_ratio(std::vector<ResizedAxis>& axes, const std::vector<std::int64_t>& named,
+                       const std::string& policy) {
+  if (policy == "stretch") return;
+  if (policy != "not_larger" && policy != "not_smaller")
+    throw UserError(fmt::format("the keep_aspect_ratio_policy '{}' is not supported", policy));
+  std::vector<ResizedAxis*> scaled;
+  for (const std::int64_t number : named)
+    scaled.push_back(
+        &axes[static_cast<std::size_t>(normalise_axis(number, static_cast<std::int64_t>(axes.size())))]);
+  if (named.empty())
+    for (ResizedAxis& axis : axes) scaled.push_back(&axis);
+  if (scaled.empty()) return;
+  const auto [smallest, largest] =
+      std::ranges::minmax_element(scaled, {}, [](const ResizedAxis* axis) { return axis->scale; });
+  const double scale = policy == "not_larger" ? (*smallest)->scale : (*largest)->scale;
+  for (ResizedAxis* axis : scaled) {
+    axis->scale = scale;
+    const double to = std::floor(scale * static_cast<double>(axis->from) + 0.5);
+    require_resizable(to, scale);
+    axis->to = static_cast<std::int64_t>(to);
+  }
+}
+
+std::vector<ResizedAxis> resized_axes(Call& call, const std::vector<std::int64_t>& named) {
+  const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
   const Shape& shape = call[0].shape();
   if (is_given(call, 2) && is_given(call, 3))
     throw UserError("it has both scales and sizes; one must be left out");
-  if (is_given(call, 3)) return axes_by_sizes(shape, spread(call.input_integers(3), named, shape.extents()));
+  if (is_given(call, 3)) {
+    std::vector<ResizedAxis> axes =
+        axes_by_sizes(shape, spread(call.input_integers(3), named, shape.extents()));
+    keep_aspect_ratio(axes, named, policy);
+    return axes;
+  }
   const std::vector<double> ones(static_cast<std::size_t>(shape.rank()), 1);
   return axes_by_scales(shape, spread(call.value(2).to_doubles(), named, ones));
 }
@@ -236,9 +290,8 @@ std::vector<Node> resize(Call& call) {
                           .rounding = call.text("nearest_mode", "round_prefer_floor"),
                           .cubic = call.real("cubic_coeff_a", -0.75),
                           .excludes_outside = call.flag("exclude_outside", false),
+                          .smooths = call.flag("antialias", false),
                           .beyond = call.real("extrapolation_value", 0)};
-  call.require_default("antialias", 0);
-  call.require_default("keep_aspect_ratio_policy", "stretch");
   const std::vector<std::int64_t> named = call.integers("axes");
   std::vector<ResizedAxis> axes = resized_axes(call, named);
   if (rules.transform == "tf_crop_and_resize") set_region(axes, call.value(1).to_doubles(), named);

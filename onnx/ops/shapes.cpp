@@ -312,7 +312,34 @@ std::vector<Node> triangle(Call& call) {
   return {call.flag("upper", true) ? triu(call[0], diagonal) : tril(call[0], diagonal)};
 }
 
+// Cuts or pads axes to extents, equally at both ends. Of an odd number the end gets one more.
+std::vector<Node> crop_or_pad_centre(Call& call) {
+  const std::int64_t rank = call[0].shape().rank();
+  Integers axes(static_cast<std::size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = call.integers("axes", axes);
+  const Integers extents = call.input_integers(1);
+  if (extents.size() != axes.size())
+    throw UserError(fmt::format("{} extents do not fit {} axes", extents.size(), axes.size()));
+  Node result = call[0];
+  std::vector<AxisPadding> widths;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t axis = normalise_axis(axes[i], rank);
+    const std::int64_t extent = result.shape()[axis];
+    if (extents[i] < 0) throw UserError(fmt::format("the extent {} must not be negative", extents[i]));
+    if (extents[i] < extent) {
+      const std::int64_t start = (extent - extents[i]) / 2;
+      result = slice(result, {.axis = axis, .start = start, .stop = start + extents[i]});
+    } else {
+      const std::int64_t before = (extents[i] - extent) / 2;
+      widths.push_back({axis, before, extents[i] - extent - before});
+    }
+  }
+  return {pad(result, widths)};
+}
+
 constexpr Row rows_of_shapes[] = {
+    {"CenterCropPad", 18, crop_or_pad_centre},
     {"Concat", 4, concat_of},
     {"Constant", 1, constant},
     {"ConstantOfShape", 9, constant_of_shape},

@@ -1,9 +1,11 @@
 // Windows and Fourier transforms of signals. A transform is a product with a matrix of sines and cosines, which is a
 // constant of the graph.
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <numbers>
+#include <numeric>
 
 #include "onnx/ops/table.h"
 
@@ -71,28 +73,34 @@ struct Transform {
   std::int64_t length = 1;
   std::int64_t from = 1;
   std::int64_t to = 1;
+  std::int64_t parts = 1;         // of an element: 1 for a real one, 2 for a complex one
+  std::int64_t result_parts = 2;  // of an element of the result
   bool is_inverse = false;
+  bool is_onesided = false;  // the spectrum of real numbers, without the half that mirrors the other one
 };
 
-// Returns the matrix that maps elements [from, parts] to [to, 2], both row by row. A real element has one part, and a
-// complex one two.
-Tensor transform_matrix(const Transform& transform, std::int64_t parts) {
+// Returns the matrix that maps elements [from, parts] to [to, result_parts], both row by row.
+Tensor transform_matrix(const Transform& transform) {
   checked_product({transform.length}, "the length of the transform");
-  checked_product({transform.from, parts, transform.to, 2}, "a transform with an extent of");
+  checked_product({transform.from, transform.parts, transform.to, transform.result_parts},
+                  "a transform with an extent of");
   std::vector<double> matrix;
-  const double scale = transform.is_inverse ? 1.0 / static_cast<double>(transform.length) : 1.0;
+  const auto length = static_cast<double>(transform.length);
   const double direction = transform.is_inverse ? 1 : -1;
-  for (std::int64_t n = 0; n < transform.from; ++n)
-    for (std::int64_t part = 0; part < parts; ++part)
+  for (std::int64_t n = 0; n < transform.from; ++n) {
+    const bool is_mirrored =
+        transform.is_inverse && transform.is_onesided && n > 0 && 2 * n != transform.length;
+    const double scale = (is_mirrored ? 2 : 1) / (transform.is_inverse ? length : 1);
+    for (std::int64_t part = 0; part < transform.parts; ++part)
       for (std::int64_t k = 0; k < transform.to; ++k) {
-        const double turns =
-            static_cast<double>(n * k % transform.length) / static_cast<double>(transform.length);
+        const double turns = static_cast<double>(n * k % transform.length) / length;
         const double real = scale * std::cos(2 * std::numbers::pi * turns);
         const double imaginary = scale * direction * std::sin(2 * std::numbers::pi * turns);
         matrix.push_back(part == 0 ? real : -imaginary);
-        matrix.push_back(part == 0 ? imaginary : real);
+        if (transform.result_parts == 2) matrix.push_back(part == 0 ? imaginary : real);
       }
-  return Tensor::of({transform.from * parts, transform.to * 2}, matrix);
+  }
+  return Tensor::of({transform.from * transform.parts, transform.to * transform.result_parts}, matrix);
 }
 
 // Transforms the axis of x [..., axis, ..., parts].
@@ -104,22 +112,27 @@ Node transformed(const Node& x, std::int64_t axis, std::int64_t length, bool is_
         fmt::format("x is {}; its last axis must have 1 element for real numbers or 2 for complex ones, and "
                     "another axis is transformed",
                     to_string(x.shape())));
-  if (is_onesided && (is_inverse || parts == 2))
-    throw UserError("onesided is supported for a transform of real numbers that is not inverse");
+  if (is_onesided && parts != (is_inverse ? 2 : 1))
+    throw UserError("onesided needs real numbers, and complex ones if it is inverse");
+  const std::int64_t extent = x.shape()[axis];
+  const std::int64_t half = length / 2 + 1;
   const Transform transform{.length = length,
-                            .from = std::min(length, x.shape()[axis]),
-                            .to = is_onesided ? length / 2 + 1 : length,
-                            .is_inverse = is_inverse};
+                            .from = std::min(is_onesided && is_inverse ? half : length, extent),
+                            .to = is_onesided && !is_inverse ? half : length,
+                            .parts = parts,
+                            .result_parts = is_onesided && is_inverse ? 1 : 2,
+                            .is_inverse = is_inverse,
+                            .is_onesided = is_onesided};
+  const DType dtype = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const Node matrix = x.graph().constant(transform_matrix(transform).cast(dtype));
   std::vector<std::int64_t> to_back(static_cast<std::size_t>(last + 1));
-  for (std::int64_t i = 0; i <= last; ++i) to_back[static_cast<std::size_t>(i)] = i;
+  std::iota(to_back.begin(), to_back.end(), 0);
   std::swap(to_back[static_cast<std::size_t>(axis)], to_back[static_cast<std::size_t>(last - 1)]);
   const Node rows = permute(slice(x, {.axis = axis, .start = 0, .stop = transform.from}), to_back);
-  const DType dtype = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
-  const Node matrix = x.graph().constant(transform_matrix(transform, parts).cast(dtype));
   const Node product = matmul(reshape(cast(rows, dtype), {-1, transform.from * parts}), matrix);
   std::vector<std::int64_t> extents = rows.shape().extents();
   extents[static_cast<std::size_t>(last - 1)] = transform.to;
-  extents[static_cast<std::size_t>(last)] = 2;
+  extents[static_cast<std::size_t>(last)] = transform.result_parts;
   return permute(cast(reshape(product, extents), x.dtype()), to_back);
 }
 
@@ -129,8 +142,11 @@ std::vector<Node> fourier_transform(Call& call) {
                              : call.has(2)       ? call.whole_number(2)
                                                  : -2;
   const std::int64_t axis = normalise_axis(given, x.shape().rank());
-  const std::int64_t length = call.has(1) ? call.whole_number(1) : x.shape()[axis];
-  return {transformed(x, axis, length, call.flag("inverse", false), call.flag("onesided", false))};
+  const bool is_inverse = call.flag("inverse", false);
+  const bool is_onesided = call.flag("onesided", false);
+  const std::int64_t extent = x.shape()[axis];
+  const std::int64_t whole = is_inverse && is_onesided ? 2 * (extent - 1) : extent;
+  return {transformed(x, axis, call.has(1) ? call.whole_number(1) : whole, is_inverse, is_onesided)};
 }
 
 // Transforms each frame of x [N, samples, parts] to [N, frames, frequencies, 2].

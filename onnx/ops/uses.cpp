@@ -22,15 +22,13 @@ using OpNames = std::set<std::string, std::less<>>;
 bool reads_early(const std::string& op, std::size_t input) {
   static const OpNames all{"BlackmanWindow", "ConstantOfShape", "HammingWindow",
                            "HannWindow",     "MelWeightMatrix", "Range"};
-  static const OpNames all_but_first{
-      "Clip",      "CumSum",     "Dropout",      "Expand",          "Pad",
-      "ReduceL1",  "ReduceL2",   "ReduceMax",    "ReduceMean",      "ReduceMin",
-      "ReduceSum", "Reshape",    "Resize",       "Slice",           "Split",
-      "Squeeze",   "Tile",       "TopK",         "Trilu",           "Unsqueeze",
-      "Upsample",  "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
+  static const OpNames all_but_first{"AffineGrid", "CenterCropPad", "Clip",      "Col2Im",  "CumSum",
+                                     "DFT",        "Dropout",       "Expand",    "Pad",     "Reshape",
+                                     "Resize",     "Slice",         "Split",     "Squeeze", "Tile",
+                                     "TopK",       "Trilu",         "Unsqueeze", "Upsample"};
   static const OpNames second{"Adagrad", "Adam", "Compress", "Momentum", "OneHot"};
   if (op == "STFT") return input == 1 || input == 3;
-  return all.contains(op) || (input > 0 && (all_but_first.contains(op) || op == "DFT")) ||
+  return all.contains(op) || (input > 0 && (all_but_first.contains(op) || op.starts_with("Reduce"))) ||
          (input == 1 && second.contains(op)) || (input == 2 && op == "MaxUnpool");
 }
 

@@ -9,6 +9,9 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+#include "core/ops/unfold.h"
 
 namespace plexaura::onnx {
 
@@ -118,7 +121,85 @@ std::vector<Node> transposed_convolution(Call& call) {
   throw UserError("convolutions have one, two or three axes after N and C");
 }
 
+// One axis of an image that is the sum of windows.
+struct FoldedAxis {
+  std::int64_t extent = 0;  // without padding
+  std::int64_t before = 0;  // padding at the start of the axis
+  std::int64_t padded = 0;  // the extent with padding
+  std::int64_t places = 0;  // of the window
+  UnfoldOptions window = {};
+};
+
+// Reads a list of numbers, one for each axis, which are `least` or more.
+Integers checked_numbers(Integers numbers, std::size_t axes, std::string_view name, std::int64_t least) {
+  require_axes(numbers, axes, name);
+  require_within(numbers, name, least);
+  return numbers;
+}
+
+std::vector<FoldedAxis> read_folded_axes(Call& call) {
+  const Integers image = call.input_integers(1);
+  const std::size_t count = image.size();
+  const Integers ones(count, 1);
+  require_within(image, "extents of the image", 1);
+  const Integers block = checked_numbers(call.input_integers(2), count, "the shape of the block", 1);
+  const Integers pads = checked_numbers(call.integers("pads", Integers(2 * count, 0)), 2 * count, "pads", 0);
+  const Integers steps = checked_numbers(call.integers("strides", ones), count, "strides", 1);
+  const Integers dilations = checked_numbers(call.integers("dilations", ones), count, "dilations", 1);
+  std::vector<FoldedAxis> axes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t padded = image[i] + pads[i] + pads[count + i];
+    const std::int64_t rest = padded - dilations[i] * (block[i] - 1) - 1;
+    if (rest < 0)
+      throw UserError(fmt::format("a window of {} elements, {} apart, does not fit {} elements", block[i],
+                                  dilations[i], padded));
+    axes.push_back({image[i],
+                    pads[i],
+                    padded,
+                    rest / steps[i] + 1,
+                    {.axis = static_cast<std::int64_t>(2 + i),
+                     .size = block[i],
+                     .step = steps[i],
+                     .dilation = dilations[i]}});
+  }
+  return axes;
+}
+
+// Separates the axes of columns [N, C K1 K2 ..., L1 L2 ...]: [N, C, L1, L2, ..., K1, K2, ...].
+Node separated_windows(const Node& columns, const std::vector<FoldedAxis>& axes) {
+  std::int64_t places = 1;
+  std::int64_t elements = 1;  // of a block
+  for (const FoldedAxis& axis : axes) {
+    if (places <= most_of_window) places *= axis.places;
+    if (elements <= most_of_window) elements *= axis.window.size;
+  }
+  const Shape& shape = columns.shape();
+  if (shape.rank() != 3 || shape[2] != places || shape[1] % elements != 0)
+    throw UserError(fmt::format("columns {} do not fit {} elements of a block at {} places", to_string(shape),
+                                elements, places));
+  Integers extents{shape[0], shape[1] / elements};
+  for (const FoldedAxis& axis : axes) extents.push_back(axis.window.size);
+  for (const FoldedAxis& axis : axes) extents.push_back(axis.places);
+  Integers order{0, 1};
+  const auto count = static_cast<std::int64_t>(axes.size());
+  for (std::int64_t i = 0; i < count; ++i) order.push_back(2 + count + i);
+  for (std::int64_t i = 0; i < count; ++i) order.push_back(2 + i);
+  return permute(reshape(columns, extents), order);
+}
+
+// Adds up overlapping windows: columns [N, C K1 K2 ..., L1 L2 ...] -> [N, C, image...].
+std::vector<Node> columns_to_image(Call& call) {
+  const std::vector<FoldedAxis> axes = read_folded_axes(call);
+  Node image = separated_windows(call[0], axes);
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+    image = fold(image, axis->padded, axis->window);
+  for (const FoldedAxis& axis : axes)
+    image = slice(image, {.axis = axis.window.axis, .start = axis.before, .stop = axis.before + axis.extent});
+  return {image};
+}
+
 constexpr Row rows_of_windows[] = {
+    {"Col2Im", 18, columns_to_image},
     {"Conv", 1, convolution},
     {"ConvTranspose", 1, transposed_convolution},
 };

@@ -68,4 +68,18 @@ TEST_CASE("a grid that does not fit x, and modes that the version does not have,
         "one.onnx: node 0 (GridSample): padding_mode must be zeros, border or reflection, not 'wrap'");
 }
 
+TEST_CASE("AffineGrid moves the places of an image") {
+  const OneNode node("AffineGrid", 20);
+  const Tensor moved = floats({1, 2, 3}, {2, 0, 0.5F, 0, 1, 0});
+  CHECK(node({moved, integers({4}, {1, 1, 1, 2})})[0] == floats({1, 1, 2, 2}, {-0.5F, 0, 1.5F, 0}));
+  const OneNode aligned("AffineGrid", 20, {{"align_corners", 1}});
+  CHECK(aligned({moved, integers({4}, {1, 1, 1, 2})})[0] == floats({1, 1, 2, 2}, {-1.5F, 0, 2.5F, 0}));
+  CHECK(node.error({moved, integers({5}, {1, 1, 1, 2, 2})}).find("do not fit an image with 5 axes") !=
+        std::string::npos);
+  CHECK(node.error({moved, integers({4}, {1, 1, 0, 2})}).find("an extent 0 is impossible") !=
+        std::string::npos);
+  CHECK(node.error({moved, integers({4}, {1, 1, 1 << 20, 1 << 20})}).find("is impossible") !=
+        std::string::npos);
+}
+
 }  // namespace plexaura::onnx_grid_sample_test

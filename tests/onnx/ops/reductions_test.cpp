@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "tests/onnx/one_node.h"
 
@@ -12,6 +13,20 @@ TEST_CASE("Gemm takes matrices, and its bias broadcasts to the product only") {
   CHECK(product.error({row, square, floats({3, 1}, {1, 2, 3})}) ==
         "one.onnx: node 0 (Gemm): an operand must broadcast to [1,2], but would make the result [3,2]");
   CHECK(product.error({floats({1, 1, 2}, {1, 2}), square}).find("input 0 must be a matrix, not [1,1,2]") !=
+        std::string::npos);
+}
+
+TEST_CASE("the extremum of bool is a logical or or and, and that of no elements is the bound of the type") {
+  const OneNode largest("ReduceMax", 20, {{"keepdims", 0}});
+  const OneNode smallest("ReduceMin", 20, {{"keepdims", 0}});
+  const Tensor flags = Tensor::of<std::uint8_t>({2, 2}, {0, 1, 0, 0}).cast(DType::boolean);
+  const Tensor axis = integers({1}, {1});
+  CHECK(largest({flags, axis})[0] == Tensor::of<std::uint8_t>({2}, {1, 0}).cast(DType::boolean));
+  CHECK(smallest({flags, axis})[0] == Tensor::of<std::uint8_t>({2}, {0, 0}).cast(DType::boolean));
+  const Tensor none(TensorType{DType::float32, {2, 0}});
+  CHECK(largest({none, axis})[0].as<float>()[1] == -std::numeric_limits<float>::infinity());
+  CHECK(smallest({none, axis})[0].as<float>()[0] == std::numeric_limits<float>::infinity());
+  CHECK(largest.error({Tensor(TensorType{DType::int64, {2, 0}}), axis}).find("is empty") !=
         std::string::npos);
 }
 

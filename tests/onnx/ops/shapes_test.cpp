@@ -67,4 +67,15 @@ TEST_CASE("a mode of DepthToSpace that the standard does not have is an error") 
         "one.onnx: node 0 (DepthToSpace): mode must be DCR or CRD, not 'CDR'");
 }
 
+TEST_CASE("CenterCropPad cuts and pads axes at both ends, and the end by one more") {
+  const OneNode node("CenterCropPad", 18);
+  CHECK(node({seven(), integers({1}, {4})})[0] == floats({4}, {1, 2, 3, 4}));
+  CHECK(node({floats({2}, {1, 2}), integers({1}, {5})})[0] == floats({5}, {0, 1, 2, 0, 0}));
+  const OneNode named("CenterCropPad", 18, {{"axes", WrittenGraph::Extents{-1}}});
+  CHECK(named({floats({2, 2}, {1, 2, 3, 4}), integers({1}, {1})})[0] == floats({2, 1}, {1, 3}));
+  CHECK(node.error({seven(), integers({2}, {4, 4})}).find("2 extents do not fit 1 axes") !=
+        std::string::npos);
+  CHECK(node.error({seven(), integers({1}, {-4})}).find("must not be negative") != std::string::npos);
+}
+
 }  // namespace plexaura::onnx_shapes_test
