@@ -26,6 +26,9 @@ TEST_CASE("the extremum of bool is a logical or or and, and that of no elements 
   const Tensor none(TensorType{DType::float32, {2, 0}});
   CHECK(largest({none, axis})[0].as<float>()[1] == -std::numeric_limits<float>::infinity());
   CHECK(smallest({none, axis})[0].as<float>()[0] == std::numeric_limits<float>::infinity());
+  const Tensor no_flags(TensorType{DType::boolean, {1, 0}});
+  CHECK(largest({no_flags, axis})[0].cast(DType::uint8).as<std::uint8_t>()[0] == 0);
+  CHECK(smallest({no_flags, axis})[0].cast(DType::uint8).as<std::uint8_t>()[0] == 1);
   CHECK(largest.error({Tensor(TensorType{DType::int64, {2, 0}}), axis}).find("is empty") !=
         std::string::npos);
 }
