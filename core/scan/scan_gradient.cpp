@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/autodiff/gradients.h"
 #include "core/base/error.h"
 #include "core/ops/binary.h"
+#include "core/ops/matmul.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 
@@ -26,6 +28,12 @@ TensorType sum_type(const TensorType& type) {
   return {is_small_float(type.dtype) ? DType::float32 : type.dtype, type.shape};
 }
 
+// [steps, N, M] -> [steps N, M]
+Node joined_steps(const Node& stacked) {
+  const Shape& shape = stacked.shape();
+  return reshape(stacked, {shape[0] * shape[1], shape[2]});
+}
+
 // Builds the body of a gradient in a graph of its own, and the operands of the scan that runs it.
 class GradientScan {
  public:
@@ -40,8 +48,10 @@ class GradientScan {
   std::vector<Node> run() {
     append_forward();
     append_gradients();
-    if (gradients_.empty()) return results_;
-    apply();
+    const std::vector<Node> of_scan = gradients_.empty() ? std::vector<Node>() : apply();
+    for (const auto& [input, a, b] : products_)
+      results_[input] = matmul(joined_steps(stacked_values(a, of_scan)),
+                               joined_steps(stacked_values(b, of_scan)), {.transpose_a = true});
     return results_;
   }
 
@@ -51,10 +61,18 @@ class GradientScan {
     Node inner;
     Node outer;
   };
-  // The gradient of an input of the scan: a node of inner_, which becomes an output of the gradient's body.
+  // A node of inner_ that becomes an output of the gradient's body: the gradient of an input of the scan, or an operand
+  // of a product.
   struct Gradient {
-    std::size_t input;
+    std::optional<std::size_t> input;
     Node inner;
+  };
+  // The gradient of an input that is the same in each step, if it is the sum of the products of a^T and b of all steps. One
+  // product over all steps computes it after the loop, faster than a product in each step.
+  struct Product {
+    std::size_t input;
+    Node a;  // of inner_
+    Node b;
   };
 
   bool is_carry(std::size_t operand) const { return operand < scan_.form().carries; }
@@ -131,9 +149,32 @@ class GradientScan {
     } else if (!is_given(gradient)) {
       return;
     } else if (const auto sum = sums_.find(input); sum != sums_.end()) {
+      if (add_product(input, gradient)) return;
       gradient = sum->second + in_dtype(gradient, sum->second.dtype());
     }
     gradients_.push_back({input, gradient});
+  }
+
+  // Returns false if the gradient is no product of matrices. Takes none if the forward scan is to save memory, since both
+  // operands are stacked.
+  bool add_product(std::size_t input, const Node& gradient) {
+    const NodeRecord& record = inner_.record(gradient.id());
+    if (scan_.form().recompute || gradient.shape().rank() != 2 || record.op->name() != "matmul") return false;
+    const MatMulOptions& options = op_cast<MatMul>(*record.op).options();
+    if (!options.transpose_a || options.transpose_b) return false;
+    products_.push_back({input, Node(inner_, record.inputs[0]), Node(inner_, record.inputs[1])});
+    for (const Node& operand : {products_.back().a, products_.back().b})
+      if (!is_stacked(operand)) gradients_.push_back({std::nullopt, operand});
+    return true;
+  }
+
+  // True if the values of a node of inner_ in all steps are an operand or a result of the gradient's scan.
+  bool is_stacked(const Node& inner) const {
+    const auto is_operand = [&](const Pair& pair) { return same_value(pair.inner, inner); };
+    const auto is_result = [&](const Gradient& gradient) {
+      return !is_carried(gradient.input) && same_value(gradient.inner, inner);
+    };
+    return std::ranges::any_of(stacked_, is_operand) || std::ranges::any_of(gradients_, is_result);
   }
 
   static Node in_dtype(const Node& node, DType dtype) {
@@ -141,25 +182,38 @@ class GradientScan {
   }
 
   // Appends the gradient's scan. The outputs of its body are its carries, then the gradients that it
-  // collects, and then the values of the carries before each step.
-  void apply() {
+  // collects, and then the values of the carries before each step. Returns the results of the scan.
+  std::vector<Node> apply() {
     std::ranges::stable_partition(gradients_,
                                   [&](const Gradient& gradient) { return is_carried(gradient.input); });
     std::vector<Pair> carries;
     std::vector<Value> outputs;
     for (const Gradient& gradient : gradients_) {
       outputs.push_back(gradient.inner.value());
-      if (is_carried(gradient.input)) carries.push_back(carry_of(gradient.input));
+      if (is_carried(gradient.input)) carries.push_back(carry_of(*gradient.input));
     }
     for (const Pair& carry : carries) outputs.push_back(carry.inner.value());
     const std::vector<Node> results = append_scan(carries, outputs);
     for (std::size_t k = 0; k < gradients_.size(); ++k) {
-      const std::size_t input = gradients_[k].input;
-      if (request_.wanted[input]) results_[input] = in_dtype(results[k], request_.inputs[input].dtype());
+      const auto input = gradients_[k].input;
+      if (input && request_.wanted[*input])
+        results_[*input] = in_dtype(results[k], request_.inputs[*input].dtype());
     }
+    return results;
   }
 
-  bool is_carried(std::size_t input) const { return is_carry(input) || sums_.contains(input); }
+  // Returns the values of an operand of a product in all steps: an operand of the gradient's scan, or one of its results.
+  Node stacked_values(const Node& inner, const std::vector<Node>& results) const {
+    for (const Pair& pair : stacked_)
+      if (same_value(pair.inner, inner)) return pair.outer;
+    for (std::size_t k = 0; k < gradients_.size(); ++k)
+      if (!is_carried(gradients_[k].input) && same_value(gradients_[k].inner, inner)) return results[k];
+    throw InternalError("the gradient of a scan does not collect the operand of a product");
+  }
+
+  bool is_carried(std::optional<std::size_t> input) const {
+    return input && (is_carry(*input) || sums_.contains(*input));
+  }
 
   Pair carry_of(std::size_t input) const {
     const Node& inner = is_carry(input) ? cotangents_.at(input) : sums_.at(input);
@@ -267,6 +321,7 @@ class GradientScan {
   std::size_t end_of_operands_ = 0;         // node ids of inner_
   std::size_t end_of_forward_ = 0;
   std::vector<Gradient> gradients_;
+  std::vector<Product> products_;
 };
 
 }  // namespace

@@ -28,11 +28,6 @@ void check_options(std::int64_t in, std::int64_t hidden, const RecurrentOptions&
         "layer instead");
 }
 
-Node projected(const Node& x, Parameter& weight, const std::unique_ptr<Parameter>& bias) {
-  const Node product = matmul(x, weight.in(x.graph()), {.transpose_b = true});
-  return bias ? product + bias->in(x.graph()) : product;
-}
-
 }  // namespace
 
 Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
@@ -69,6 +64,7 @@ Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
                                 to_string(result.sequence.graph().origin_of(x.where())),
                                 to_string(result.sequence.type())));
   const std::vector<Node> begin = first_state(result.sequence, state);
+  result.sequence = permute(result.sequence, {1, 0, 2});
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer > 0 && dropout_ > 0) result.sequence = dropout(result.sequence, {.p = dropout_});
     const auto of_layer = begin.begin() + static_cast<std::ptrdiff_t>(layer * states_);
@@ -77,6 +73,7 @@ Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
     result.sequence = next.sequence;
     result.state.insert(result.state.end(), next.state.begin(), next.state.end());
   }
+  result.sequence = permute(result.sequence, {1, 0, 2});
   return result;
 }
 
@@ -91,15 +88,28 @@ std::vector<Node> Recurrent::first_state(const Node& x, const std::vector<Node>&
 
 Recurrence Recurrent::run_layer(const Weights& weights, const Node& sequence,
                                 const std::vector<Node>& state) const {
-  const Node inputs = permute(projected(sequence, *weights.input, weights.input_bias), {1, 0, 2});
+  Graph& graph = sequence.graph();
+  const bool has_bias = weights.input_bias != nullptr;
+  const bool adds_in_loop = has_bias && !adds_products();
+  const std::int64_t steps = sequence.shape()[0];
+  const std::int64_t samples = sequence.shape()[1];
+  // As one matrix, since the gradient of the weights is then one product, not one for each step.
+  Node inputs = matmul(reshape(sequence, {steps * samples, sequence.shape()[2]}), weights.input->in(graph),
+                       {.transpose_b = true});
+  if (has_bias) {
+    const Node bias = weights.input_bias->in(graph);
+    inputs = inputs + (adds_in_loop ? bias : bias + weights.recurrent_bias->in(graph));
+  }
+  inputs = reshape(inputs, {steps, samples, inputs.shape()[1]});
   const ScanStep loop =
       scan({inputs}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
-        const Node recurrent = projected(carries[0], *weights.recurrent, weights.recurrent_bias);
+        Node recurrent = matmul(carries[0], weights.recurrent->in(graph), {.transpose_b = true});
+        if (adds_in_loop) recurrent = recurrent + weights.recurrent_bias->in(graph);
         std::vector<Node> next = cell(xs[0], recurrent, carries);
         const Node h = next[0];
         return ScanStep{std::move(next), {h}};
       });
-  return {permute(loop.outputs[0], {1, 0, 2}), loop.carries};
+  return {loop.outputs[0], loop.carries};
 }
 
 Node Recurrent::gate(const Node& all, std::int64_t number) const {

@@ -38,9 +38,11 @@ class Recurrent : public Layer {
             RecurrentOptions options);
 
   // Computes one step. `input` and `recurrent`, both [N, g hidden], are the products of x and of the first
-  // state with their weights, with the biases added. Returns the next states.
+  // state with their weights, with the biases added; if adds_products(), `input` has both biases. Returns the next states.
   virtual std::vector<Node> cell(const Node& input, const Node& recurrent,
                                  const std::vector<Node>& state) const = 0;
+  // True if cell() only reads the sum of both products, so that both biases can be added before the loop.
+  virtual bool adds_products() const { return true; }
   // Returns the part of `all` [N, g hidden] that belongs to this gate.
   Node gate(const Node& all, std::int64_t number) const;
 
@@ -53,6 +55,7 @@ class Recurrent : public Layer {
   };
 
   std::vector<Node> first_state(const Node& x, const std::vector<Node>& given) const;
+  // Both sequences are [T, N, ...].
   Recurrence run_layer(const Weights& weights, const Node& sequence, const std::vector<Node>& state) const;
 
   std::int64_t hidden_;
@@ -91,6 +94,7 @@ class Gru final : public Recurrent {
       : Recurrent(in, hidden, 3, 1, options) {}
 
  private:
+  bool adds_products() const override { return false; }
   std::vector<Node> cell(const Node& input, const Node& recurrent,
                          const std::vector<Node>& state) const override;
 };

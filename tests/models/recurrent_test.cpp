@@ -125,6 +125,24 @@ TEST_CASE("each layer of a recurrent net has weights of its own, and every weigh
   CHECK(gradients(sum(found.sequence), weights).size() == 8);
 }
 
+TEST_CASE(
+    "both biases of an RNN and an LSTM are added before the loop and have one gradient, those of a GRU two") {
+  const auto have_one_gradient = [](layers::Recurrent&& layer) {
+    const std::vector<ParameterSpec> specs = specs_of(layer, DType::float64);
+    Graph graph;
+    const Node x = graph.input("x", {DType::float64, {samples, steps, in}});
+    const Node loss = sum(layer(x));
+    std::vector<Node> biases;
+    for (const ParameterSpec& spec : specs)
+      if (spec.name.starts_with("bias")) biases.push_back(graph.parameter(spec.name, spec.type));
+    const std::vector<Node> found = gradients(loss, biases);
+    return same_value(found.at(0), found.at(1));
+  };
+  CHECK(have_one_gradient(layers::Rnn(in, hidden)));
+  CHECK(have_one_gradient(layers::Lstm(in, hidden)));
+  CHECK_FALSE(have_one_gradient(layers::Gru(in, hidden)));
+}
+
 TEST_CASE("a state that is passed on continues the sequence") {
   layers::Gru gru(in, hidden);
   ParameterStore store = make_store(gru, DType::float64, 1);

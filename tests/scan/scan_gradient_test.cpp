@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/graph/uses.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
@@ -105,8 +106,25 @@ Function scan_of_scans() {
           }};
 }
 
+// Products of values of the body and of xs, with matrices that are transposed or not, and a matrix that is used twice.
+Function of_products() {
+  return {
+      "products of matrices",
+      {pattern({3, 2, 4}), pattern({2, 4}, 5), pattern({4, 4}, 3), pattern({4, 4}, 9), pattern({4, 4}, 5)},
+      [](bool loop, std::span<const Node> in, const ScanOptions& options) {
+        return loop_or_not(
+            loop, {in[0]}, {in[1]},
+            [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+              const Node inner = tanh(matmul(xs[0], in[2], {.transpose_b = true}) * 0.5);
+              const Node next = matmul(inner, in[3]) + matmul(carries[0], in[4]) * 0.2;
+              return ScanStep{{tanh(next)}, {matmul(xs[0], in[4]) * next}};
+            },
+            options);
+      }};
+}
+
 std::vector<Function> all_functions() {
-  return {recurrent_net(), two_carries(), without_xs(), with_saved_outputs(), scan_of_scans()};
+  return {recurrent_net(), two_carries(), without_xs(), with_saved_outputs(), scan_of_scans(), of_products()};
 }
 
 std::vector<ScanOptions> all_options() {
@@ -259,6 +277,47 @@ TEST_CASE("a gradient reads values that were kept, or computes them again") {
   };
   CHECK(gradient_of(false) == 0);
   CHECK(gradient_of(true) == 1);
+}
+
+TEST_CASE("the gradient of a matrix is one product over all steps, unless values are computed again") {
+  const auto op_of_gradient = [](bool recompute) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float64, {3, 2, 4}});
+    const Node w = graph.input("w", {DType::float64, {4, 4}});
+    const Node h = graph.input("h", {DType::float64, {2, 4}});
+    const ScanStep loop = scan({x}, {h},
+                               [&](const auto& carries, const auto& xs) {
+                                 const Node next = tanh(matmul(carries[0], w) + xs[0]);
+                                 return ScanStep{{next}, {next}};
+                               },
+                               {.recompute = recompute});
+    const Node grad = gradients(sum(loop.outputs[0]), {w})[0];
+    return std::string(graph.record(grad.id()).op->name());
+  };
+  CHECK(op_of_gradient(false) == "matmul");
+  CHECK(op_of_gradient(true) == "scan");
+}
+
+TEST_CASE("a loop whose gradient is only a product has no loop in its gradient") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {3, 2, 4}});
+  const Node w = graph.input("w", {DType::float64, {4, 5}});
+  const ScanStep loop = scan({x}, {}, [&](const auto&, const auto& xs) {
+    return ScanStep{{}, {matmul(xs[0], w)}};
+  });
+  const Node grad = gradients(sum(square(loop.outputs[0])), {w})[0];
+  const std::vector<bool> needed = nodes_needed(graph, std::vector{grad.value()});
+  int loops = 0;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (needed[id] && as_scan(*graph.record(id).op) != nullptr) ++loops;
+  CHECK(loops == 1);  // that of the forward pass
+  const Tensor values = pattern({3, 2, 4});
+  const Tensor weights = pattern({4, 5}, 3);
+  const Tensor found = Runner(graph, {grad}, test_backend())({values, weights})[0];
+  Graph flat;
+  const Node weight = flat.input("w", weights.type());
+  const Node expected = gradients(sum(square(matmul(flat.constant(values), weight))), {weight})[0];
+  check_close(found, Runner(flat, {expected}, test_backend())({weights})[0].to_doubles());
 }
 
 }  // namespace plexaura::testing::scan_gradient_test
