@@ -39,7 +39,6 @@ class GradientScan {
  public:
   GradientScan(const Scan& scan, const VjpRequest& request)
       : scan_(scan),
-        whole_(scan.whole()),
         request_(request),
         outer_(request.inputs[0].graph()),
         inner_(outer_.mode()),
@@ -75,9 +74,10 @@ class GradientScan {
     Node b;
   };
 
+  const Subgraph& whole() const { return scan_.whole(); }
   bool is_carry(std::size_t operand) const { return operand < scan_.form().carries; }
   bool is_floating_operand(std::size_t operand) const {
-    return is_floating(whole_.operand_type(operand).dtype);
+    return is_floating(whole().operand_type(operand).dtype);
   }
 
   Node add_operand(std::vector<Pair>& to, const TensorType& type, const Node& outer) {
@@ -90,31 +90,31 @@ class GradientScan {
   // step.
   void append_forward() {
     std::vector<Value> operands;
-    for (std::size_t i = 0; i < whole_.operands(); ++i) {
-      const TensorType& type = whole_.operand_type(i);
+    for (std::size_t i = 0; i < whole().operands(); ++i) {
+      const TensorType& type = whole().operand_type(i);
       const Node& outer = is_carry(i) ? request_.outputs[scan_.carry_before(i)] : request_.inputs[i];
       forward_.push_back(add_operand(is_carry(i) || scan_.is_stacked(i) ? stacked_ : same_, type, outer));
       operands.push_back(forward_.back().value());
     }
     for (std::size_t i = 0; i < ordinary_outputs(); ++i) add_cotangent(i);
-    for (std::size_t i = scan_.form().carries; i < whole_.operands(); ++i)
+    for (std::size_t i = scan_.form().carries; i < whole().operands(); ++i)
       if (is_summed(i)) {
-        const TensorType type = sum_type(whole_.operand_type(i));
+        const TensorType type = sum_type(whole().operand_type(i));
         sums_[i] = add_operand(carries_, type, zeros(outer_, type));
       }
     end_of_operands_ = inner_.size();
-    values_ = append_subgraph(inner_, whole_, operands);
+    values_ = append_subgraph(inner_, whole(), operands);
     end_of_forward_ = inner_.size();
   }
 
-  std::size_t ordinary_outputs() const { return whole_.outputs().size() - scan_.form().saved; }
+  std::size_t ordinary_outputs() const { return whole().outputs().size() - scan_.form().saved; }
   bool is_summed(std::size_t operand) const {
     return !is_carry(operand) && !scan_.is_stacked(operand) && is_floating_operand(operand) &&
            request_.wanted[operand];
   }
 
   void add_cotangent(std::size_t output) {
-    const TensorType& type = whole_.output_type(output);
+    const TensorType& type = whole().output_type(output);
     const Node& outer = request_.grad_outputs[output];
     if (!is_floating(type.dtype)) return;
     if (is_carry(output))
@@ -127,14 +127,14 @@ class GradientScan {
     std::vector<Node> outputs;
     std::vector<Node> cotangents;
     for (const auto& [output, cotangent] : cotangents_) {
-      const Value value = whole_.outputs()[output];
+      const Value value = whole().outputs()[output];
       outputs.emplace_back(inner_, values_[value.node][value.output]);
       cotangents.push_back(cotangent);
     }
     if (outputs.empty()) return;
     std::vector<std::size_t> inputs;
     std::vector<Node> wrt;
-    for (std::size_t i = 0; i < whole_.operands(); ++i)
+    for (std::size_t i = 0; i < whole().operands(); ++i)
       if (is_floating_operand(i) && (is_carry(i) || request_.wanted[i])) {
         inputs.push_back(i);
         wrt.push_back(forward_[i]);
@@ -145,7 +145,7 @@ class GradientScan {
 
   void add_gradient(std::size_t input, Node gradient) {
     if (is_carry(input)) {
-      if (!is_given(gradient)) gradient = zeros(inner_, whole_.operand_type(input));
+      if (!is_given(gradient)) gradient = zeros(inner_, whole().operand_type(input));
     } else if (!is_given(gradient)) {
       return;
     } else if (const auto sum = sums_.find(input); sum != sums_.end()) {
@@ -298,15 +298,14 @@ class GradientScan {
 
   // Returns the stacked output in which the forward scan has kept this value of its body.
   Node kept_output(Value value) const {
-    for (std::size_t output = scan_.form().carries; output < whole_.outputs().size(); ++output) {
-      const Value of_body = whole_.outputs()[output];
+    for (std::size_t output = scan_.form().carries; output < whole().outputs().size(); ++output) {
+      const Value of_body = whole().outputs()[output];
       if (values_[of_body.node][of_body.output] == value) return request_.outputs[output];
     }
     throw InternalError("a scan did not save a value that its gradient reads");
   }
 
   const Scan& scan_;
-  const Subgraph& whole_;
   const VjpRequest& request_;
   Graph& outer_;
   Graph inner_;
