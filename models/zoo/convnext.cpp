@@ -14,7 +14,6 @@
 #include "models/layers/convolution.h"
 #include "models/layers/linear.h"
 #include "models/layers/normalisation.h"
-#include "models/zoo/image_net.h"
 
 namespace plexaura {
 
@@ -144,9 +143,9 @@ class ConvNextBlock final : public layers::Layer {
 
 }  // namespace
 
-ConvNext::ConvNext(ModelInfo info, const ConvNextOptions& options) : Model(std::move(info)) {
+ConvNext::ConvNext(ModelInfo info, const ConvNextOptions& options) : AveragedFeatures(std::move(info)) {
   const ConvNextSize& size = size_of(options.size);
-  const auto next_sequence = [&]() -> layers::Sequential& { return features_.append<layers::Sequential>(); };
+  const auto next_sequence = [&]() -> layers::Sequential& { return features().append<layers::Sequential>(); };
   layers::Sequential& stem = next_sequence();
   append_conv(stem, image_channels(sample_shape(), "convnext"), size.widths[0], 4, {.stride = {4, 4}});
   stem.append<ChannelNorm>(size.widths[0]);
@@ -164,19 +163,11 @@ ConvNext::ConvNext(ModelInfo info, const ConvNextOptions& options) : Model(std::
       stage.append<ConvNextBlock>(size.widths[i], options.layer_scale, options.stochastic_depth * share);
     }
   }
-  classifier_.append<layers::LayerNorm>(size.widths.back(),
-                                        layers::LayerNormOptions{.epsilon = norm_epsilon});
-  classifier_.append<layers::Flatten>();
-  append_linear(classifier_, size.widths.back(), classes());
+  classifier().append<layers::LayerNorm>(size.widths.back(),
+                                         layers::LayerNormOptions{.epsilon = norm_epsilon});
+  classifier().append<layers::Flatten>();
+  append_linear(classifier(), size.widths.back(), classes());
 }
-
-void ConvNext::members(MemberVisitor& visit) {
-  visit("features", features_);
-  visit("avgpool", global_avg_pool_);
-  visit("classifier", classifier_);
-}
-
-Node ConvNext::forward(Operand x) const { return classifier_(global_avg_pool_(features_(x))); }
 
 std::vector<Key> convnext_keys(ConvNextOptions& options) {
   return {

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "models/config/keys.h"
-#include "models/layers/pool.h"
-#include "models/layers/sequential.h"
-#include "models/zoo/model.h"
+#include "models/zoo/image_net.h"
 
 namespace plexaura {
 
@@ -20,20 +18,10 @@ struct ConvNextOptions {
 // ConvNeXt: Liu, Mao, Wu, Feichtenhofer, Darrell and Xie, arXiv:2201.03545. Samples are [C, H, W], with 32 pixels or more
 // along each axis. Names are torchvision's: features.0.0.weight, features.1.0.layer_scale, features.1.0.block.0.weight,
 // classifier.2.weight.
-class ConvNext final : public Model {
+class ConvNext final : public AveragedFeatures {
  public:
   // Throws UserError for another size, and for samples that are no images.
   ConvNext(ModelInfo info, const ConvNextOptions& options);
-
-  void members(MemberVisitor& visit) override;
-
- protected:
-  Node forward(Operand x) const override;
-
- private:
-  layers::Sequential features_;
-  layers::GlobalAvgPool global_avg_pool_;
-  layers::Sequential classifier_;
 };
 
 // The keys of the section `model` for a ConvNeXt.

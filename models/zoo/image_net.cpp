@@ -27,4 +27,10 @@ Key synchronised_batch_norm_key(bool& into, Need needs) {
               "sum over the ranks in the forward pass and one in the backward pass"};
 }
 
+void AveragedFeatures::members(MemberVisitor& visit) {
+  visit("features", features_);
+  visit("avgpool", global_avg_pool_);
+  visit("classifier", classifier_);
+}
+
 }  // namespace plexaura

@@ -4,6 +4,9 @@
 
 #include "core/tensor/shape.h"
 #include "models/config/keys.h"
+#include "models/layers/pool.h"
+#include "models/layers/sequential.h"
+#include "models/zoo/model.h"
 
 namespace plexaura {
 
@@ -17,5 +20,24 @@ void require_images(const Section& yaml, const Shape& sample, std::string_view m
 
 // The key `synchronised_batch_norm`.
 Key synchronised_batch_norm_key(bool& into, Need needs = {});
+
+// A net whose features are averaged over all pixels of an image and then classified. Subclasses append the layers. Members
+// are torchvision's: features and classifier.
+class AveragedFeatures : public Model {
+ public:
+  using Model::Model;
+
+  void members(MemberVisitor& visit) final;
+
+ protected:
+  Node forward(Operand x) const final { return classifier_(global_avg_pool_(features_(x))); }
+  layers::Sequential& features() { return features_; }
+  layers::Sequential& classifier() { return classifier_; }
+
+ private:
+  layers::Sequential features_;
+  layers::GlobalAvgPool global_avg_pool_;
+  layers::Sequential classifier_;
+};
 
 }  // namespace plexaura

@@ -8,7 +8,6 @@
 #include "models/layers/batch_norm.h"
 #include "models/layers/convolution.h"
 #include "models/layers/linear.h"
-#include "models/zoo/image_net.h"
 
 namespace plexaura {
 
@@ -102,10 +101,11 @@ constexpr std::array<MobileNetStage, 7> mobilenet_stages{{{1, 16, 1, 1},
 
 }  // namespace
 
-MobileNetV2::MobileNetV2(ModelInfo info, const MobileNetV2Options& options) : Model(std::move(info)) {
+MobileNetV2::MobileNetV2(ModelInfo info, const MobileNetV2Options& options)
+    : AveragedFeatures(std::move(info)) {
   const bool synchronised = options.synchronised_batch_norm;
   const auto add = [&](std::unique_ptr<layers::Layer> layer) {
-    features_.add(std::to_string(features_.size()), std::move(layer));
+    features().add(std::to_string(features().size()), std::move(layer));
   };
   std::int64_t in = rounded_channels(32 * options.width);
   const std::int64_t image = image_channels(sample_shape(), "mobilenet_v2");
@@ -120,19 +120,11 @@ MobileNetV2::MobileNetV2(ModelInfo info, const MobileNetV2Options& options) : Mo
   }
   const std::int64_t last = rounded_channels(1280 * std::max(1.0, options.width));
   add(activated({.in = in, .out = last}, synchronised));
-  classifier_.append<layers::Dropout>(options.dropout);
-  classifier_.append<layers::Linear>(
+  classifier().append<layers::Dropout>(options.dropout);
+  classifier().append<layers::Linear>(
       last, classes(),
       layers::LinearOptions{.weight = Initialiser::normal(0.01), .bias_start = Initialiser::zeros()});
 }
-
-void MobileNetV2::members(MemberVisitor& visit) {
-  visit("features", features_);
-  visit("avgpool", global_avg_pool_);
-  visit("classifier", classifier_);
-}
-
-Node MobileNetV2::forward(Operand x) const { return classifier_(global_avg_pool_(features_(x))); }
 
 std::vector<Key> mobilenet_v2_keys(MobileNetV2Options& options) {
   return {

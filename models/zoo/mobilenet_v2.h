@@ -3,9 +3,7 @@
 #include <vector>
 
 #include "models/config/keys.h"
-#include "models/layers/pool.h"
-#include "models/layers/sequential.h"
-#include "models/zoo/model.h"
+#include "models/zoo/image_net.h"
 
 namespace plexaura {
 
@@ -17,20 +15,10 @@ struct MobileNetV2Options {
 
 // MobileNetV2: Sandler, Howard, Zhu, Zhmoginov and Chen, arXiv:1801.04381. Samples are [C, H, W]. Names are torchvision's:
 // features.0.0.weight, features.1.conv.0.0.weight, features.18.1.running_mean, classifier.1.weight.
-class MobileNetV2 final : public Model {
+class MobileNetV2 final : public AveragedFeatures {
  public:
   // Throws UserError for samples that are no images.
   MobileNetV2(ModelInfo info, const MobileNetV2Options& options);
-
-  void members(MemberVisitor& visit) override;
-
- protected:
-  Node forward(Operand x) const override;
-
- private:
-  layers::Sequential features_;
-  layers::GlobalAvgPool global_avg_pool_;
-  layers::Sequential classifier_;
 };
 
 // The keys of the section `model` for a MobileNetV2.
