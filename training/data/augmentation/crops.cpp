@@ -39,11 +39,19 @@ RandomResizedCrop::RandomResizedCrop(const Options& options) : options_(options)
   checked_span(name(), "ratio", options.ratio, 1 / most_ratio, most_ratio);
 }
 
-void RandomResizedCrop::apply(Image& image, Random& random) const {
+Crop RandomResizedCrop::drawn_crop(const Image& image, Random& random) const {
   const BoxRule rule{options_.scale.low, options_.scale.high, options_.ratio.low, options_.ratio.high};
   const Box source = random_box({image.width, image.height}, rule, random);
   const std::int64_t side = options_.size;
-  image = resample(image, {.source = source, .scaled = {side, side}, .window = {0, 0, side, side}});
+  return {.source = source, .scaled = {side, side}, .window = {0, 0, side, side}};
+}
+
+void RandomResizedCrop::apply(Image& image, Random& random) const {
+  image = resample(image, drawn_crop(image, random));
+}
+
+void RandomResizedCrop::apply_to_mask(ClassMask& mask, Random& random) const {
+  mask.classes = resample_nearest(mask.classes, drawn_crop(mask.classes, random));
 }
 
 RandomCrop::RandomCrop(const Options& options) : options_(options) {
@@ -53,10 +61,16 @@ RandomCrop::RandomCrop(const Options& options) : options_(options) {
                                 options.padding, options.size));
 }
 
-void RandomCrop::apply(Image& image, Random& random) const {
+Image RandomCrop::cropped(const Image& image, Colour fill, Random& random) const {
   const std::int64_t top = random_start(image.height, options_.padding, options_.size, random);
   const std::int64_t left = random_start(image.width, options_.padding, options_.size, random);
-  image = window_of(image, left, top, options_.size, options_.fill);
+  return window_of(image, left, top, options_.size, fill);
+}
+
+void RandomCrop::apply(Image& image, Random& random) const { image = cropped(image, options_.fill, random); }
+
+void RandomCrop::apply_to_mask(ClassMask& mask, Random& random) const {
+  mask.classes = cropped(mask.classes, {mask.outside, mask.outside, mask.outside}, random);
 }
 
 ResizedCentreCrop::ResizedCentreCrop(const Options& options) : options_(options) {
@@ -71,6 +85,11 @@ ResizedCentreCrop::ResizedCentreCrop(const Options& options) : options_(options)
 
 void ResizedCentreCrop::apply(Image& image, Random& /*random*/) const {
   image = resample(image, centre_crop({image.width, image.height}, options_.resize, options_.size));
+}
+
+void ResizedCentreCrop::apply_to_mask(ClassMask& mask, Random& /*random*/) const {
+  const ImageSize size{mask.classes.width, mask.classes.height};
+  mask.classes = resample_nearest(mask.classes, centre_crop(size, options_.resize, options_.size));
 }
 
 }  // namespace plexaura::augmentation

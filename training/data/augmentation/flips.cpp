@@ -27,10 +27,14 @@ void HorizontalFlip::apply(Image& image, Random& random) const {
   if (random.uniform() < p_) hflip(image);
 }
 
+void HorizontalFlip::apply_to_mask(ClassMask& mask, Random& random) const { apply(mask.classes, random); }
+
 VerticalFlip::VerticalFlip(double p) : p_(checked_probability("vertical_flip", p)) {}
 
 void VerticalFlip::apply(Image& image, Random& random) const {
   if (random.uniform() < p_) vflip(image);
 }
+
+void VerticalFlip::apply_to_mask(ClassMask& mask, Random& random) const { apply(mask.classes, random); }
 
 }  // namespace plexaura::augmentation

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "training/data/augmentation/functional.h"
+#include "training/data/images/crop.h"
 #include "training/data/images/image_operation.h"
 
 // The random operations of augmentation, with the names, options and distributions of torchvision.transforms. The random
@@ -37,10 +38,13 @@ class RandomResizedCrop final : public ImageOperation {
   };
   explicit RandomResizedCrop(const Options& options);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
   std::optional<std::int64_t> side() const override { return options_.size; }
   std::string_view name() const override { return "random_resized_crop"; }
 
  private:
+  Crop drawn_crop(const Image& image, Random& random) const;
+
   Options options_;
 };
 
@@ -55,10 +59,14 @@ class RandomCrop final : public ImageOperation {
   };
   explicit RandomCrop(const Options& options);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::outside; }
   std::optional<std::int64_t> side() const override { return options_.size; }
   std::string_view name() const override { return "random_crop"; }
 
  private:
+  Image cropped(const Image& image, Colour fill, Random& random) const;
+
   Options options_;
 };
 
@@ -71,6 +79,7 @@ class ResizedCentreCrop final : public ImageOperation {
   };
   explicit ResizedCentreCrop(const Options& options);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
   std::optional<std::int64_t> side() const override { return options_.size; }
   std::string_view name() const override { return "center_crop"; }
 
@@ -83,6 +92,7 @@ class HorizontalFlip final : public ImageOperation {
  public:
   explicit HorizontalFlip(double p);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
   std::string_view name() const override { return "horizontal_flip"; }
 
  private:
@@ -94,6 +104,7 @@ class VerticalFlip final : public ImageOperation {
  public:
   explicit VerticalFlip(double p);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
   std::string_view name() const override { return "vertical_flip"; }
 
  private:
@@ -110,6 +121,8 @@ class RandomRotation final : public ImageOperation {
   };
   explicit RandomRotation(const Options& options);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::outside; }
   std::string_view name() const override { return "rotation"; }
 
  private:
@@ -131,9 +144,13 @@ class RandomAffine final : public ImageOperation {
   };
   explicit RandomAffine(const Options& options);
   void apply(Image& image, Random& random) const override;
+  void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::outside; }
   std::string_view name() const override { return "affine"; }
 
  private:
+  Image moved(const Image& image, Interpolation interpolation, Colour fill, Random& random) const;
+
   Options options_;
 };
 
@@ -195,6 +212,7 @@ class RandomErasing final : public ImageOperation {
   };
   explicit RandomErasing(const Options& options);
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "erasing"; }
 
  private:
@@ -211,6 +229,7 @@ class TrivialAugmentWide final : public ImageOperation {
   };
   explicit TrivialAugmentWide(const Options& options);
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "trivial_augment_wide"; }
 
  private:
@@ -229,6 +248,7 @@ class RandAugment final : public ImageOperation {
   };
   explicit RandAugment(const Options& options);
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "rand_augment"; }
 
  private:

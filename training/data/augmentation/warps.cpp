@@ -177,6 +177,12 @@ void RandomRotation::apply(Image& image, Random& random) const {
   image = rotate(image, angle, options_.interpolation, options_.fill);
 }
 
+void RandomRotation::apply_to_mask(ClassMask& mask, Random& random) const {
+  const double angle = random.uniform(-options_.degrees, options_.degrees);
+  mask.classes =
+      rotate(mask.classes, angle, Interpolation::nearest, {mask.outside, mask.outside, mask.outside});
+}
+
 RandomAffine::RandomAffine(const Options& options) : options_(options) {
   constexpr double least_scale = 0.01;
   constexpr double most_scale = 100;
@@ -191,19 +197,29 @@ RandomAffine::RandomAffine(const Options& options) : options_(options) {
   checked_span(name(), "shear along y", options.shear_y, -most_shear, most_shear);
 }
 
-void RandomAffine::apply(Image& image, Random& random) const {
+Image RandomAffine::moved(const Image& image, Interpolation interpolation, Colour fill,
+                          Random& random) const {
   const auto shift = [&](double share, std::int64_t pixels) {
     const double most = share * static_cast<double>(pixels);
     return static_cast<std::int64_t>(std::nearbyint(random.uniform(-most, most)));
   };
-  AffineOptions options{.interpolation = options_.interpolation, .fill = options_.fill};
+  AffineOptions options{.interpolation = interpolation, .fill = fill};
   options.angle = random.uniform(-options_.degrees, options_.degrees);
   options.translate[0] = shift(options_.translate[0], image.width);
   options.translate[1] = shift(options_.translate[1], image.height);
   options.scale = options_.scale.draw(random);
   options.shear[0] = options_.shear_x.draw(random);
   options.shear[1] = options_.shear_y.draw(random);
-  image = affine(image, options);
+  return affine(image, options);
+}
+
+void RandomAffine::apply(Image& image, Random& random) const {
+  image = moved(image, options_.interpolation, options_.fill, random);
+}
+
+void RandomAffine::apply_to_mask(ClassMask& mask, Random& random) const {
+  mask.classes =
+      moved(mask.classes, Interpolation::nearest, {mask.outside, mask.outside, mask.outside}, random);
 }
 
 }  // namespace plexaura::augmentation

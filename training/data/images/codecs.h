@@ -16,6 +16,8 @@ struct CodecError {
 
 Image decode_jpeg(std::span<const std::uint8_t> bytes);
 Image decode_png(std::span<const std::uint8_t> bytes);
+// See decode_class_mask().
+Image decode_png_numbers(std::span<const std::uint8_t> bytes);
 
 // Returns an image of this size with undefined pixels. Throws CodecError if the size is implausibly large.
 Image make_image(std::int64_t width, std::int64_t height);

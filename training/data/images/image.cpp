@@ -65,4 +65,17 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
                               name, format.empty() ? "" : ", but ", format));
 }
 
+Image decode_class_mask(std::span<const std::uint8_t> bytes, const std::string& name) {
+  std::string fault = "it is no PNG file";
+  if (begins_with(bytes, png_signature)) try {
+      return codecs::decode_png_numbers(bytes);
+    } catch (const codecs::CodecError& error) {
+      fault = error.what;
+    }
+  throw UserError(
+      fmt::format("{}: the mask cannot be read: {}; give a PNG file whose grey values of at most 8 bits, or "
+                  "whose indices of a palette, are the numbers of the classes",
+                  name, fault));
+}
+
 }  // namespace plexaura

@@ -31,11 +31,19 @@ std::string_view unread_format(std::span<const std::uint8_t> bytes);
 // PNG, is damaged or incomplete, or has more than 2^27 pixels.
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name);
 
+// Decodes a mask: a PNG file whose pixels are numbers of classes, which are grey values of at most 8 bits, unscaled, or
+// the indices of a palette. All three channels of the result hold the number. Throws UserError for JPEG, which changes
+// numbers; for colours, transparency and 16 bits; and as decode_image() does.
+Image decode_class_mask(std::span<const std::uint8_t> bytes, const std::string& name);
+
 // Encodes a JPEG file with `quality` from 1 to 100. Throws UserError for an image that JPEG cannot represent
 // (a side of 0 or above 65,500).
 std::vector<std::uint8_t> encode_jpeg(const Image& image, int quality = 90);
 
 // Encodes a PNG file. Throws UserError for an image that PNG cannot represent, such as one without pixels.
 std::vector<std::uint8_t> encode_png(const Image& image);
+// Encodes a PNG file with 8 bits of grey for each pixel. `values`: [height, width].
+std::vector<std::uint8_t> encode_grey_png(std::int64_t width, std::int64_t height,
+                                          std::span<const std::uint8_t> values);
 
 }  // namespace plexaura

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include "core/tensor/tensor.h"
 #include "training/data/dataset.h"
 #include "training/data/images/image.h"
+#include "training/data/images/image_list.h"
 #include "training/data/images/image_operation.h"
 
 namespace plexaura {
@@ -33,16 +33,6 @@ struct ImageFolderOptions {
 
 // Returns the size to which the shorter side of an image is scaled without augmentation.
 std::int64_t shorter_side_of(const ImageFolderOptions& options);
-
-// Counts files among the images that are not read.
-struct IgnoredFiles {
-  // Pictures of formats that are not supported, by format, such as "WebP".
-  std::map<std::string, std::int64_t> pictures = {};
-  std::int64_t others = 0;
-  std::int64_t beside_classes = 0;  // files with names of images that are in no class folder
-
-  IgnoredFiles& operator+=(const IgnoredFiles& more);
-};
 
 // Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name. Samples are the files
 // in these folders, and in folders within them, that begin like JPEG or PNG. They are sorted as torchvision
@@ -87,9 +77,13 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
   IgnoredFiles ignored_;
 };
 
-// Makes a sample of an ImageFolderDataset from the image with this index: uint8 [3, image_size, image_size].
+// Throws UserError that names the folder for options that are not permitted.
+void check_image_options(const std::filesystem::path& root, const ImageFolderOptions& options);
+
+// Makes a sample of an ImageFolderDataset from the image with this index: uint8 [3, image_size, image_size]. `mask`: the
+// mask of the image, of the same size, gets the same crops and moves; null: there is none.
 void make_sample(Image image, const ImageFolderOptions& options, const SampleContext& context,
-                 std::int64_t index, std::span<std::uint8_t> sample);
+                 std::int64_t index, std::span<std::uint8_t> sample, ClassMask* mask = nullptr);
 
 // Reads one image as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,
 // image_size]. Throws as ImageFolderDataset::read() does.

@@ -4,6 +4,8 @@ namespace plexaura {
 
 ImageOperation::~ImageOperation() = default;
 
+void ImageOperation::apply_to_mask(ClassMask& /*mask*/, Random& /*random*/) const {}
+
 std::optional<std::int64_t> side_after(const ImageOperations& operations) {
   std::optional<std::int64_t> side;
   for (const auto& operation : operations)

@@ -11,6 +11,16 @@
 
 namespace plexaura {
 
+// A mask of classes, which belongs to an image, while the image is augmented.
+struct ClassMask {
+  Image classes;             // all three channels of a pixel hold the number of its class
+  std::uint8_t outside = 0;  // the class of pixels that come from outside of the image
+};
+
+// What an ImageOperation needs from a mask of classes. `outside`: pixels of the result may come from outside of the image, so
+// that they have no class. `refused`: the operation does not report how it moves the pixels.
+enum class MaskRule : std::uint8_t { any, outside, refused };
+
 // A random change of an image, one step of augmentation. The subclasses are in training/data/augmentation. Thread-safe.
 class ImageOperation {
  public:
@@ -21,6 +31,10 @@ class ImageOperation {
 
   // Changes the image. The result is a function of the image and of the numbers that it draws from `random`.
   virtual void apply(Image& image, Random& random) const = 0;
+  // Changes the mask of an image as apply() changes the image if `random` has the same state: moves its pixels, without
+  // interpolation. Does nothing for operations that only change values.
+  virtual void apply_to_mask(ClassMask& mask, Random& random) const;
+  virtual MaskRule mask_rule() const { return MaskRule::any; }
   // Returns the width and height of every result; nothing if the image keeps its size.
   virtual std::optional<std::int64_t> side() const { return std::nullopt; }
   // Returns the name in a configuration, which is that of torchvision's transform.

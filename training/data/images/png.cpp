@@ -54,6 +54,21 @@ class PngReader {
     return image;
   }
 
+  // Reads the numbers in the file: grey values of at most 8 bits, or indices of a palette.
+  Image read_numbers() {
+    const int kind = png_get_color_type(png_, info_);
+    if (kind != PNG_COLOR_TYPE_GRAY && kind != PNG_COLOR_TYPE_PALETTE)
+      throw CodecError{"its pixels are colours or transparent, and not numbers of classes"};
+    if (png_get_bit_depth(png_, info_) > 8) throw CodecError{"its numbers have 16 bits"};
+    Image image = make_image(png_get_image_width(png_, info_), png_get_image_height(png_, info_));
+    std::vector<std::uint8_t> numbers(image.pixels.size() / 3);
+    std::vector<png_bytep> rows;
+    for (std::int64_t y = 0; y < image.height; ++y) rows.push_back(numbers.data() + y * image.width);
+    if (!read_packed(rows.data())) throw_error();
+    for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = numbers[i / 3];
+    return image;
+  }
+
  private:
   PngReader() {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, fail_in_png, ignore_warning);
@@ -86,6 +101,16 @@ class PngReader {
     return true;
   }
 
+  // Reads one byte for each pixel, also if the file has fewer bits.
+  bool read_packed(png_bytepp rows) {
+    if (setjmp(errors_.escape) != 0) return false;
+    png_set_packing(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    png_read_image(png_, rows);
+    return true;
+  }
+
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   std::span<const std::uint8_t> left_;
@@ -96,20 +121,26 @@ class PngReader {
 
 Image decode_png(std::span<const std::uint8_t> bytes) { return PngReader(bytes).read(); }
 
+Image decode_png_numbers(std::span<const std::uint8_t> bytes) { return PngReader(bytes).read_numbers(); }
+
 }  // namespace plexaura::codecs
 
 namespace plexaura {
 
-std::vector<std::uint8_t> encode_png(const Image& image) {
+namespace {
+
+// `format`: PNG_FORMAT_RGB or PNG_FORMAT_GRAY, with 3 or 1 bytes for each pixel.
+std::vector<std::uint8_t> encode_pixels(std::int64_t width, std::int64_t height, png_uint_32 format,
+                                        std::span<const std::uint8_t> pixels) {
   png_image header{};
   header.version = PNG_IMAGE_VERSION;
-  header.width = static_cast<png_uint_32>(image.width);
-  header.height = static_cast<png_uint_32>(image.height);
-  header.format = PNG_FORMAT_RGB;
+  header.width = static_cast<png_uint_32>(width);
+  header.height = static_cast<png_uint_32>(height);
+  header.format = format;
   png_alloc_size_t size = 0;
   std::vector<std::uint8_t> bytes;
   const auto write = [&](void* memory) {
-    return png_image_write_to_memory(&header, memory, &size, 0, image.pixels.data(), 0, nullptr) != 0;
+    return png_image_write_to_memory(&header, memory, &size, 0, pixels.data(), 0, nullptr) != 0;
   };
   bool is_written = write(nullptr);  // only finds the size
   if (is_written) {
@@ -117,10 +148,21 @@ std::vector<std::uint8_t> encode_png(const Image& image) {
     is_written = write(bytes.data());
   }
   if (!is_written)
-    throw UserError(fmt::format("an image of {}x{} cannot be encoded as PNG: {}", image.width, image.height,
-                                header.message));
+    throw UserError(
+        fmt::format("an image of {}x{} cannot be encoded as PNG: {}", width, height, header.message));
   bytes.resize(size);
   return bytes;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode_png(const Image& image) {
+  return encode_pixels(image.width, image.height, PNG_FORMAT_RGB, image.pixels);
+}
+
+std::vector<std::uint8_t> encode_grey_png(std::int64_t width, std::int64_t height,
+                                          std::span<const std::uint8_t> values) {
+  return encode_pixels(width, height, PNG_FORMAT_GRAY, values);
 }
 
 }  // namespace plexaura

@@ -107,6 +107,25 @@ void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> plan
   });
 }
 
+Image resample_nearest(const Image& image, const Crop& crop) {
+  const auto& [source, scaled, window, horizontal_flip] = crop;
+  Image result{window.width, window.height, {}};
+  result.pixels.reserve(static_cast<std::size_t>(result.width * result.height * 3));
+  const auto nearest = [](std::int64_t pixel, std::int64_t pixels, std::int64_t scaled_pixels) {
+    return (2 * pixel + 1) * pixels / (2 * scaled_pixels);
+  };
+  for (std::int64_t y = 0; y < window.height; ++y) {
+    const std::int64_t row = source.top + nearest(window.top + y, source.height, scaled.height);
+    for (std::int64_t i = 0; i < window.width; ++i) {
+      const std::int64_t x = horizontal_flip ? window.width - 1 - i : i;
+      const std::int64_t column = source.left + nearest(window.left + x, source.width, scaled.width);
+      const std::uint8_t* const from = image.pixels.data() + (row * image.width + column) * 3;
+      result.pixels.insert(result.pixels.end(), from, from + 3);
+    }
+  }
+  return result;
+}
+
 Image resample(const Image& image, const Crop& crop) {
   Image result{crop.window.width, crop.window.height, {}};
   result.pixels.resize(static_cast<std::size_t>(result.width * result.height * 3));

@@ -13,7 +13,10 @@ namespace plexaura {
 // as two new pixels, but at least two old ones, so it interpolates to enlarge and averages to shrink. Writes
 // values with the shape [3, window.height, window.width]. Thread-safe.
 void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> planes);
-// Returns the same sample as an image.
+// Returns the image that `crop` describes, in which each pixel has the values of the nearest pixel of the image, as with
+// Pillow's NEAREST.
+Image resample_nearest(const Image& image, const Crop& crop);
+// Returns the sample of resample() as an image.
 Image resample(const Image& image, const Crop& crop);
 
 }  // namespace plexaura

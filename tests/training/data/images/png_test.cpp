@@ -3,6 +3,7 @@
 #include <functional>
 #include <png.h>
 
+#include "tests/support/error_text.h"
 #include "tests/training/data/data_support.h"
 #include "training/data/images/image.h"
 
@@ -133,6 +134,38 @@ TEST_CASE("an image that was encoded is decoded to the same pixels") {
   CHECK(decoded.width == 3);
   CHECK(decoded.height == 2);
   CHECK(decoded.pixels == image.pixels);
+}
+
+TEST_CASE("a mask of classes has the numbers in the file, and other kinds of PNG are refused") {
+  const auto numbers = [](const Bytes& png) {
+    const Image image = decode_class_mask(png, "x.png");
+    Bytes found;
+    for (std::int64_t x = 0; x < image.width; ++x)
+      found.push_back(image.pixels[static_cast<std::size_t>(3 * x)]);
+    return found;
+  };
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_GRAY, 8, {1, 77}, 2)) == Bytes{1, 77});
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_GRAY, 8, {1, 77}, 2, {}, PNG_INTERLACE_ADAM7)) == Bytes{1, 77});
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_GRAY, 1, {0x40}, 2)) == Bytes{0, 1});
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_GRAY, 2, {0x1b}, 4)) == Bytes{0, 1, 2, 3});
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_PALETTE, 8, {0, 1}, 2, two_colours)) == Bytes{0, 1});
+  CHECK(numbers(make_png(PNG_COLOR_TYPE_PALETTE, 1, {0x40}, 2, two_colours)) == Bytes{0, 1});
+  CHECK(numbers(encode_grey_png(2, 1, Bytes{3, 255})) == Bytes{3, 255});
+  const auto refusal = [&](const Bytes& png) { return user_error([&] { decode_class_mask(png, "x.png"); }); };
+  const std::string rule =
+      "; give a PNG file whose grey values of at most 8 bits, or whose indices of a palette, are the numbers "
+      "of the classes";
+  CHECK(refusal(make_png(PNG_COLOR_TYPE_GRAY, 16, {0, 1, 0, 2}, 2)) ==
+        "x.png: the mask cannot be read: its numbers have 16 bits" + rule);
+  const std::string colours =
+      "x.png: the mask cannot be read: its pixels are colours or transparent, and not numbers of classes" +
+      rule;
+  CHECK(refusal(make_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 4, 5, 6}, 2)) == colours);
+  CHECK(refusal(make_png(PNG_COLOR_TYPE_GRAY_ALPHA, 8, {1, 255, 2, 255}, 2)) == colours);
+  CHECK(refusal({1, 2, 3}) == "x.png: the mask cannot be read: it is no PNG file" + rule);
+  Bytes cut = encode_grey_png(2, 1, Bytes{3, 255});
+  cut.resize(cut.size() - 20);
+  CHECK(refusal(cut).starts_with("x.png: the mask cannot be read: "));
 }
 
 }  // namespace plexaura::testing::png_test

@@ -93,4 +93,21 @@ TEST_CASE("white stays white however many pixels become one") {
   for (const std::uint8_t value : resized(image, {7, 2})) CHECK(value == 255);
 }
 
+// The values are those of Image.resize((4, 3), NEAREST, box=(1, 1, 6, 5)) of Pillow.
+TEST_CASE("without interpolation a pixel has the values of the nearest one") {
+  Image image{7, 5, {}};
+  for (int i = 0; i < 35; ++i) image.pixels.insert(image.pixels.end(), 3, static_cast<std::uint8_t>(i));
+  Crop crop{{1, 1, 5, 4}, {4, 3}, {0, 0, 4, 3}};
+  const auto first_channel = [&] {
+    const Image result = resample_nearest(image, crop);
+    Bytes values;
+    for (std::size_t i = 0; i < result.pixels.size(); i += 3) values.push_back(result.pixels[i]);
+    return values;
+  };
+  CHECK(first_channel() == Bytes{8, 9, 11, 12, 22, 23, 25, 26, 29, 30, 32, 33});
+  crop.horizontal_flip = true;
+  crop.window = {1, 1, 2, 2};
+  CHECK(first_channel() == Bytes{25, 23, 32, 30});
+}
+
 }  // namespace plexaura::testing::resample_test

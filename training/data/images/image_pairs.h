@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "training/data/images/image_folder.h"
+#include "training/data/sample_source.h"
+
+namespace plexaura {
+
+// The classes of the pixels of masks.
+struct MaskOptions {
+  std::int64_t classes = 2;                  // a pixel has a number below this one
+  std::optional<std::int64_t> ignored = {};  // another number that pixels may have, from 0 to 255
+};
+
+// Images with targets of their own: images, or masks with the class of each pixel. The target of IMAGES/PATH/NAME.jpg is
+// TARGETS/PATH/NAME.png, or .jpg or .jpeg. Both have the same size. Other files of TARGETS are not read. Fields: uint8
+// "samples" [3, image_size, image_size]; and uint8 "targets", of an image the same shape, of a mask [image_size, image_size].
+// Both get the same augmentation: for images with the same random numbers, for masks as ClassMask describes. Samples are sorted
+// as in an ImageFolderDataset. Thread-safe.
+class ImagePairs final : public SampleSource {
+ public:
+  // `mask`: of targets that are masks. Throws UserError if a folder cannot be read, if there is no image, if an image has no
+  // target or several, and for operations that masks cannot follow.
+  ImagePairs(const std::filesystem::path& images, const std::filesystem::path& targets,
+             const ImageFolderOptions& options, const std::optional<MaskOptions>& mask = {});
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(pairs_.size()); }
+  std::vector<Field> fields() const override;
+  // Throws UserError that names the file if one cannot be read, if the two have other sizes, and if a mask has a number that
+  // is no class.
+  void read_fields(std::int64_t index, const SampleContext& context,
+                   std::span<const std::span<std::byte>> values) const override;
+
+  // Keeps only the pairs with these indices.
+  void keep(std::span<const std::int64_t> indices);
+  // Returns the paths of both files relative to their folders.
+  std::string name(std::int64_t index) const;
+  const IgnoredFiles& ignored() const { return ignored_; }
+
+ private:
+  struct FilePair {
+    std::string image;
+    std::string target;
+  };
+
+  ClassMask read_mask(const std::filesystem::path& path) const;
+
+  std::filesystem::path images_;
+  std::filesystem::path targets_;
+  ImageFolderOptions options_;
+  std::optional<MaskOptions> mask_;
+  std::vector<FilePair> pairs_;
+  IgnoredFiles ignored_;
+};
+
+}  // namespace plexaura
