@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dev/described_bench.h"
+#include "dev/encoder_decoder.h"
 #include "dev/watched_backend.h"
 #include "tools/tool.h"
 
@@ -95,8 +96,9 @@ Tensor random_numbers(Shape shape, std::int64_t classes) {
 Tensor random_labels(const Model& model, std::int64_t count) {
   const Field expected = expected_field(model);
   const Shape shape = batched(count, expected.type.shape);
-  return expected.type.dtype == DType::int64 ? random_numbers(shape, model.classes())
-                                             : random_samples(DType::float32, shape);
+  return expected.type.dtype == DType::float32
+             ? random_samples(DType::float32, shape)
+             : random_numbers(shape, model.classes()).cast(expected.type.dtype);
 }
 
 // A model on one backend, and a batch for it.
@@ -340,6 +342,7 @@ std::string look_at(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace plexaura;
+  register_encoder_decoder();
   CLI::App app(
       "Times training steps of a model on one random batch and prints one line of JSON: seconds, MiB, the "
       "losses of the first and the last step",

@@ -41,6 +41,19 @@ class Transformer(nn.Module):
         return self.head(self.encoder(values.flatten(2).transpose(1, 2) + self.positions).mean(1))
 
 
+class EncoderDecoder(nn.Module):
+    """A transformer with encoder and decoder, for the sources and targets in samples [N, 2, L, width]."""
+
+    def __init__(self):
+        super().__init__()
+        self.transformer = nn.Transformer(128, 4, 2, 2, 512, 0, batch_first=True)
+
+    def forward(self, samples):
+        source, target = samples.unbind(1)
+        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1], device=target.device)
+        return self.transformer(source, target, tgt_mask=mask, tgt_is_causal=True).flatten(1)
+
+
 def autoencoder(_classes):
     layers = [nn.Flatten()]
     for units, more in ((784, 256), (256, 32), (32, 256)):
@@ -54,6 +67,7 @@ MODELS = {
     "text_lstm": (lambda tokens: Recurrent(64, tokens, tokens), lambda of, **more: torch.optim.Adam(of, 0.004, **more)),
     "mnist_lstm": (lambda classes: Recurrent(28, classes), lambda of, **more: torch.optim.Adam(of, 0.002, **more)),
     "mnist_vit": (lambda classes: Transformer(classes, 49, 4, 128, 0.1), lambda of, **more: torch.optim.AdamW(of, 0.001, weight_decay=0.05, **more)),
+    "encoder_decoder": (lambda _: EncoderDecoder(), lambda of, **more: torch.optim.Adam(of, 0.001, **more)),
     "mnist_autoencoder": (autoencoder, lambda of, **more: torch.optim.Adam(of, 0.001, **more)),
 }
 
@@ -65,12 +79,14 @@ def random_batch(name, sample, classes, batch, device):
     samples = torch.randn(batch, *sample, device=device)
     if name == "mnist_unet":
         return samples, samples
+    if name == "encoder_decoder":
+        return samples, torch.randn(batch, classes, device=device)
     return samples, samples.sigmoid().flatten(1) if name == "mnist_autoencoder" else torch.randint(classes, (batch,), device=device)
 
 
 def loss_of(name, outputs, targets):
     if name == "mnist_autoencoder":
         return nn.functional.binary_cross_entropy_with_logits(outputs, targets)
-    if name == "mnist_unet":
+    if name in ("mnist_unet", "encoder_decoder"):
         return nn.functional.mse_loss(outputs, targets)
     return nn.functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())

@@ -30,7 +30,7 @@ IMAGES_ON_GPU = {
 }
 DIGITS_ON_GPU = {"float32": Mode(), "float32, compile": Mode(way="compile"), "float32, graph": Mode(way="graph")}
 
-WITHOUT_CHANNELS = ("text_gpt", "text_lstm", "mnist_lstm", "mnist_vit", "mnist_autoencoder")
+WITHOUT_CHANNELS = ("text_gpt", "text_lstm", "mnist_lstm", "mnist_vit", "mnist_autoencoder", "encoder_decoder")
 
 
 def modes_of(model, device):

@@ -59,6 +59,12 @@ class Tools(ProgramTest):
         self.assertTrue(0 < said["min_s"] <= said["median_s"])
         self.assertAlmostEqual(said["images_per_second"], 8 / said["median_s"], delta=0.01 * said["images_per_second"])
 
+    def test_bench_knows_an_encoder_and_decoder(self):
+        """It has as many parameters as torch.nn.Transformer(8, 4, 2, 2, 512)."""
+        said = json.loads(self.tool("bench", SOURCE / "dev/compare_parts/encoder_decoder.yaml", "--sample", "2,4,8", "--classes", 32, "--seconds", 0.1))
+        self.assertEqual(said["parameters"], 36_768)
+        self.assertLess(said["loss"][1], said["loss"][0])
+
     @unittest.skipUnless(support.DESCRIBES_GPUS, "this build describes no GPU")
     def test_bench_tells_the_roofline_of_the_dry_run(self):
         config, *_ = self.cnn()
