@@ -59,6 +59,15 @@ void try_once(Model& model) {
                       to_string(model.sample_shape()), model.classes()));
     return;
   }
+  if (model.info().task == Task::segmentation) {
+    const Shape& image = model.sample_shape();
+    if (image.rank() == 3 && outputs.shape() == Shape{1, model.classes(), image[1], image[2]}) return;
+    throw UserError(fmt::format(
+        "{}: the model's output for one sample is {} and model.task is segmentation; for a sample {} it must "
+        "be [1, {} classes, height, width], as of a unet or of a convnet whose layers keep height and width",
+        to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()),
+        to_string(model.sample_shape()), model.classes()));
+  }
   const bool has_positions = model.info().task == Task::language_model;
   const Shape wanted =
       has_positions ? batched(1, {model.sample_shape()[0], model.classes()}) : Shape{1, model.classes()};
@@ -71,18 +80,21 @@ void try_once(Model& model) {
 }
 
 Key task_key(Task& task) {
-  return {.name = "task",
-          .into = one_of(task, {{"classification", Task::classification},
-                                {"regression", Task::regression},
-                                {"multi_label", Task::multi_label},
-                                {"reconstruction", Task::reconstruction},
-                                {"language_model", Task::language_model}}),
-          .meaning =
-              "what the outputs are: a score for each class of the data; a number for each column of "
-              "`data.targets`; with `multi_label`, a score for each of these columns, which hold 0 or 1; "
-              "with `reconstruction`, the pixels of the image, without the noise of `data.noise`; or, with "
-              "`language_model`, for each "
-              "position of a text a score for each token that may follow"};
+  return {
+      .name = "task",
+      .into = one_of(task, {{"classification", Task::classification},
+                            {"regression", Task::regression},
+                            {"multi_label", Task::multi_label},
+                            {"reconstruction", Task::reconstruction},
+                            {"language_model", Task::language_model},
+                            {"segmentation", Task::segmentation}}),
+      .meaning =
+          "what the outputs are: a score for each class of the data; a number for each column of "
+          "`data.targets`; with `multi_label`, a score for each of these columns, which hold 0 or 1; "
+          "with `reconstruction`, the pixels of the image, without the noise of `data.noise`, or those of "
+          "its target; with `segmentation`, for each pixel a score for each class; or, with "
+          "`language_model`, for each "
+          "position of a text a score for each token that may follow"};
 }
 
 Key class_weights_key(std::optional<std::vector<double>>& weights) {
@@ -141,6 +153,16 @@ std::vector<Key> model_keys(ModelKeys& keys, TaskLosses& losses) {
                   "`huber`, as for a regression; or `binary_cross_entropy` of the sigmoid of each output. "
                   "All are means over samples "
                   "and pixels"},
+      {.name = "loss",
+       .into = one_of(keys.loss, {{"softmax_cross_entropy", Loss::softmax_cross_entropy}}),
+       .needs = {.key = "task", .values = {"segmentation"}},
+       .meaning = "as a mean over the pixels that have a class"},
+      {.name = "ignored_class",
+       .into = &keys.ignored_class,
+       .range = {.minimum = 0, .maximum = 255},
+       .needs = {.key = "task", .values = {"segmentation"}},
+       .meaning = "a number in the masks, such as 255, whose pixels count neither in the loss nor in the "
+                  "metrics"},
       {.name = "label_smoothing",
        .into = &keys.label_smoothing,
        .range = {.minimum = 0, .below = 1},
@@ -217,7 +239,8 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
                  .task = keys.task,
                  .target_units = std::move(target_units),
                  .label_smoothing = keys.label_smoothing,
-                 .class_weights = weights_of_classes(yaml, keys, classes, std::move(balanced_weights))};
+                 .class_weights = weights_of_classes(yaml, keys, classes, std::move(balanced_weights)),
+                 .ignored_class = keys.ignored_class};
   std::unique_ptr<Model> model = kind_of_model(keys.name).make(yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);

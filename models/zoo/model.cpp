@@ -12,6 +12,7 @@
 #include "models/zoo/multi_label.h"
 #include "models/zoo/reconstruction.h"
 #include "models/zoo/regression.h"
+#include "models/zoo/segmentation.h"
 
 namespace plexaura {
 
@@ -32,6 +33,11 @@ LossOutputs weighted_loss(const ModelInfo& info, Operand outputs, Operand labels
         "model.class_weights is balanced, and the training samples of each class were not counted here; list "
         "the weights, or give them to make_model()");
   const auto& weights = *info.class_weights;
+  const CrossEntropyOptions options{.ignore = info.ignored_class, .label_smoothing = info.label_smoothing};
+  if (weights.empty()) {
+    const WeightedLoss loss = weighted_cross_entropy(outputs, labels, options);
+    return {.loss = loss.sum, .weight = loss.weight};
+  }
   Tensor tensor(TensorType{DType::float64, {std::ssize(weights)}});
   std::ranges::copy(weights, tensor.as<double>().begin());
   const Node of_classes = outputs.node().graph().constant(tensor.cast(outputs.node().dtype()));
@@ -39,9 +45,15 @@ LossOutputs weighted_loss(const ModelInfo& info, Operand outputs, Operand labels
   if (labels.node().dtype() != DType::int64)
     return {.loss = softmax_cross_entropy(outputs, labels, {of_classes, outputs.where()},
                                           {.label_smoothing = info.label_smoothing})};
-  const WeightedLoss loss = weighted_cross_entropy(outputs, labels, {of_classes, outputs.where()},
-                                                   {.label_smoothing = info.label_smoothing});
+  const WeightedLoss loss = weighted_cross_entropy(outputs, labels, {of_classes, outputs.where()}, options);
   return {.loss = loss.sum, .weight = loss.weight};
+}
+
+LossOutputs build_segmentation(const ModelInfo& info, Operand outputs, Operand targets) {
+  const PixelRows pixels = pixel_rows(outputs.node(), targets.node());
+  LossOutputs made = weighted_loss(info, {pixels.logits, outputs.where()}, {pixels.labels, targets.where()});
+  made.validation = segmentation_sums(pixels, info.ignored_class);
+  return made;
 }
 
 // Returns labels as the rows that a model would ideally produce; targets as they are.
@@ -71,13 +83,13 @@ LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
 }  // namespace
 
 std::string_view name_of(Task task) {
-  static constexpr std::array<std::string_view, 5> names{"classification", "regression", "multi_label",
-                                                         "reconstruction", "language_model"};
+  static constexpr std::array<std::string_view, 6> names{"classification", "regression",     "multi_label",
+                                                         "reconstruction", "language_model", "segmentation"};
   return names.at(static_cast<std::size_t>(task));
 }
 
 const char* name_of_outputs(Task task) {
-  if (task == Task::classification) return "classes";
+  if (task == Task::classification || task == Task::segmentation) return "classes";
   if (task == Task::reconstruction) return "values";
   return task == Task::language_model ? "tokens" : "targets";
 }
@@ -88,6 +100,7 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   if (model.info().task == Task::multi_label) return build_multi_label(outputs, labels);
   if (model.info().task == Task::reconstruction) return build_reconstruction(model, outputs, labels);
   if (model.info().task == Task::language_model) return build_language_model(outputs, labels);
+  if (model.info().task == Task::segmentation) return build_segmentation(model.info(), outputs, labels);
   LossOutputs result = loss_of(model.info(), outputs, labels);
   add_accuracies(model, outputs, labels, result);
   return result;
@@ -109,6 +122,10 @@ Field expected_field(const Model& model) {
   if (model.info().task == Task::classification) return {"labels", {DType::int64, {}}};
   if (model.info().task == Task::reconstruction) return {"samples", {DType::uint8, model.sample_shape()}};
   if (model.info().task == Task::language_model) return {"targets", {DType::int64, model.sample_shape()}};
+  if (model.info().task == Task::segmentation) {
+    const Shape& image = model.sample_shape();
+    return {"targets", {DType::uint8, {image[1], image[2]}}};
+  }
   return {"targets", {DType::float32, {model.classes()}}};
 }
 

@@ -20,6 +20,7 @@ enum class Task : std::uint8_t {
   multi_label,     // a score for each label, of which a sample has any number
   reconstruction,  // the values of the sample itself, or of an image that belongs to it
   language_model,  // for each position of a text, a score for each token that may follow
+  segmentation,    // for each pixel of an image, a score for each class, of which a pixel has one
 };
 std::string_view name_of(Task task);
 // Returns what the outputs are called: "classes", "targets", "values" or "tokens".
@@ -53,13 +54,15 @@ struct ModelInfo {
   // Of softmax_cross_entropy: see CrossEntropyOptions.
   double label_smoothing = 0;
   // Of softmax_cross_entropy: the weight of each class. The loss is divided by the weights of all labels of a step. Empty
-  // list: all classes count alike, and the loss is a mean over the samples. std::nullopt: the weights depend on samples that
+  // list: all classes count alike, and the loss is a mean over the samples, or, of a segmentation, over the pixels. std::nullopt: the weights depend on samples that
   // are not known, and build_loss() throws.
   std::optional<std::vector<double>> class_weights = std::vector<double>{};
+  // Of a segmentation: pixels with this label count neither in the loss nor in the metrics. It need not be a class.
+  std::optional<std::int64_t> ignored_class = {};
 };
 
 // A network that distinguishes classes, predicts numbers or labels, or reconstructs its samples: [N, sample shape...] ->
-// [N, classes], for reconstruction also [N, sample shape...]; or a language model: int64 [N, positions] ->
+// [N, classes], for reconstruction also [N, sample shape...], for segmentation [N, classes, H, W]; or a language model: int64 [N, positions] ->
 // [N, positions, classes]. Name its parameters with
 // specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
 // with any batch size. A call of a named model of this library changes nothing in it: several threads may
@@ -92,6 +95,7 @@ struct ModelKeys {
   double label_smoothing = 0;
   // std::nullopt: "balanced".
   std::optional<std::vector<double>> class_weights = std::vector<double>{};
+  std::optional<std::int64_t> ignored_class = {};  // see ModelInfo
 };
 ModelKeys read_model_keys(const Section& yaml);
 // Reads only the key `task` of a section `model`.
@@ -116,9 +120,9 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 // Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
 // "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
 // the five largest outputs. For other tasks see build_regression(), build_multi_label(), build_reconstruction() and
-// build_language_model().
+// build_language_model(). A segmentation has the numbers of segmentation_sums().
 //   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples. Of a language model:
-//   targets int64 [N, positions].
+//   targets int64 [N, positions]. Of a segmentation: targets uint8 or int64 [N, H, W], the class of each pixel.
 // Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 // The same for a classification whose samples are mixed of two (training/data/mixed_samples.h): `share` [N] is the share of
@@ -128,7 +132,7 @@ LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels
                              Operand share);
 
 // Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction,
-// as bytes, and "targets" of other tasks. Its type is that of one sample. Data may also have images of bytes as
+// as bytes, and "targets" of other tasks, as bytes for a segmentation. Its type is that of one sample. Data may also have images of bytes as
 // "targets" for a reconstruction, which builder_of() then takes instead.
 Field expected_field(const Model& model);
 

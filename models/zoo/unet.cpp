@@ -45,11 +45,14 @@ std::string fault_of_size(const Shape& sample, std::int64_t depth) {
       most > 0 ? fmt::format(", or a depth of at most {}", most) : "");
 }
 
+bool returns_images(Task task) { return task == Task::reconstruction || task == Task::segmentation; }
+
 void check_unet(const ModelInfo& info, const UNetOptions& options) {
   image_channels(info.sample_shape, "unet");
-  if (info.task != Task::reconstruction)
+  if (!returns_images(info.task))
     throw UserError(fmt::format(
-        "a model unet returns images, and its task is {}; set ModelInfo::task to Task::reconstruction",
+        "a model unet returns images, and its task is {}; set ModelInfo::task to Task::reconstruction or "
+        "Task::segmentation",
         name_of(info.task)));
   if (options.depth < 1 || options.depth > most_depth)
     throw UserError(
@@ -69,7 +72,9 @@ ModelInfo checked(ModelInfo info, const UNetOptions& options) {
 }  // namespace
 
 UNet::UNet(ModelInfo info, const UNetOptions& options)
-    : Model(checked(std::move(info), options)), last_(options.width, sample_shape()[0], Size2d{1, 1}) {
+    : Model(checked(std::move(info), options)),
+      last_(options.width, this->info().task == Task::segmentation ? classes() : sample_shape()[0],
+            Size2d{1, 1}) {
   std::int64_t channels = options.width;
   encoders_.push_back(double_convolution(sample_shape()[0], channels, options.synchronised_batch_norm));
   for (std::int64_t level = 0; level < options.depth; ++level, channels *= 2)
@@ -120,9 +125,9 @@ std::vector<Key> unet_keys(UNetOptions& options) {
 
 std::unique_ptr<Model> make_unet(ModelInfo info, const UNetOptions& options, const Section& yaml) {
   require_images(yaml, info.sample_shape, "unet");
-  if (info.task != Task::reconstruction)
+  if (!returns_images(info.task))
     throw yaml.error("task", fmt::format("is {}, and model.name is unet, which returns images; set it to "
-                                         "reconstruction",
+                                         "reconstruction or segmentation",
                                          name_of(info.task)));
   if (const std::string fault = fault_of_size(info.sample_shape, options.depth); !fault.empty())
     throw yaml.error("depth", fmt::format("is {}, {}", options.depth, fault));

@@ -25,7 +25,8 @@ bool is_count(double number) {
 }  // namespace
 
 std::optional<Plateau::Mode> mode_by_name(std::string_view metric) {
-  for (const std::string_view rising : {"accuracy", "r2", "f1", "exact_match", "psnr"})
+  for (const std::string_view rising :
+       {"accuracy", "r2", "f1", "exact_match", "psnr", "pixel_accuracy", "mean_iou"})
     if (metric.starts_with(rising)) return Plateau::max;
   for (const std::string_view falling : {"loss", "mae", "rmse", "perplexity"})
     if (metric == falling) return Plateau::min;

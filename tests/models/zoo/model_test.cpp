@@ -94,7 +94,7 @@ TEST_CASE("wrong class weights and label smoothing are refused") {
                          "softmax_cross_entropy"));
     CHECK(refusal("task: regression, " + key)
               .ends_with(" has no effect here, because model.task is regression; remove it, or choose "
-                         "classification"));
+                         "classification or segmentation"));
   }
 }
 

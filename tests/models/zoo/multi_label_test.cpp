@@ -80,12 +80,12 @@ TEST_CASE("a model of several labels reads targets, and has one loss") {
                        "to the outputs themselves; leave it out"));
   CHECK(user_error([] { make("task: multi_label, loss: mse"); }) ==
         "x.yaml:1:57: model.loss has no effect here, because model.task is multi_label; remove it, or choose "
-        "classification, regression or reconstruction");
+        "classification, regression, reconstruction or segmentation");
   for (const char* key : {"label_smoothing: 0.1", "class_weights: [1, 2, 3]"})
     for (const char* task : {"multi_label", "regression"})
       CHECK(user_error([&] { make(fmt::format("task: {}, {}", task, key)); })
                 .ends_with(fmt::format("has no effect here, because model.task is {}; remove it, or choose "
-                                       "classification",
+                                       "classification or segmentation",
                                        task)));
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("a U-Net refuses images that cannot be halved so often, and tasks with
                 "2^depth = 2, so give other images"));
   CHECK(error_of("", {1, 32, 32}) ==
         "x.yaml:1:1: model.task is classification, and model.name is unet, which returns images; set it to "
-        "reconstruction");
+        "reconstruction or segmentation");
   CHECK(error_of(images_task + ", depth: 9", {1, 32, 32})
             .find("model.depth is '9'; it must be a whole number >= 1 and <= 8") != std::string::npos);
   CHECK(user_error([] {
@@ -83,7 +83,7 @@ TEST_CASE("a U-Net refuses images that cannot be halved so often, and tasks with
           UNet({{1, 32, 32}, 5}, {});
         }) ==
         "a model unet returns images, and its task is classification; set ModelInfo::task to "
-        "Task::reconstruction");
+        "Task::reconstruction or Task::segmentation");
 }
 
 }  // namespace plexaura::testing::unet_test

@@ -99,7 +99,8 @@ TEST_CASE("options of a plateau outside their range are named") {
 }
 
 TEST_CASE("the name of a metric says whether it is to rise") {
-  for (const char* rising : {"accuracy", "accuracy_top5", "r2", "f1_macro", "exact_match", "psnr"})
+  for (const char* rising :
+       {"accuracy", "accuracy_top5", "r2", "f1_macro", "exact_match", "psnr", "mean_iou", "pixel_accuracy"})
     CHECK(mode_by_name(rising) == Plateau::max);
   for (const char* falling : {"loss", "mae", "rmse", "perplexity"})
     CHECK(mode_by_name(falling) == Plateau::min);
