@@ -18,6 +18,7 @@
 #include "distributed/communicator/handshake.h"
 #include "models/zoo/multi_label.h"
 #include "models/zoo/regression.h"
+#include "models/zoo/segmentation.h"
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/data/loader.h"
 #include "training/files/safetensors.h"
@@ -105,10 +106,20 @@ std::string lines_of_labels(const Validation& validation, const std::vector<std:
   return text;
 }
 
-// Returns a line for each label, or for each target of a regression with several targets.
+std::string lines_of_classes(const Validation& validation) {
+  std::string text;
+  const std::vector<double> ious = class_ious(validation.totals);
+  for (std::size_t i = 0; i < ious.size(); ++i)
+    text += std::isnan(ious[i]) ? fmt::format("class {}  in no mask and no prediction\n", i)
+                                : fmt::format("class {}  iou {:.4f}\n", i, ious[i]);
+  return text;
+}
+
+// Returns a line for each label, for each class of a segmentation, or for each target of a regression with several targets.
 std::string lines_of_targets(const Validation& validation, const RunData& data, const ModelInfo& model) {
   const std::vector<std::string>& names = data.trained.targets;
   if (model.task == Task::multi_label) return lines_of_labels(validation, names);
+  if (model.task == Task::segmentation) return lines_of_classes(validation);
   if (names.size() < 2) return "";
   std::string text;
   const auto figures = target_figures(validation.totals,
@@ -186,9 +197,10 @@ void predict(const CommandLine& line, const RunData& data, const TrainerOptions&
   const std::vector<std::string>& files = line.predict;
   std::optional<PredictedImages> images;
   if (!line.images.empty()) {
-    if (model.info().task != Task::reconstruction)
+    if (model.info().task != Task::reconstruction && model.info().task != Task::segmentation)
       throw UserError(
-          fmt::format("--images writes the images of a reconstruction, and model.task is {}; leave it out",
+          fmt::format("--images writes the images of a reconstruction or segmentation, and model.task is {}; "
+                      "leave it out",
                       name_of(model.info().task)));
     images.emplace(line.images, model.sample_shape());
     images->check_names(files);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/data/augmentation_keys.h"
+#include "app/data/open_image_pairs.h"
 #include "app/data/table_keys.h"
 
 namespace plexaura {
@@ -10,13 +11,15 @@ namespace plexaura {
 namespace {
 
 // Checks the keys that only some tasks have.
-void check_task(const Section& data, const DataOptions& options, Task task) {
+void check_task(const Section& data, const DataOptions& options, DataUse use, Task task) {
   const bool is_text = options.format() == "text";
   if (is_text != (task == Task::language_model))
     throw data.error("format",
                      fmt::format("is {}, and model.task is {}; set {}", options.format(), name_of(task),
                                  is_text ? "model.task to language_model, or name the format of other data"
                                          : "it to text, or set another task"));
+  check_image_targets(data, options, use, task);
+  if (task == Task::segmentation) return;
   if (task == Task::reconstruction) {
     if (options.format() != "idx" && options.format() != "cifar" && options.format() != "image_folder")
       throw data.error("format",
@@ -326,6 +329,7 @@ std::vector<Key> data_keys(DataOptions& options, DataUse use) {
   append(keys, cifar_keys(options), {"cifar"});
   append(keys, text_keys(options, use), {"text"});
   append(keys, image_keys(options), {"image_folder", "shards"});
+  append(keys, image_target_keys(options));
   append(keys, mix_keys(options));
   append(keys, {noise_key(options)});
   append(keys, pixel_keys(options.pixels));
@@ -361,7 +365,7 @@ DataOptions read_data_options(const Section& data, DataUse use, Task task) {
   }
   if (data.has("validation_path") && data.has("validation_share"))
     throw data.error("validation_share", "and validation_path are both given; give one of them");
-  check_task(data, options, task);
+  check_task(data, options, use, task);
   if (options.format() == "image_folder" || options.format() == "shards") complete_images(data, options);
   if (options.mix.mixes() && task != Task::classification)
     throw data.error(options.mix.mixup_alpha > 0 ? "mixup_alpha" : "cutmix_alpha",

@@ -66,8 +66,10 @@ struct DataOptions {
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
   MixOptions mix = {};
-  double noise = 0;                        // see NoisySamples; 0: none
-  std::vector<Section> augmentation = {};  // read by read_augmentation()
+  double noise = 0;                               // see NoisySamples; 0: none
+  std::vector<Section> augmentation = {};         // read by read_augmentation()
+  std::filesystem::path target_folder = {};       // empty: images have no targets of their own
+  std::optional<std::int64_t> mask_classes = {};  // of the pixels of masks
   CifarLabels cifar_labels = CifarLabels::fine;
   // For arrays.
   ArrayNames arrays = {};

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "app/data/open_pixels.h"
 #include "models/config/yaml_tree.h"
 
 namespace plexaura {
@@ -53,6 +55,24 @@ std::string ignored_text(const IgnoredFiles& ignored) {
   if (parts.empty()) return "";
   return fmt::format(" (ignored: {}{})", fmt::join(parts, ", "),
                      ignored.pictures.empty() ? "" : "; only JPEG and PNG are read");
+}
+
+std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation,
+                             const PixelScale& pixels) {
+  const std::int64_t side = validation.image_size;
+  const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
+                                         shorter_side_of(validation), side, side);
+  const std::string random = fmt::format(
+      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
+      side, train.horizontal_flip ? ", half of them flipped" : "");
+  std::vector<std::string_view> names;
+  for (const auto& operation : train.operations) names.push_back(operation->name());
+  const std::string listed = fmt::format("{}; validation: ", fmt::join(names, ", "));
+  return fmt::format("{}{}; {}",
+                     !train.augment  ? ""
+                     : names.empty() ? random
+                                     : listed,
+                     centre, normalisation_text(pixels));
 }
 
 }  // namespace plexaura

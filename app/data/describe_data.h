@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/ops/normalise_image.h"
 #include "training/data/dataset.h"
 #include "training/data/images/image_folder.h"
 
@@ -17,5 +18,9 @@ std::string classes_text(const Dataset& dataset);
 
 // Returns a text about ignored files: " (ignored: 1 file that is not an image)"; empty if there are none.
 std::string ignored_text(const IgnoredFiles& ignored);
+
+// Returns how images become samples of training and of validation: crops, augmentation and normalisation.
+std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation,
+                             const PixelScale& pixels);
 
 }  // namespace plexaura

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <optional>
-#include <string_view>
 #include <system_error>
 
 #include "app/data/class_weights.h"
@@ -14,6 +13,7 @@
 #include "app/data/describe_data.h"
 #include "app/data/image_layout.h"
 #include "app/data/open_arrays.h"
+#include "app/data/open_image_pairs.h"
 #include "app/data/open_pixels.h"
 #include "app/data/open_shards.h"
 #include "app/data/open_table.h"
@@ -140,24 +140,6 @@ DataPair prepare_samples(const Section& data, const DataOptions& options, const 
   pair.pixels = pixel_scale_of(options.pixels, data);
   pair.preparation = normalisation_text(pair.pixels);
   return pair;
-}
-
-std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation,
-                             const PixelScale& pixels) {
-  const std::int64_t side = validation.image_size;
-  const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
-                                         shorter_side_of(validation), side, side);
-  const std::string random = fmt::format(
-      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
-      side, train.horizontal_flip ? ", half of them flipped" : "");
-  std::vector<std::string_view> names;
-  for (const auto& operation : train.operations) names.push_back(operation->name());
-  const std::string listed = fmt::format("{}; validation: ", fmt::join(names, ", "));
-  return fmt::format("{}{}; {}",
-                     !train.augment  ? ""
-                     : names.empty() ? random
-                                     : listed,
-                     centre, normalisation_text(pixels));
 }
 
 // The hash changes if an image moves to another class or is renamed.
@@ -289,6 +271,11 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
     RunData text = open_text(data, options, trained, use);
     text.keys = keys_of_data(config);
     return text;
+  }
+  if (!options.target_folder.empty()) {
+    RunData pairs = open_image_pairs(data, model, options, trained);
+    pairs.keys = keys_of_data(config);
+    return pairs;
   }
   DataPair pair = format == "csv" ? open_table(data, options, task, trained)
                   : options.has_arrays()

@@ -61,11 +61,32 @@ std::string labels_text(std::span<const double> probabilities, const std::vector
   return text.empty() ? "\tno label" : text;
 }
 
-// Returns the values from 0 to 1 of a reconstructed image.
+// Returns the values from 0 to 1 of a reconstructed image, or the classes of its pixels.
 std::string pixels_text(std::span<const double> outputs) {
   std::string text;
   for (const double output : outputs) text += fmt::format("\t{:.6g}", output);
   return text;
+}
+
+// Returns the class with the largest output of each pixel. `outputs`: [classes, pixels].
+std::vector<std::uint8_t> classes_of_pixels(std::span<const double> outputs, std::int64_t classes) {
+  const std::size_t pixels = outputs.size() / static_cast<std::size_t>(classes);
+  std::vector<std::uint8_t> best(pixels);
+  for (std::size_t i = pixels; i < outputs.size(); ++i)
+    if (std::uint8_t& of_pixel = best[i % pixels]; outputs[i] > outputs[of_pixel * pixels + i % pixels])
+      of_pixel = static_cast<std::uint8_t>(i / pixels);
+  return best;
+}
+
+// Returns the end of a line for an image, or writes it to `images` and returns the path.
+std::string image_text(const std::string& sample, std::span<const double> outputs, const ModelInfo& model,
+                       PredictedImages* images) {
+  if (model.task == Task::segmentation) {
+    const std::vector<std::uint8_t> classes = classes_of_pixels(outputs, model.classes);
+    if (images != nullptr) return "\t" + printable(images->write_classes(sample, classes));
+    return pixels_text(std::vector<double>(classes.begin(), classes.end()));
+  }
+  return images != nullptr ? "\t" + printable(images->write(sample, outputs)) : pixels_text(outputs);
 }
 
 std::string outputs_text(std::span<const double> outputs, const ModelInfo& model,
@@ -86,7 +107,10 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model, con
     if (!are_probabilities(loss)) return y;
     return loss == Loss::softmax_cross_entropy ? softmax(y, 1) : sigmoid(y);
   };
-  const auto width = static_cast<std::size_t>(model.classes());
+  const bool is_segmentation = model.info().task == Task::segmentation;
+  const auto width = static_cast<std::size_t>(is_segmentation ? model.classes() * model.sample_shape()[1] *
+                                                                    model.sample_shape()[2]
+                                                              : model.classes());
   Predictor predict(outputs, store, backend, {.strict = strict});
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());
@@ -98,12 +122,9 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model, con
       const std::string& sample = file.names[static_cast<std::size_t>(first + row)];
       const std::string name = printable(sample);
       check_finite(name, of_row);
-      if (model.info().task != Task::reconstruction)
-        lines.push_back(name + outputs_text(of_row, model.info(), trained));
-      else if (images != nullptr)
-        lines.push_back(name + "\t" + printable(images->write(sample, of_row)));
-      else
-        lines.push_back(name + pixels_text(of_row));
+      const bool is_image = is_segmentation || model.info().task == Task::reconstruction;
+      lines.push_back(name + (is_image ? image_text(sample, of_row, model.info(), images)
+                                       : outputs_text(of_row, model.info(), trained)));
     }
   }
   ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());

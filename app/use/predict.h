@@ -16,7 +16,7 @@ namespace plexaura {
 // are the name and, for each label whose probability is above 1/2, the label and its probability, or "no label". The
 // store contains the weights. Throws UserError that names the first sample whose outputs are not finite. `strict`: see
 // CompileOptions. Adds the ops of Program::ops_on_host() to `ops_on_host`. `images`: writes the images of a
-// reconstruction, whose lines then end with the paths; null: they end with the pixels.
+// reconstruction, or the masks of a segmentation, whose lines then end with the paths; null: they end with the pixels.
 std::vector<std::string> predictions(const NamedSamples& file, Model& model, const TrainedData& trained,
                                      ParameterStore& store, Backend& backend, bool strict,
                                      std::set<std::string>& ops_on_host, PredictedImages* images);

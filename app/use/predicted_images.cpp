@@ -59,17 +59,24 @@ fs::path PredictedImages::path_of(const std::string& name) const {
   return folder_ / (fs::path(name).filename().string() + ".png");
 }
 
-std::string PredictedImages::write(const std::string& name, std::span<const double> values) {
+std::string PredictedImages::write_file(const std::string& name, std::span<const std::uint8_t> png) {
   const fs::path path = path_of(name);
   if (!written_.insert(path).second) fail_of_clash(path);
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw_create_folder_error(folder_, error.value());
-  const std::vector<std::uint8_t> bytes = encode_png(image_of(image_, values));
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(bytes)));
+  file.write(std::as_bytes(png));
   file.commit();
   return path.string();
+}
+
+std::string PredictedImages::write(const std::string& name, std::span<const double> values) {
+  return write_file(name, encode_png(image_of(image_, values)));
+}
+
+std::string PredictedImages::write_classes(const std::string& name, std::span<const std::uint8_t> classes) {
+  return write_file(name, encode_grey_png(image_[2], image_[1], classes));
 }
 
 }  // namespace plexaura

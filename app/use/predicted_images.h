@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -24,8 +25,11 @@ class PredictedImages {
   // file. Returns the path. `values` go from 0 to 1; others are limited to that. Grey images are written as
   // RGB. Throws UserError if this object has written a file with this path.
   std::string write(const std::string& name, std::span<const double> values);
+  // Writes the classes of pixels [height, width] in the same way, as a grey image of these numbers.
+  std::string write_classes(const std::string& name, std::span<const std::uint8_t> classes);
 
  private:
+  std::string write_file(const std::string& name, std::span<const std::uint8_t> png);
   std::filesystem::path path_of(const std::string& name) const;
 
   std::filesystem::path folder_;

@@ -1,7 +1,9 @@
 """Tests what the programs learn, and that the result does not depend on the number of ranks."""
 
 import math
+import random
 import re
+import shutil
 import subprocess
 
 import support
@@ -225,7 +227,67 @@ class UNet(ProgramTest):
         self.run_one("mlp", *self.iris("output.dir=iris", "training.epochs=1"))
         (self.folder / "rows.csv").write_text("sepal_length,sepal_width,petal_length,petal_width\n5.1,3.5,1.4,0.2\n")
         refused = self.run_one("mlp", *self.iris("output.dir=iris", "training.epochs=1"), "--images", "out", "--predict", "rows.csv", status=2).err
-        self.assertIn("--images writes the images of a reconstruction, and model.task is classification; leave it out", refused)
+        self.assertIn("--images writes the images of a reconstruction or segmentation, and model.task is classification; leave it out", refused)
+
+
+class Targets(ProgramTest):
+    """Images with targets of their own: bright squares on noise, and their masks, in which some pixels have no class."""
+
+    SIZE = 16
+
+    def write_pairs(self):
+        draws = random.Random(1)
+        for name in [f"train/{i}" for i in range(8)] + [f"val/{i}" for i in range(4)]:
+            left, top, unknown = draws.randrange(8), draws.randrange(8), draws.randrange(3)
+            places = [(x, y) for y in range(self.SIZE) for x in range(self.SIZE)]
+            classes = [255 if y < unknown else int(left <= x < left + 8 and top <= y < top + 8) for x, y in places]
+            pixels = [value for one in classes for value in [draws.randrange(60) + (150 if one == 1 else 0)] * 3]
+            support.write_png(self.folder / f"images/{name}.png", self.SIZE, 3, pixels)
+            support.write_png(self.folder / f"masks/{name}.png", self.SIZE, 1, classes)
+            support.write_png(self.folder / f"sharp/{name}.png", self.SIZE, 3, [200 * (one == 1) for one in classes for _ in range(3)])
+
+    def arguments(self, task, *settings):
+        self.write_pairs()
+        keys, targets = {"segmentation": (", ignored_class: 255, class_weights: [1, 2]", "masks, classes: 2"), "reconstruction": ("", "sharp")}[task]
+        yaml = self.write("pairs.yaml", f"""
+model: {{name: unet, task: {task}, depth: 2, width: 4, synchronised_batch_norm: true{keys}}}
+data: {{format: image_folder, path: images, targets: {targets}, image_size: 16, resize_size: 16}}
+training: {{batch_size: 4, epochs: 4, precision: float64, optimizer: {{name: adam, learning_rate: 0.02}}}}
+""")
+        return [yaml, *self.settings(*settings)]
+
+    def figures(self, text):
+        return re.findall(r"validation (loss|rmse|psnr|pixel_accuracy|mean_iou) +([0-9.]+)", text)
+
+    def test_ranks_learn_the_same(self):
+        """Ranks have other numbers of pixels with a class."""
+        for task, names in (("segmentation", ["loss", "pixel_accuracy", "mean_iou"]), ("reconstruction", ["loss", "rmse", "psnr"])):
+            whole = self.run_one("unet", *self.arguments(task, f"output.dir={task}"), "--log", f"{task}.log").out
+            self.run_ranks(2 if support.HAS_MPI else 1, "unet", *self.arguments(task, f"output.dir={task}2", "data.workers=2"))
+            self.assertLess(difference(self.weights(task), self.weights(f"{task}2")), 1e-10)
+            self.assertEqual([name for name, _ in self.figures(whole)[-3:]], names)
+            losses = [line["train_loss"] for line in self.log(f"{task}.log") if line["event"] == "epoch"]
+            self.assertLess(losses[-1], 0.8 * losses[0], losses)
+            evaluated = self.run_one("unet", *self.arguments(task, f"output.dir={task}"), "--evaluate").out
+            self.assertEqual(self.figures(evaluated), self.figures(whole)[-3:])
+            if task == "segmentation":
+                self.assertEqual(len(re.findall(r"class [01]  iou 0\.[0-9]{4}", evaluated)), 2, evaluated)
+
+    def test_predicted_masks_are_files(self):
+        arguments = self.arguments("segmentation", "output.dir=run", "training.epochs=1")
+        self.run_one("unet", *arguments)
+        shutil.rmtree(self.folder / "masks")
+        pixels = self.run_one("unet", *arguments, "--predict", "images/val/0.png").out.split("\t")
+        self.assertEqual(len(pixels), 1 + self.SIZE**2)
+        self.assertLessEqual(set(pixels[1:]), {"0", "1", "0\n", "1\n"})
+        self.assertEqual(self.run_one("unet", *arguments, "--images", "out", "--predict", "images/val/0.png").out, "images/val/0.png\tout/0.png.png\n")
+        self.assertEqual((self.folder / "out/0.png.png").read_bytes()[24:26], b"\x08\x00")  # 8 bits, grey
+
+    def test_a_mask_with_another_number_ends_the_run(self):
+        arguments = self.arguments("segmentation", "output.dir=run")
+        support.write_png(self.folder / "masks/train/3.png", self.SIZE, 1, [7] * self.SIZE**2)
+        refused = self.run_one("unet", *arguments, status=2).err
+        self.assertIn("masks/train/3.png: pixel 0 of row 0 has the number 7 and there are 2 classes, from 0 to 1, or 255 to be ignored; ", refused)
 
 
 class ResNet(ProgramTest):

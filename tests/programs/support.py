@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 from patience import Patience, seconds
 
@@ -282,6 +283,17 @@ def write_idx(folder, part, count, size=10, classes=3, labels=None):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, size, size) + pixels)
     (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + marks)
+
+
+def write_png(path, width, channels, values):
+    """Writes 8-bit grey (1 channel) or RGB (3) pixels; `values` has them row by row."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    size = width * channels
+    rows = b"".join(b"\0" + bytes(values[i:i + size]) for i in range(0, len(values), size))
+    header = struct.pack(">IIBBBBB", width, len(values) // size, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def draw_images(folder, classes=3, train=6, val=2, size=32):

@@ -17,23 +17,6 @@ namespace fs = std::filesystem;
 // Returns the path of a file without the end of its name.
 std::string stem_of(const std::string& name) { return fs::path(name).replace_extension().string(); }
 
-void check_operations(const ImageFolderOptions& options, const MaskOptions& mask) {
-  if (!options.augment) return;
-  for (const auto& operation : options.operations) {
-    if (operation->mask_rule() == MaskRule::refused)
-      throw UserError(fmt::format(
-          "augmentation has {}, which masks of classes cannot follow; leave it out, or choose from "
-          "random_resized_crop, random_crop, center_crop, horizontal_flip, vertical_flip, rotation, affine, "
-          "color_jitter, grayscale and gaussian_blur",
-          operation->name()));
-    if (operation->mask_rule() == MaskRule::outside && !mask.ignored)
-      throw UserError(
-          fmt::format("augmentation has {}, after which pixels from outside of an image have no class; set "
-                      "model.ignored_class to the number that they get, for example 255",
-                      operation->name()));
-  }
-}
-
 void check_sizes(const Image& image, const fs::path& path, const Image& target, const fs::path& target_path) {
   if (image.width == target.width && image.height == target.height) return;
   throw UserError(fmt::format("{}: has {}x{} pixels, and its target {} has {}x{}; give both the same size",
@@ -51,11 +34,28 @@ std::span<std::uint8_t> as_bytes_of_pixels(std::span<std::byte> values) {
 
 }  // namespace
 
+void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask) {
+  if (!options.augment) return;
+  for (const auto& operation : options.operations) {
+    if (operation->mask_rule() == MaskRule::refused)
+      throw UserError(fmt::format(
+          "{} is an operation that masks of classes cannot follow; leave it out, or choose from "
+          "random_resized_crop, random_crop, center_crop, horizontal_flip, vertical_flip, rotation, affine, "
+          "color_jitter, grayscale and gaussian_blur",
+          operation->name()));
+    if (operation->mask_rule() == MaskRule::outside && !mask.ignored)
+      throw UserError(
+          fmt::format("after {}, pixels from outside of an image have no class; set "
+                      "model.ignored_class to the number that they get, for example 255",
+                      operation->name()));
+  }
+}
+
 ImagePairs::ImagePairs(const fs::path& images, const fs::path& targets, const ImageFolderOptions& options,
                        const std::optional<MaskOptions>& mask)
     : images_(images), targets_(targets), options_(options), mask_(mask) {
   check_image_options(images, options);
-  if (mask) check_operations(options, *mask);
+  if (mask) check_mask_operations(options, *mask);
   const ImageList list(images);
   ignored_ = list.ignored();
   if (!list.has_image())

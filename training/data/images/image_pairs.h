@@ -18,6 +18,9 @@ struct MaskOptions {
   std::optional<std::int64_t> ignored = {};  // another number that pixels may have, from 0 to 255
 };
 
+// Throws UserError, which names the operation, if masks cannot follow the augmentation of the images.
+void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask);
+
 // Images with targets of their own: images, or masks with the class of each pixel. The target of IMAGES/PATH/NAME.jpg is
 // TARGETS/PATH/NAME.png, or .jpg or .jpeg. Both have the same size. Other files of TARGETS are not read. Fields: uint8
 // "samples" [3, image_size, image_size]; and uint8 "targets", of an image the same shape, of a mask [image_size, image_size].

@@ -193,11 +193,11 @@ TEST_CASE("operations that masks cannot follow are refused") {
   const TemporaryFolder folder;
   write_pair(folder);
   CHECK(error_of(folder, options_with({std::make_shared<RandomErasing>(RandomErasing::Options{})}))
-            .starts_with("augmentation has erasing, which masks of classes cannot follow; leave it out, or"));
+            .starts_with("erasing is an operation that masks of classes cannot follow; leave it out, or"));
   CHECK(error_of(folder,
                  options_with({std::make_shared<RandomRotation>(RandomRotation::Options{.degrees = 1})}),
                  {.classes = 24}) ==
-        "augmentation has rotation, after which pixels from outside of an image have no class; set "
+        "after rotation, pixels from outside of an image have no class; set "
         "model.ignored_class to the number that they get, for example 255");
 }
 
