@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_transfer_source());
   sources.push_back(fast::make_move_source());
   sources.push_back(fast::make_slope_source());
-  sources.push_back(fast::make_chain_source());
+  sources.push_back(fast::make_row_chain_source());
   sources.push_back(fast::make_index_source());
   sources.push_back(fast::make_optimizer_source());
 #ifdef PLEXAURA_HAS_ONEDNN

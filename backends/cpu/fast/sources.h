@@ -22,7 +22,7 @@ std::unique_ptr<const KernelSource> make_move_source();
 // Regions of the gradients of gelu, silu and hard_swish.
 std::unique_ptr<const KernelSource> make_slope_source();
 // Regions of elementwise ops around slices.
-std::unique_ptr<const KernelSource> make_chain_source();
+std::unique_ptr<const KernelSource> make_row_chain_source();
 // gather, take_along_axis and their gradients, scatter.
 std::unique_ptr<const KernelSource> make_index_source();
 // sgd_step, adam_step, rms_step.

@@ -10,9 +10,9 @@
 namespace plexaura::fast {
 
 // Returns the region that ends at `last`, or nothing.
-std::vector<Region> match_chain(const Graph& graph, NodeId last, const Uses& uses);
+std::vector<Region> match_row_chain(const Graph& graph, NodeId last, const Uses& uses);
 
-bool is_chain(const Region& region);
+bool is_row_chain(const Region& region);
 
 // True for slice and slice_grad along the last axis without gaps.
 bool takes_columns(const Graph& graph, NodeId node);

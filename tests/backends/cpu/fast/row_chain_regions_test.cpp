@@ -22,7 +22,7 @@
 extern "C" [[gnu::weak]] void omp_set_num_threads(int);
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 
-namespace plexaura::testing::chain_regions_test {
+namespace plexaura::testing::row_chain_regions_test {
 
 namespace {
 
@@ -51,7 +51,8 @@ struct Net {
     std::vector<std::size_t> sizes;
     const std::shared_ptr<const Program> program = compile(graph, outputs, *backend);
     for (const Instruction& instruction : program->instructions)
-      if (instruction.name.find("chain of") != std::string::npos) sizes.push_back(instruction.nodes.size());
+      if (instruction.name.find("row chain of") != std::string::npos)
+        sizes.push_back(instruction.nodes.size());
     return sizes;
   }
 
@@ -214,4 +215,4 @@ TEST_CASE("the number of threads changes no bit of a chain") {
   omp_set_num_threads(threads);
 }
 
-}  // namespace plexaura::testing::chain_regions_test
+}  // namespace plexaura::testing::row_chain_regions_test

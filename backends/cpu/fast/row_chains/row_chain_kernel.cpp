@@ -1,4 +1,4 @@
-#include "backends/cpu/fast/chains/chain_kernel.h"
+#include "backends/cpu/fast/row_chains/row_chain_kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "backends/cpu/fast/chains/chain_regions.h"
 #include "backends/cpu/fast/elementwise/elementwise_ops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/row_chains/row_chain_regions.h"
 #include "core/base/error.h"
 #include "core/ops/slice.h"
 
@@ -295,7 +295,7 @@ class RowRun {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> make_chain(const RegionQuery& query) {
+std::shared_ptr<const Kernel> make_row_chain(const RegionQuery& query) {
   return make_kernel([program = RowProgramBuilder(query).build()](const Binding& binding) {
     parallel_pieces(program.rows, program.nanoseconds, [&](std::int64_t begin, std::int64_t end) {
       alignas(alignment) std::byte memory[most_bytes_of_row];

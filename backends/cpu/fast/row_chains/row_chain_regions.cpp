@@ -1,4 +1,4 @@
-#include "backends/cpu/fast/chains/chain_regions.h"
+#include "backends/cpu/fast/row_chains/row_chain_regions.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::string_view kind = "chain of ";
+constexpr std::string_view kind = "row chain of ";
 constexpr std::size_t fewest_ops = 3;
 constexpr NodeId longest_span =
     256;  // nodes of the graph between the first and the last op; bounds the search
@@ -41,9 +41,9 @@ bool is_elementwise(const Graph& graph, NodeId node) {
 }
 
 // A region that grows from its last node.
-class GrowingChain {
+class GrowingRowChain {
  public:
-  GrowingChain(const Graph& graph, const Uses& uses, NodeId last)
+  GrowingRowChain(const Graph& graph, const Uses& uses, NodeId last)
       : graph_(graph), uses_(uses), last_(last), rows_(shape_of(graph, {last, 0})) {}
 
   // Returns false if no chain is to end here, as where the next reader of the last result can be in the chain, too.
@@ -174,14 +174,14 @@ bool takes_columns(const Graph& graph, NodeId node) {
   return options != nullptr && options->step == 1 && normalise_axis(options->axis, rank) == rank - 1;
 }
 
-std::vector<Region> match_chain(const Graph& graph, NodeId last, const Uses& uses) {
-  GrowingChain chain(graph, uses, last);
+std::vector<Region> match_row_chain(const Graph& graph, NodeId last, const Uses& uses) {
+  GrowingRowChain chain(graph, uses, last);
   if (!chain.begin()) return {};
   chain.grow();
   if (!chain.is_worthwhile()) return {};
   return {chain.region()};
 }
 
-bool is_chain(const Region& region) { return region.kind.starts_with(kind); }
+bool is_row_chain(const Region& region) { return region.kind.starts_with(kind); }
 
 }  // namespace plexaura::fast

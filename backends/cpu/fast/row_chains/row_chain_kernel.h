@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "core/device/backend.h"
+
+namespace plexaura::fast {
+
+// Makes the kernel of a region of match_row_chain(), whose operands are row-major. Its results have the same bits as those of
+// the ops one by one.
+std::shared_ptr<const Kernel> make_row_chain(const RegionQuery& query);
+
+}  // namespace plexaura::fast
