@@ -4,7 +4,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 #include "core/ops/functors.h"
 
 namespace plexaura {
@@ -79,12 +79,17 @@ struct functors::FloorDiv<float, fast::QuotientMath> {
   }
 };
 
-// The standard library has no inverse of erf, and the formula for other devices takes steps with erf and erfc.
-template <>
-struct functors::Erfinv<float, fast::VectorMath> {
-  PLEXAURA_INLINE explicit Erfinv(const double*) {}
-  PLEXAURA_INLINE float operator()(float x) const { return fast::VectorMath::erfinv(x); }
-};
+// Functors whose functions are large. The compiler would not inline their general form, and so not vectorise the loops.
+#define PLEXAURA_LARGE_FUNCTOR(Name, function)                                                \
+  template <>                                                                                 \
+  struct functors::Name<float, fast::VectorMath> {                                            \
+    PLEXAURA_INLINE explicit Name(const double*) {}                                           \
+    PLEXAURA_INLINE float operator()(float x) const { return fast::VectorMath::function(x); } \
+  };
+PLEXAURA_LARGE_FUNCTOR(Erfc, erfc)
+PLEXAURA_LARGE_FUNCTOR(Erfinv, erfinv)  // the general form takes steps with erf and erfc
+PLEXAURA_LARGE_FUNCTOR(Lgamma, lgamma)
+#undef PLEXAURA_LARGE_FUNCTOR
 
 namespace fast {
 
@@ -161,10 +166,28 @@ PLEXAURA_INLINE void angle_loop(const float* x, float* y, std::int64_t count) {
   }
 }
 
+template <class Function>
+PLEXAURA_INLINE void apply_to_all(const float* x, float* y, std::int64_t count, const Function& function) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
+}
+
+// Functors whose option is an order, which decides between formulas.
+template <template <class, class> class Functor>
+constexpr bool has_order = false;
+template <>
+constexpr bool has_order<functors::Polygamma> = true;
+template <>
+constexpr bool has_order<functors::PowLog> = true;
+
 template <template <class, class> class Functor>
 PLEXAURA_INLINE void unary_loop(const float* x, float* y, std::int64_t count, const double* options) {
   if constexpr (takes_angle<Functor>) {
     angle_loop<Functor>(x, y, count);
+  } else if (has_order<Functor> && options[0] == 0) {
+    apply_to_all(x, y, count, [](float value) { return WideMath::digamma(value); });
+  } else if (has_order<Functor> && options[0] == 1) {
+    apply_to_all(x, y, count, [](float value) { return WideMath::trigamma(value); });
   } else {
     const Functor<float, VectorMath> f(options);
 #pragma omp simd
@@ -172,23 +195,13 @@ PLEXAURA_INLINE void unary_loop(const float* x, float* y, std::int64_t count, co
   }
 }
 
-template <class Function>
-PLEXAURA_INLINE void apply_to_all(const float* x, float* y, std::int64_t count, const Function& function) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
-}
-
-// Functors that compute a power. Those with an order compute it if the order, their option, is 0.
+// Functors that compute a power. Those with an order compute it if the order is 0.
 template <template <class, class> class Functor>
 constexpr bool takes_power = false;
 template <>
 constexpr bool takes_power<functors::Pow> = true;
 template <>
 constexpr bool takes_power<functors::PowLog> = true;
-template <template <class, class> class Functor>
-constexpr bool has_order = false;
-template <>
-constexpr bool has_order<functors::PowLog> = true;
 
 // Computes the powers that one or two multiplications, or a division, compute, to one unit of the last place. Returns false for
 // other exponents.
@@ -208,6 +221,24 @@ PLEXAURA_INLINE bool simple_powers(const float* x, float exponent, float* y, std
   return true;
 }
 
+// Computes a^b, or a^b log(a) as PowLog does. The result may have the address of an operand.
+template <int step_a, int step_b, bool with_logarithm>
+PLEXAURA_INLINE void power_loop(const float* a, const float* b, float* y, std::int64_t count) {
+  const float first_a = *a;
+  const float first_b = *b;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float base = step_a == 0 ? first_a : a[i];
+    const float power = VectorMath::pow(base, step_b == 0 ? first_b : b[i]);
+    if constexpr (with_logarithm) {
+      const float product = power * VectorMath::log(base);
+      y[i] = power == 0.F ? power : product;
+    } else {
+      y[i] = power;
+    }
+  }
+}
+
 // A step is 0 for a single value, which is used for all elements, or 1 for an array.
 template <template <class, class> class Functor, int step_a, int step_b>
 PLEXAURA_INLINE void binary_loop(const float* a, const float* b, void* out, std::int64_t count,
@@ -219,9 +250,11 @@ PLEXAURA_INLINE void binary_loop(const float* a, const float* b, void* out, std:
   } else {
     const float first_a = *a;
     const float first_b = *b;
-    if constexpr (takes_power<Functor> && step_b == 0) {
+    if constexpr (takes_power<Functor>) {
       const bool is_power = !has_order<Functor> || options[0] == 0;
-      if (is_power && simple_powers(a, first_b, y, count)) return;
+      if (is_power && step_b == 0 && simple_powers(a, first_b, y, count)) return;
+      if (is_power) return power_loop<step_a, step_b, false>(a, b, y, count);
+      if (options[0] == 1) return power_loop<step_a, step_b, true>(a, b, y, count);
     }
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i)

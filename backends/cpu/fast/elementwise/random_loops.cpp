@@ -2,7 +2,7 @@
 
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/elementwise/draws.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 
 namespace plexaura::fast {
 

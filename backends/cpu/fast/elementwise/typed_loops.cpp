@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/elementwise/double_math.h"
+#include "backends/cpu/fast/math/double_math.h"
 #include "core/loops/std_math.h"
 #include "core/ops/functors.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 
 namespace plexaura::fast {
 

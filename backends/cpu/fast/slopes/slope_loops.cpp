@@ -1,7 +1,7 @@
 #include "backends/cpu/fast/slopes/slope_loops.h"
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 #include "core/ops/functors.h"
 
 // Each loop has the formula of the op's vjp().

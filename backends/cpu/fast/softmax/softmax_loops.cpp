@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/elementwise/double_math.h"
-#include "backends/cpu/fast/elementwise/vector_math.h"
+#include "backends/cpu/fast/math/double_math.h"
+#include "backends/cpu/fast/math/vector_math.h"
 
 namespace plexaura::fast {
 

@@ -5,17 +5,22 @@
 #include <cstdint>
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/math/wide_math.h"
 #include "core/loops/std_math.h"
 
 namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops vectorise. Errors
 // against the exact value, in units of the last place: exp 1.5, log 2, log2 and log10 3.5, log1p 3, tanh 3, sigmoid 3,
-// erf 1.5, erfinv 4, hypot 1, atan2 and atan 3, asin and acos 4, exp2 1.5, expm1 2, atanh 5.
+// erf 1.5, erfinv 4, hypot 1, atan2 and atan 3, asin and acos 4, exp2 1.5, expm1 2, atanh 5. Those of pow, erfc and lgamma
+// stand at WideMath.
 // Functions that are missing here come from the standard library, and compute one element at a time.
 struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
   static PLEXAURA_INLINE float sqrt(float x) { return std::sqrt(x); }
+  static PLEXAURA_INLINE float pow(float a, float b) { return WideMath::pow(a, b); }
+  static PLEXAURA_INLINE float erfc(float x) { return WideMath::erfc(x); }
+  static PLEXAURA_INLINE float lgamma(float x) { return WideMath::lgamma(x); }
 
   // e^x = 2^n e^r with |r| <= ln(2) / 2. e^r is computed by its series; the first omitted term is below 6e-9.
   static PLEXAURA_INLINE float exp(float x) {
