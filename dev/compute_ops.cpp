@@ -1,5 +1,6 @@
 // Computes calls of ops, with their gradients, for dev/compare_ops.
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <fmt/format.h>
@@ -81,7 +82,10 @@ class CompiledCase {
     const std::vector<Node> results = builder->second(arguments);
     for (std::size_t i = 0; i < results.size(); ++i) add_output(fmt::format("output.{}", i), results[i]);
     if (arguments.has("wrt")) add_gradients(graph, arguments, results);
-    vm_ = std::make_unique<VM>(compile(graph, outputs_, backend), backend);
+    const auto program = compile(graph, outputs_, backend);
+    const auto workspace = std::make_shared<Workspace>(backend, program->arena_bytes, program->feed_bytes);
+    fill_feeds(workspace->feeds());
+    vm_ = std::make_unique<VM>(program, backend, VmOptions{.workspace = workspace});
   }
 
   void run() {
@@ -97,9 +101,20 @@ class CompiledCase {
 
  private:
   Node add_input(Graph& graph, const std::string& name) {
-    const Tensor& value = call_.tensors.at(name);
-    feeds_.emplace_back(name, value);
-    return graph.input(name, value.type());
+    inputs_.push_back(name);
+    return graph.input(name, call_.tensors.at(name).type());
+  }
+
+  // Writes the inputs to memory that kernels read, so that a run copies nothing.
+  void fill_feeds(FeedMemory& memory) {
+    std::vector<TensorType> types;
+    for (const std::string& name : inputs_) types.push_back(call_.tensors.at(name).type());
+    values_ = memory.take(types);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const Tensor& value = call_.tensors.at(inputs_[i]);
+      std::copy_n(value.data(), value.bytes(), values_[i].data());
+      feeds_.emplace_back(inputs_[i], values_[i]);
+    }
   }
 
   void add_output(std::string name, const Node& node) {
@@ -125,6 +140,8 @@ class CompiledCase {
   }
 
   const Case& call_;
+  std::vector<std::string> inputs_;
+  std::vector<Tensor> values_;  // of inputs_
   std::vector<Feed> feeds_;
   std::vector<std::string> names_;
   std::vector<ProgramOutput> outputs_;
