@@ -13,12 +13,11 @@ namespace plexaura {
 
 namespace {
 
-// Returns c (d - c / 2) with d = |difference| and c = min(d, limit): a parabola up to the limit, and its tangent
-// beyond.
+// Returns c (d - c / 2) with the difference d and c = d, but at most the limit in size: a parabola up to the limit, and its
+// tangents beyond.
 Node huber_of(const Node& difference, double limit) {
-  const Node distance = abs(difference);
-  const Node capped = clip(distance, 0, limit);
-  return capped * (distance - 0.5 * capped);
+  const Node capped = clip(difference, -limit, limit);
+  return capped * (difference - 0.5 * capped);
 }
 
 void require_above_0(std::string_view loss, const Operand& prediction, const Operand& target,

@@ -1,5 +1,8 @@
 #include "core/ops/recurrence.h"
 
+#include <algorithm>
+#include <array>
+
 #include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
@@ -59,15 +62,21 @@ namespace {
 
 using namespace portable;
 
-template <class T>
-void recur_along(const T* a, const T* b, T* y, std::int64_t step, std::int64_t count) {
+constexpr std::int64_t most_lines = 32;
+
+// Computes `width` neighbouring lines, at most `most`, together, so that it reads memory in its order.
+template <std::int64_t most, class T>
+void recur_along(const T* a, const T* b, T* y, std::int64_t step, std::int64_t count, std::int64_t width) {
   using State = Total<T>;
-  State state{};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto addend = static_cast<State>(b[i * step]);
-    state = i == 0 ? addend : static_cast<State>(a[i * step]) * state + addend;
-    y[i * step] = static_cast<T>(state);
-  }
+  std::array<State, most> states{};
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t line = 0; line < (most == 1 ? 1 : width); ++line) {
+      const std::int64_t place = i * step + line;
+      State& state = states[static_cast<std::size_t>(line)];
+      const auto addend = static_cast<State>(b[place]);
+      state = i == 0 ? addend : static_cast<State>(a[place]) * state + addend;
+      y[place] = static_cast<T>(state);
+    }
 }
 
 }  // namespace
@@ -78,12 +87,18 @@ void LinearRecurrence::compute(const HostCall& call) const {
   const Lines lines = Lines::along(result.shape(), options().axis);
   const bool reverse = options().reverse;
   const std::int64_t start = reverse ? (lines.extent - 1) * lines.behind : 0;
+  const std::int64_t groups =
+      (lines.behind + most_lines - 1) / most_lines;  // for each index of the axes before
   dispatch(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    parallel_for(lines.count(), lines.extent * 2, [&](std::int64_t line) {
-      const std::int64_t first = lines.first(line) + start;
-      recur_along(call.inputs[0].as<T>() + first, call.inputs[1].as<T>() + first, result.as<T>() + first,
-                  reverse ? -lines.behind : lines.behind, lines.extent);
-    });
+    parallel_for(lines.before * groups, lines.extent * 2 * std::min(lines.behind, most_lines),
+                 [&](std::int64_t group) {
+                   const std::int64_t behind = group % groups * most_lines;
+                   const std::int64_t first = lines.first(group / groups * lines.behind + behind) + start;
+                   const auto recur = lines.behind == 1 ? recur_along<1, T> : recur_along<most_lines, T>;
+                   recur(call.inputs[0].as<T>() + first, call.inputs[1].as<T>() + first,
+                         result.as<T>() + first, reverse ? -lines.behind : lines.behind, lines.extent,
+                         std::min(most_lines, lines.behind - behind));
+                 });
   });
 }
 

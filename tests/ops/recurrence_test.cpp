@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <functional>
 
 #include "core/graph/graph.h"
 #include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/pattern.h"
 #include "tests/support/reference/access.h"
 
 namespace plexaura::testing::recurrence_test {
@@ -121,6 +123,25 @@ TEST_CASE("cumprod of integers is exact and wraps around in their own dtype") {
         Tensor::of<std::int64_t>({3}, {(1LL << 40) + 1, -3 * ((1LL << 40) + 1), -15 * ((1LL << 40) + 1)}));
   CHECK(run(Tensor::of<std::uint8_t>({3}, {100, 3, 2}), product) ==
         Tensor::of<std::uint8_t>({3}, {100, 44, 88}));
+}
+
+TEST_CASE("lines that are computed together have the bits of single lines") {
+  const auto product = [](const Node& x) { return cumprod(x, 1); };
+  const auto reversed = [](const Node& x) { return linear_recurrence(x, x, {.axis = 1, .reverse = true}); };
+  const Tensor x = pattern({2, 5, 70}, 11).cast(DType::float32);
+  for (const auto& op :
+       {std::function<Node(const Node&)>(product), std::function<Node(const Node&)>(reversed)}) {
+    const Tensor together = run(x, op);
+    for (std::int64_t line = 0; line < 70; ++line) {
+      Tensor one({DType::float32, {2, 5, 1}});
+      for (std::int64_t i = 0; i < 10; ++i)
+        one.as<float>()[static_cast<std::size_t>(i)] = x.as<float>()[static_cast<std::size_t>(70 * i + line)];
+      const Tensor alone = run(one, op);
+      for (std::int64_t i = 0; i < 10; ++i)
+        CHECK(alone.as<float>()[static_cast<std::size_t>(i)] ==
+              together.as<float>()[static_cast<std::size_t>(70 * i + line)]);
+    }
+  }
 }
 
 TEST_CASE("the first factor of a recurrence has no effect") {
