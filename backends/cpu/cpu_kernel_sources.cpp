@@ -31,6 +31,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_row_chain_source());
   sources.push_back(fast::make_index_source());
   sources.push_back(fast::make_optimizer_source());
+  sources.push_back(fast::make_chain_source());
 #ifdef PLEXAURA_HAS_ONEDNN
   sources.push_back(fast::make_widened_source(onednn::make_convolution_source()));
   sources.push_back(fast::make_widened_source(onednn::make_matmul_source()));

@@ -170,4 +170,17 @@ std::vector<Region> match_batch_norm(const Graph& graph, NodeId last, const Uses
   return {};
 }
 
+bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses) {
+  for (const Value input : graph.record(node).inputs)
+    if (is_op(graph, input.node, "normalise") || is_op(graph, input.node, "normalise_grad") ||
+        is_op(graph, input.node, "moments_grad"))
+      return true;
+  const auto is_masked_grad = [&](NodeId reader) { return is_op(graph, reader, "normalise_grad"); };
+  const auto leads_there = [&](NodeId reader) {
+    return is_masked_grad(reader) || (is_op(graph, reader, "where") && is_op(graph, node, "gt") &&
+                                      std::ranges::any_of(uses.readers({reader, 0}), is_masked_grad));
+  };
+  return std::ranges::any_of(uses.readers({node, 0}), leads_there);
+}
+
 }  // namespace plexaura

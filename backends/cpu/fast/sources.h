@@ -15,6 +15,8 @@ std::string instruction_set();
 
 // Elementwise functions of one, two or three values, in any layout and with any broadcasting.
 std::unique_ptr<const KernelSource> make_elementwise_source();
+// Regions of several such functions of values of one shape.
+std::unique_ptr<const KernelSource> make_chain_source();
 // reorder, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
 // permute, slice and its gradient, concat, of any dtype.

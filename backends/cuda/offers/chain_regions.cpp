@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <initializer_list>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "core/graph/leaf.h"
+#include "backends/regions/batch_norm_regions.h"
+#include "backends/regions/chain_growth.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura::cuda {
@@ -23,8 +23,6 @@ constexpr std::int64_t most_bytes_of_several = std::int64_t{32} << 20;
 
 const TensorType& type_of(const Graph& graph, NodeId node) { return graph.type({node, 0}); }
 
-bool is_scalar(const TensorType& type) { return type.shape.elements() == 1; }
-
 // True if all dtypes of the node are computed in float, or all in double.
 bool fits_together(const Graph& graph, const NodeRecord& record) {
   bool narrow = false;
@@ -39,55 +37,15 @@ bool fits_together(const Graph& graph, const NodeRecord& record) {
   return known && !(narrow && wide);
 }
 
-bool is_one_of(const Graph& graph, NodeId node, std::initializer_list<std::string_view> ops) {
-  return std::ranges::find(ops, graph.record(node).op->name()) != ops.end();
-}
-
-// True for ops that batch norm's own kernels compute: the readers of its results, and relu's mask of its
-// gradient.
-bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses) {
-  for (const Value input : graph.record(node).inputs)
-    if (is_one_of(graph, input.node, {"normalise", "normalise_grad", "moments_grad"})) return true;
-  const auto is_masked_grad = [&](NodeId reader) { return is_one_of(graph, reader, {"normalise_grad"}); };
-  const auto leads_there = [&](NodeId reader) {
-    return is_masked_grad(reader) || (is_one_of(graph, reader, {"where"}) && is_one_of(graph, node, {"gt"}) &&
-                                      std::ranges::any_of(uses.readers({reader, 0}), is_masked_grad));
-  };
-  return std::ranges::any_of(uses.readers({node, 0}), leads_there);
-}
-
-// True if the node is computed again in each run. A node that depends only on parameters is not, in programs
-// that do not change them.
-bool depends_on_feeds(const Graph& graph, NodeId node) {
-  std::set<NodeId> seen{node};
-  std::vector<NodeId> open{node};
-  while (!open.empty()) {
-    const NodeRecord& record = graph.record(open.back());
-    open.pop_back();
-    if (record.op->traits().random) return true;
-    if (const Leaf* leaf = as_leaf(*record.op))
-      if (leaf->kind() == LeafKind::input || leaf->kind() == LeafKind::step_scalar ||
-          leaf->kind() == LeafKind::arena_slice)
-        return true;
-    for (const Value input : record.inputs)
-      if (seen.insert(input.node).second) open.push_back(input.node);
-  }
-  return false;
-}
-
 // True if the node can be a step of a chain: its operands have the result's shape, or one element.
 bool is_step(const Graph& graph, NodeId node, const Uses& uses) {
   const NodeRecord& record = graph.record(node);
   const auto function = step_function(record.op->name());
-  if (!function || type_of(graph, node).shape.elements() == 0 || !fits_together(graph, record)) return false;
+  if (!function || !is_elementwise(graph, node) || !fits_together(graph, record)) return false;
   const bool has_functor = *function != StepFunction::cast && *function != StepFunction::where;
   if (has_functor && op_cast<FunctionOp>(*record.op).options().values.size() > std::size(Step{}.options))
     return false;
-  const auto fits = [&](Value input) {
-    const TensorType& type = graph.type(input);
-    return type.shape == type_of(graph, node).shape || is_scalar(type);
-  };
-  return std::ranges::all_of(record.inputs, fits) && !belongs_to_batch_norm(graph, node, uses);
+  return !belongs_to_batch_norm(graph, node, uses);
 }
 
 bool is_wide(const Graph& graph, NodeId node) {
@@ -97,74 +55,27 @@ bool is_wide(const Graph& graph, NodeId node) {
          });
 }
 
-// A chain that grows backwards from its last node.
-class Growing {
- public:
-  Growing(const Graph& graph, const Uses& uses, NodeId last) : graph_(graph), uses_(uses), nodes_{last} {}
+// Returns true for the ops that a chain with this last op may contain.
+ChainGrowth::Accepts steps_before(const Graph& graph, const Uses& uses, NodeId last) {
+  return [&graph, &uses, wide = is_wide(graph, last), fed = depends_on_feeds(graph, last)](NodeId node) {
+    return is_step(graph, node, uses) && is_wide(graph, node) == wide && depends_on_feeds(graph, node) == fed;
+  };
+}
 
-  // Adds the last node of the graph that fits and that only the chain reads. Returns false if there is none.
-  bool grow(const ChainLimits& limits) {
-    if (nodes_.size() == limits.steps) return false;
-    std::set<NodeId> candidates;
-    for (const NodeId node : nodes_)
-      for (const Value input : graph_.record(node).inputs)
-        if (can_take(input)) candidates.insert(input.node);
-    for (auto node = candidates.rbegin(); node != candidates.rend(); ++node) {
-      nodes_.insert(*node);
-      if (inputs().size() <= limits.operands) return true;
-      nodes_.erase(*node);
-    }
-    return false;
-  }
-
-  const std::set<NodeId>& nodes() const { return nodes_; }
-
-  // Returns the inputs in the order in which the chain first reads them.
-  std::vector<Value> inputs() const {
-    std::vector<Value> inputs;
-    for (const NodeId node : nodes_)
-      for (const Value input : graph_.record(node).inputs)
-        if (!nodes_.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
-          inputs.push_back(input);
-    return inputs;
-  }
-
- private:
-  bool can_take(Value value) const {
-    const NodeId last = *nodes_.rbegin();
-    if (nodes_.contains(value.node) || uses_.kept(value) || !is_step(graph_, value.node, uses_)) return false;
-    if (type_of(graph_, value.node).shape != type_of(graph_, last).shape) return false;
-    if (is_wide(graph_, value.node) != is_wide(graph_, last)) return false;
-    if (!std::ranges::all_of(uses_.readers(value), [&](NodeId reader) { return nodes_.contains(reader); }))
-      return false;
-    return depends_on_feeds(graph_, value.node) == depends_on_feeds(graph_, last);
-  }
-
-  const Graph& graph_;
-  const Uses& uses_;
-  std::set<NodeId> nodes_;
-};
-
-void append(Region& region, const Growing& chain) {
+void append(Region& region, const ChainGrowth& chain) {
   region.nodes.insert(region.nodes.end(), chain.nodes().begin(), chain.nodes().end());
   const std::vector<Value> inputs = chain.inputs();
   region.inputs.insert(region.inputs.end(), inputs.begin(), inputs.end());
   region.outputs.push_back({*chain.nodes().rbegin(), 0});
 }
 
-std::string ops_of(const Graph& graph, const std::set<NodeId>& nodes) {
-  std::string ops;
-  for (const NodeId node : nodes)
-    ops += (ops.empty() ? "" : "+") + std::string(graph.record(node).op->name());
-  return ops;
-}
-
 // Adds a chain of each length. If another region takes a node of the longest chain, a shorter one remains
 // possible.
 void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<Region>& regions) {
-  Growing chain(graph, uses, last);
-  while (chain.grow(one_chain)) {
-    Region region{std::string(one) + ops_of(graph, chain.nodes()), {}, {}, {}};
+  const ChainGrowth::Accepts accepts = steps_before(graph, uses, last);
+  ChainGrowth chain(graph, uses, last);
+  while (chain.grow(one_chain.steps, one_chain.operands, accepts)) {
+    Region region{std::string(one) + chain.ops(), {}, {}, {}};
     append(region, chain);
     regions.push_back(std::move(region));
   }
@@ -179,17 +90,17 @@ bool is_only_stored(const Graph& graph, NodeId node, const Uses& uses) {
 
 // Chains that share a launch, the last one of the graph first.
 struct Sharing {
-  std::vector<Growing> chains;
+  std::vector<ChainGrowth> chains;
   std::size_t operands = 0;
   std::size_t steps = 0;
   std::int64_t bytes = 0;
 
-  bool has_room_for(const Growing& chain, std::int64_t bytes_of_result) const {
+  bool has_room_for(const ChainGrowth& chain, std::int64_t bytes_of_result) const {
     return chains.size() < several_chains.chains && steps + chain.nodes().size() <= several_chains.steps &&
            operands + chain.inputs().size() <= several_chains.operands &&
            bytes + bytes_of_result <= most_bytes_of_several;
   }
-  void add(Growing chain, std::int64_t bytes_of_result) {
+  void add(ChainGrowth chain, std::int64_t bytes_of_result) {
     steps += chain.nodes().size();
     operands += chain.inputs().size();
     bytes += bytes_of_result;
@@ -207,8 +118,9 @@ Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
   for (auto node = static_cast<NodeId>(graph.size()); node-- > 0;) {
     if (!is_only_stored(graph, node, uses) || is_wide(graph, node) != wide) continue;
     if (depends_on_feeds(graph, node) != fed) continue;
-    Growing chain(graph, uses, node);
-    while (chain.grow(of_each)) {
+    const ChainGrowth::Accepts accepts = steps_before(graph, uses, node);
+    ChainGrowth chain(graph, uses, node);
+    while (chain.grow(of_each.steps, of_each.operands, accepts)) {
     }
     const std::int64_t bytes = type_of(graph, node).bytes();
     if (!sharing.has_room_for(chain, bytes)) {
@@ -225,9 +137,9 @@ void add_several(const Graph& graph, NodeId last, const Uses& uses, std::vector<
   if (sharing.chains.size() < 2 || *sharing.chains.front().nodes().rbegin() != last) return;
   Region region;
   std::map<std::string, int> kinds;
-  for (const Growing& chain : sharing.chains) {
+  for (const ChainGrowth& chain : sharing.chains) {
     append(region, chain);
-    ++kinds[ops_of(graph, chain.nodes())];
+    ++kinds[chain.ops()];
   }
   std::ranges::sort(region.nodes);
   region.kind = several;

@@ -376,7 +376,8 @@ TEST_CASE("the gradient of relu is one loop, which gives 0 where the output is N
     const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
       const Node x = log(graph.input("x", {dtype, shape}) + 0.5);
       const Node y = relu(x);
-      return gradients(sum(y * graph.input("g", {dtype, shape})), {x});
+      const Node grad = graph.input("g", {dtype, shape});
+      return {y, vjp(std::vector{y}, std::vector{grad}, std::vector{x})[0]};
     });
     CAPTURE(result.program);
     CHECK(result.uses("(gt+where) [fast]"));
@@ -392,7 +393,7 @@ TEST_CASE("a mask that others read is computed, and so is one that compares with
     return {where(mask, grad, 0), cast(mask, dtype), where(gt(y, 0.25), grad, 0), where(gt(y, 0), grad, 0.5)};
   });
   CAPTURE(result.program);
-  CHECK(!result.uses("gt+where"));
+  CHECK(!result.uses("(gt+where)"));
   CHECK(result.worst() < bound);
 }
 

@@ -44,18 +44,6 @@ std::optional<Elementwise> binary(const Op& op) {
   return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory, 2};
 }
 
-// Writes `count` copies of one element.
-void repeat(const std::byte* element, std::size_t bytes, std::byte* to, std::int64_t count) {
-  const auto fill = [&]<class Bits>(Bits bits) {
-    std::memcpy(&bits, element, sizeof(Bits));
-    std::fill_n(reinterpret_cast<Bits*>(to), count, bits);
-  };
-  if (bytes == 1) fill(std::uint8_t{});
-  if (bytes == 2) fill(std::uint16_t{});
-  if (bytes == 4) fill(std::uint32_t{});
-  if (bytes == 8) fill(std::uint64_t{});
-}
-
 // A loop on arrays, and the bytes of an element of each operand and of the result.
 struct ArrayLoop {
   TypedLoop loop;
@@ -88,7 +76,7 @@ std::optional<Elementwise> where(const RegionQuery& query) {
   if (query.region.kind != "where") return std::nullopt;
   const std::size_t bytes = size_of(query.type(query.region.outputs[0]).dtype);
   return Elementwise{on_blocks({where_loop(bytes), 3, {1, bytes, bytes}, bytes, {}}),
-                     2 * nanoseconds_from_memory, 3};
+                     2 * nanoseconds_from_memory, 3, true};
 }
 
 std::optional<Elementwise> stretch(const RegionQuery& query) {
@@ -141,7 +129,7 @@ std::optional<Elementwise> in_own_dtype(const RegionQuery& query, DType dtype) {
                                 {bytes, bytes},
                                 size_of(query.type(query.region.outputs[0]).dtype),
                                 op_cast<FunctionOp>(query.op()).options().values}),
-                     nanoseconds_per_operation + 2 * nanoseconds_from_memory, loops->operands};
+                     nanoseconds_per_operation + 2 * nanoseconds_from_memory, loops->operands, true};
 }
 
 // The conversions around a loop on float32, for operands of 16 bits. Null where nothing is to be converted.
@@ -191,6 +179,17 @@ std::optional<Elementwise> in_16_bits(const RegionQuery& query, DType dtype) {
 }
 
 }  // namespace
+
+void repeat(const std::byte* element, std::size_t bytes, std::byte* to, std::int64_t count) {
+  const auto fill = [&]<class Bits>(Bits bits) {
+    std::memcpy(&bits, element, sizeof(Bits));
+    std::fill_n(reinterpret_cast<Bits*>(to), count, bits);
+  };
+  if (bytes == 1) fill(std::uint8_t{});
+  if (bytes == 2) fill(std::uint16_t{});
+  if (bytes == 4) fill(std::uint32_t{});
+  if (bytes == 8) fill(std::uint64_t{});
+}
 
 std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
   if (auto cast = cast_op(query)) return cast;

@@ -21,7 +21,12 @@ struct Elementwise {
   double nanoseconds;
   // The number of inputs read; the region's other inputs are constants that the loop contains
   std::size_t operands;
+  // True if the loop writes operands of one element to arrays. A caller with many pieces does that once, by repeat().
+  bool repeats = false;
 };
+
+// Writes `count` copies of one element of 1, 2, 4 or 8 bytes.
+void repeat(const std::byte* element, std::size_t bytes, std::byte* to, std::int64_t count);
 
 // Returns the loop of a region, or nothing if there is none for its op and dtypes.
 std::optional<Elementwise> elementwise_of(const RegionQuery& query);

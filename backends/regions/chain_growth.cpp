@@ -1,0 +1,75 @@
+#include "backends/regions/chain_growth.h"
+
+#include <algorithm>
+
+#include "core/graph/leaf.h"
+
+namespace plexaura {
+
+ChainGrowth::ChainGrowth(const Graph& graph, const Uses& uses, NodeId last)
+    : graph_(graph), uses_(uses), nodes_{last} {}
+
+bool ChainGrowth::grow(std::size_t most_nodes, std::size_t most_inputs, const Accepts& accepts) {
+  if (nodes_.size() == most_nodes) return false;
+  std::set<NodeId> candidates;
+  for (const NodeId node : nodes_)
+    for (const Value input : graph_.record(node).inputs)
+      if (can_take(input, accepts)) candidates.insert(input.node);
+  for (auto node = candidates.rbegin(); node != candidates.rend(); ++node) {
+    nodes_.insert(*node);
+    if (inputs().size() <= most_inputs) return true;
+    nodes_.erase(*node);
+  }
+  return false;
+}
+
+std::vector<Value> ChainGrowth::inputs() const {
+  std::vector<Value> inputs;
+  for (const NodeId node : nodes_)
+    for (const Value input : graph_.record(node).inputs)
+      if (!nodes_.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
+        inputs.push_back(input);
+  return inputs;
+}
+
+std::string ChainGrowth::ops() const {
+  std::string ops;
+  for (const NodeId node : nodes_) ops.append("+").append(graph_.record(node).op->name());
+  return ops.substr(1);
+}
+
+bool ChainGrowth::can_take(Value value, const Accepts& accepts) const {
+  if (nodes_.contains(value.node) || uses_.kept(value)) return false;
+  if (graph_.type(value).shape != graph_.type({*nodes_.rbegin(), 0}).shape) return false;
+  const auto is_inside = [&](NodeId reader) { return nodes_.contains(reader); };
+  return std::ranges::all_of(uses_.readers(value), is_inside) && accepts(value.node);
+}
+
+bool is_elementwise(const Graph& graph, NodeId node) {
+  const NodeRecord& record = graph.record(node);
+  if (record.types.size() != 1 || record.inputs.empty()) return false;
+  const Shape& shape = record.types[0].shape;
+  return shape.elements() > 0 && std::ranges::all_of(record.inputs, [&](Value input) {
+           const Shape& operand = graph.type(input).shape;
+           return operand == shape || operand.elements() == 1;
+         });
+}
+
+bool depends_on_feeds(const Graph& graph, NodeId node) {
+  std::set<NodeId> seen{node};
+  std::vector<NodeId> open{node};
+  while (!open.empty()) {
+    const NodeRecord& record = graph.record(open.back());
+    open.pop_back();
+    if (record.op->traits().random) return true;
+    if (const Leaf* leaf = as_leaf(*record.op))
+      if (leaf->kind() == LeafKind::input || leaf->kind() == LeafKind::step_scalar ||
+          leaf->kind() == LeafKind::arena_slice)
+        return true;
+    for (const Value input : record.inputs)
+      if (seen.insert(input.node).second) open.push_back(input.node);
+  }
+  return false;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+// A chain of elementwise ops whose results have one shape. Only ops of the chain read its inner results. It starts with
+// the last op, and grows backwards.
+class ChainGrowth {
+ public:
+  // Says whether the chain may contain this op.
+  using Accepts = std::function<bool(NodeId)>;
+  ChainGrowth(const Graph& graph, const Uses& uses, NodeId last);
+
+  // Adds the last node of the graph that fits, if the chain then has no more than so many nodes and inputs. Returns false
+  // if there is none.
+  bool grow(std::size_t most_nodes, std::size_t most_inputs, const Accepts& accepts);
+
+  const std::set<NodeId>& nodes() const { return nodes_; }
+  // Returns the inputs in the order in which the chain first reads them.
+  std::vector<Value> inputs() const;
+  // Returns the names of the ops, such as "gt+mul+where".
+  std::string ops() const;
+
+ private:
+  bool can_take(Value value, const Accepts& accepts) const;
+
+  const Graph& graph_;
+  const Uses& uses_;
+  std::set<NodeId> nodes_;
+};
+
+// True if the operands of the op have the shape of its only result, or one element.
+bool is_elementwise(const Graph& graph, NodeId node);
+
+// True if the node is computed again in each run. A node that depends only on parameters is not, in programs
+// that do not change them.
+bool depends_on_feeds(const Graph& graph, NodeId node);
+
+}  // namespace plexaura
