@@ -62,6 +62,7 @@ const Cases special_cases({
     named("relu6", {"hard_tanh", relu6, distinct(0.7), [](double x) { return within(x, 0, 6); }}),
     prelu_case({3, 5}, 5),
     prelu_case({3, 5}, 1),
+    prelu_case({0, 5}, 5),
     prelu_case({2, 3, 2, 2}, 3),
 });
 

@@ -1,5 +1,6 @@
 #include "core/ops/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 
@@ -26,19 +27,30 @@ Node wide(const Node& node) { return node.dtype() == DType::float64 ? node : cas
 
 std::vector<Node> outputs(const BatchNormResult& result) { return {result.y, result.mean, result.variance}; }
 
-OpCase of_moments(const std::string& name, Shape x, Values values = between(-1, 2)) {
+OpCase of_moments(const std::string& name, Shape x, double epsilon = 1e-2) {
   return {"moments, " + name,
           "moments",
-          [](Graph&, auto in) {
-            const MomentsResult result = moments(in[0], {.epsilon = 1e-2});
+          [=](Graph&, auto in) {
+            const MomentsResult result = moments(in[0], {.epsilon = epsilon});
             return std::vector{result.mean, result.variance, result.inverse};
           },
-          {{std::move(x), std::move(values)}},
-          [](auto in) { return reference::moments(in[0], 1e-2); },
+          {{std::move(x), between(-1, 2)}},
+          [=](auto in) { return reference::moments(in[0], epsilon); },
           true,
           true,
           every_float,
           {.float32 = 5e-6}};
+}
+
+// Returns the moments of nothing: the mean and the variance 0.
+OpCase of_no_moments() {
+  OpCase op_case = of_moments("no samples", {0, 3, 2});
+  op_case.expected = [](auto) {
+    Tensor inverse(TensorType{DType::float64, {3}});
+    std::ranges::fill(inverse.as<double>(), 10.0);
+    return std::vector{Tensor(inverse.type()), Tensor(inverse.type()), inverse};
+  };
+  return op_case;
 }
 
 OpCase of_moments_grad(const std::string& name, const Shape& x) {
@@ -107,18 +119,22 @@ OpCase constant_one(OpCase op_case) {
 
 const Cases cases({
     of_moments("images", {2, 3, 3, 2}),
-    of_moments("rows", {6, 4}),
+    of_moments("rows", {6, 4}, 0.5),
     of_moments("sequences", {3, 2, 4}),
     of_moments("17 channels", {2, 17, 2, 3}),
     of_moments("more rows than a block sums up", {4, 2, 8, 8}),
     of_moments("more channels than a block sums up", {2, 35, 2, 1}),
     of_moments("one element a channel", {1, 3, 1, 1}),
+    of_no_moments(),
     of_moments_grad("images", {2, 3, 3, 2}),
     of_moments_grad("rows", {5, 17}),
+    of_moments_grad("no samples", {0, 3, 2}),
     normalised("images", {2, 3, 3, 2}),
     normalised("rows", {5, 17}),
+    normalised("no samples", {0, 3, 2}),
     normalised_grad("images", {2, 3, 3, 2}),
     normalised_grad("17 channels", {2, 17, 2, 3}),
+    normalised_grad("no samples", {0, 3, 2}),
     normalised_grad("more rows than a block sums up", {4, 2, 8, 8}),
     normalised_grad("more channels than a block sums up", {2, 35, 2, 1}),
     trained("images", {2, 3, 3, 2}),

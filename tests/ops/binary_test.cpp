@@ -64,6 +64,15 @@ OpCase comparison(const std::string& op, Function function, Expectation expected
   return op_case;
 }
 
+double is_at_most(double a, double b) { return a < b || a == b ? 1 : 0; }
+double is_at_least(double a, double b) { return is_at_most(b, a); }
+
+OpCase of_nothing(OpCase op_case) {
+  op_case.name += ", none";
+  op_case.inputs = {{{0, 3}}, {{3}}};
+  return op_case;
+}
+
 OpCase of_integers(OpCase op_case, DType dtype) {
   op_case.name += " of integers";
   for (CaseInput& input : op_case.inputs) {
@@ -121,9 +130,11 @@ const Cases cases({
     far_from_zero(binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {40}, {40},
                          between(0, 1))),
     binary("maximum", maximum, larger, {3, 5}, {5}),
+    binary("maximum", maximum, larger, {0, 3}, {3}),
     binary("maximum", maximum, larger, {3, 1}, {2, 1, 4}),
     of_integers(binary("maximum", maximum, larger, {3, 1}, {1, 4}), DType::int64),
     binary("minimum", minimum, smaller, {3, 5}, {3, 1}),
+    binary("minimum", minimum, smaller, {0, 3}, {3}),
     with_positive_base(binary("pow", pow, std::pow, {3, 5}, {3, 5})),
     with_positive_base(binary("pow", pow, std::pow, {3, 1}, {4})),
     with_positive_base(binary("pow_log", first_pow_log, pow_and_log, {3, 1}, {4})),
@@ -142,9 +153,11 @@ const Cases cases({
     comparison("eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }),
     comparison("ne", ne, [](double a, double b) { return a == b ? 0.0 : 1.0; }),
     comparison("lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }),
-    comparison("le", le, [](double a, double b) { return a < b || a == b ? 1.0 : 0.0; }),
+    comparison("le", le, is_at_most),
+    of_nothing(comparison("le", le, is_at_most)),
     comparison("gt", gt, [](double a, double b) { return b < a ? 1.0 : 0.0; }),
-    comparison("ge", ge, [](double a, double b) { return b < a || a == b ? 1.0 : 0.0; }),
+    comparison("ge", ge, is_at_least),
+    of_nothing(comparison("ge", ge, is_at_least)),
     {"where", "where", where_of, {{{3, 5}, whole(0, 2), DType::boolean}, {{3, 5}}, {{3, 5}}}, choice},
     {"where, everything broadcast",
      "where",

@@ -101,6 +101,8 @@ const Cases cases({
     padded("a padding row from the end", {2, 3}, {4}, -1),
     grad_case("rows", {5, 3}, {5}, 0, {4, 3}, 0),
     grad_case("columns", {2, 6}, {6}, -1, {2, 4}, 1),
+    grad_case("one row", {1, 3}, {1}, 0, {1, 3}, 0),
+    grad_case("no rows", {0, 3}, {0}, 0, {4, 3}, 0),
     grad_case("many columns", {2, 300}, {300}, -1, {2, 3}, 1),
     grad_case("wider than one piece", {7, 130}, {7}, 0, {3, 130}, 0),
     grad_case("in the middle, by a table", {2, 2, 2, 3}, {2, 2}, 1, {2, 5, 3}, 1),

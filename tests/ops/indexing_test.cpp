@@ -113,6 +113,7 @@ const Cases cases({
     scatter_case("indices for all rows", {3, 4}, {1, 2}, {3, 2}, 1, 1, false),
     scatter_case("one update for all", {3, 4}, {3, 2}, {1, 1}, 1, 1, false),
     scatter_case("no indices", {3, 4}, {3, 0}, {3, 0}, 1, 1, false),
+    scatter_case("one element", {1}, {1}, {1}, 0, 0, false),
     scatter_case("rows", {4, 3}, {6, 3}, {6, 3}, 0, 0, true),
     scatter_case("columns", {2, 3}, {2, 7}, {2, 7}, 1, 1, true),
     scatter_case("wider than one piece", {2, 3, 70}, {2, 5, 70}, {2, 5, 70}, 1, 1, true),

@@ -64,6 +64,7 @@ double one_of(double a, double b) {
   return by_bits(a, b, [](bool x, bool y) { return x != y; });
 }
 double doubled(double a, double times) { return a * std::pow(2, times); }
+double doubled_byte(double a, double times) { return std::fmod(doubled(a, times), 256); }
 double halved(double a, double times) { return std::floor(a / std::pow(2, times)); }
 
 OpCase question(const std::string& name, const std::string& op, Node (*build)(Operand),
@@ -79,7 +80,20 @@ OpCase question(const std::string& name, const std::string& op, Node (*build)(Op
 const Values places = these({0, 1, 3, 2});
 const Values bits = these({1, 120, 36, 0});
 
+OpCase of_choice(DType dtype, Values of_b) {
+  return {
+      "where of " + std::string(name_of(dtype)),
+      "where",
+      [](Graph&, auto x) { return std::vector{where(x[0], x[1], x[2])}; },
+      {{{3, 1}, these({0, 1, 1}), DType::boolean}, {{4}, whole(0, 2), dtype}, {{4}, std::move(of_b), dtype}},
+      elementwise([](double condition, double a, double b) { return condition != 0 ? a : b; }),
+      false,
+      false,
+      {DType::float64}};
+}
+
 const Cases cases({
+    of_choice(DType::boolean, these({1, 1, 0, 0})),
     of_truths("logical_and", "where", logical_and,
               [](double a, double b) { return a != 0 && b != 0 ? 1. : 0.; }),
     of_truths("logical_or", "where", logical_or,
@@ -91,10 +105,18 @@ const Cases cases({
     question("is_finite", "lt", is_finite, [](double x) { return std::isfinite(x) ? 1. : 0.; }),
     of_bits("bitwise_and", bitwise_and, both, DType::int32, bits),
     of_bits("bitwise_and", bitwise_and, both, DType::uint8, bits),
+    of_bits("bitwise_and", bitwise_and, both, DType::int64, bits),
     of_bits("bitwise_or", bitwise_or, any_of, DType::int64, bits),
+    of_bits("bitwise_or", bitwise_or, any_of, DType::int32, bits),
+    of_bits("bitwise_or", bitwise_or, any_of, DType::uint8, bits),
     of_bits("bitwise_xor", bitwise_xor, one_of, DType::int64, bits),
+    of_bits("bitwise_xor", bitwise_xor, one_of, DType::int32, bits),
+    of_bits("bitwise_xor", bitwise_xor, one_of, DType::uint8, bits),
     of_bits("left_shift", left_shift, doubled, DType::int32, places),
+    of_bits("left_shift", left_shift, doubled, DType::int64, places),
+    of_bits("left_shift", left_shift, doubled_byte, DType::uint8, places),
     of_bits("right_shift", right_shift, halved, DType::int64, places),
+    of_bits("right_shift", right_shift, halved, DType::int32, places),
     of_bits("right_shift", right_shift, halved, DType::uint8, places),
 });
 

@@ -63,6 +63,15 @@ OpCase top(std::int64_t k, Shape logits) {
           false};
 }
 
+OpCase encoded(Shape labels, std::int64_t classes, DType dtype) {
+  return {"one_hot of " + to_string(labels) + " in " + std::string(name_of(dtype)),
+          "one_hot",
+          [=](Graph&, auto x) { return std::vector{one_hot(x[0], classes, dtype)}; },
+          {{std::move(labels), whole(-1, classes + 2), DType::int64}},
+          [=](auto x) { return std::vector{reference::one_hot(x[0], classes)}; },
+          false};
+}
+
 double square_of_difference(double a, double b) { return (a - b) * (a - b); }
 double binary_cross_entropy(double logit, double target) {
   const double p = 1 / (1 + std::exp(-logit));
@@ -126,12 +135,11 @@ const Cases cases({
     top(1, {6, 4}),
     top(3, {6, 4}),
     top(9, {6, 4}),
-    {"one_hot",
-     "one_hot",
-     [](Graph&, auto x) { return std::vector{one_hot(x[0], 4, DType::float32)}; },
-     {{{2, 3}, whole(-1, 6), DType::int64}},
-     [](auto x) { return std::vector{reference::one_hot(x[0], 4)}; },
-     false},
+    top(1, {1, 3}),
+    top(1, {0, 4}),
+    encoded({2, 3}, 4, DType::float32),
+    encoded({1}, 1, DType::int64),
+    encoded({0, 2}, 3, DType::bfloat16),
     composed("squared_error", "square", squared_error, square_of_difference, Reduction::mean),
     composed("squared_error", "square", squared_error, square_of_difference, Reduction::none),
     composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,

@@ -127,6 +127,14 @@ OpCase scaled_rms(const RmsOptions& options) {
   return scaled(rms("all options", options), [=](Graph&, auto x) { return rms_nodes(x, options); });
 }
 
+// Returns the case with a learning rate of float64, and with a loss scale of float32.
+OpCase with_other_scalars(OpCase op_case) {
+  op_case.name += ", scalars of other types";
+  for (CaseInput& input : op_case.inputs)
+    if (input.dtype) input.dtype = input.dtype == DType::float32 ? DType::float64 : DType::float32;
+  return op_case;
+}
+
 // Returns the case with gradients that are not finite: the outputs equal the inputs in `kept`.
 OpCase skipped(OpCase op_case, const std::vector<std::size_t>& kept) {
   op_case.name += " of 0";
@@ -152,6 +160,11 @@ const Cases cases({
          {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .segments = two_segments}),
     adam("two rates", {.segments = two_rates}),
     adam("decoupled decay and two rates", {.decoupled = true, .segments = two_rates}),
+    with_other_scalars(sgd("plain", {})),
+    with_other_scalars(scaled_sgd({.momentum = 0.9})),
+    with_other_scalars(scaled_adam({})),
+    with_other_scalars(rms("plain", {})),
+    with_other_scalars(scaled_rms(all_of_rms)),
     rms("plain", {}),
     rms("decay", {.segments = two_segments}),
     rms("two rates and a sum", {.kept = 1, .added = 1, .initial = 0.5, .segments = two_rates}),

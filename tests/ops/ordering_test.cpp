@@ -218,6 +218,7 @@ const Cases cases({
     search_case({2, 4}, {2, 7}, false),
     search_case({2, 4}, {2, 3}, true),
     search_case({0}, {3}, false),
+    search_case({1}, {1}, true),
     search_case({8}, {}, false),
 });
 

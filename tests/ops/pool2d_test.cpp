@@ -133,6 +133,7 @@ const Cases cases({
     average("12 channels, stride 2 that leaves a rest", {1, 12, 5, 6},
             {.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}),
     average("17 channels", {1, 17, 3, 4}, {.kernel = {3, 4}}),
+    average("no samples", {0, 2, 4, 4}, {.kernel = {2, 2}}),
     {"avg_pool2d_grad",
      "avg_pool2d_grad",
      [](Graph&, auto in) {

@@ -118,6 +118,7 @@ const Cases cases({
             {.kernel = {1, 2, 2}, .stride = Size3d{1, 3, 2}, .padding = {0, 1, 1}, .ceil_mode = true}),
     largest("no samples", {0, 2, 2, 2, 2}, {.kernel = 2}),
     average("2 x 2 x 2", {1, 17, 2, 2, 2}, {.kernel = 2}),
+    average("no samples", {0, 2, 2, 2, 2}, {.kernel = 2}),
     average("overlapping, padding counted", {1, 2, 3, 4, 3},
             {.kernel = {2, 3, 2}, .stride = Size3d{1, 2, 1}, .padding = {1, 1, 0}}),
     average("overlapping, padding not counted, ceil mode", {1, 2, 2, 4, 3}, forward_of_overlapping),

@@ -40,6 +40,7 @@
 #include "core/ops/unary.h"
 #include "core/ops/unfold.h"
 #include "tests/support/cases.h"
+#include "tests/support/option_types.h"
 
 namespace plexaura::testing::printed_forms_test {
 
@@ -371,20 +372,12 @@ Options blank(const Options& options) {
     return {};
 }
 
-// Returns true if the op's options are of this type.
+// Checks that options are read from their values and from the texts of these.
 template <class Options>
-bool is_read_as(const Op& op) {
-  const auto* own = dynamic_cast<const OpWith<Options>*>(&op);
-  if (own == nullptr) return false;
+void check_reading(const Op& op, const Options& options) {
   const Description description = op.description();
   for (const Description& given : {description, with_texts(description)})
-    CHECK(description_of(options_from(given, op.name(), blank(own->options()))) == description);
-  return true;
-}
-
-template <class... Options>
-bool is_read_as_one_of(const Op& op) {
-  return (is_read_as<Options>(op) || ...);
+    CHECK(description_of(options_from(given, op.name(), blank(options))) == description);
 }
 
 }  // namespace
@@ -412,16 +405,11 @@ TEST_CASE("the options of every op can be read from their values and from the te
   for (const PrintedForm& form : op_forms()) {
     CAPTURE(form.name);
     const auto op = op_of(form);
-    const bool is_listed = is_read_as_one_of<
-        AdamOptions, AlongAxisOptions, ArgCumMaxOptions, ArgSortOptions, BatchNormOptions, BroadcastToOptions,
-        CastOptions, ConcatOptions, Conv2dOptions, Conv2dInputGradOptions, Conv2dWeightGradOptions,
-        Conv3dOptions, Conv3dInputGradOptions, Conv3dWeightGradOptions, CrossEntropyOptions, CumsumOptions,
-        DropoutDraws, DropoutGradOptions, FoldOptions, FunctionOptions, GatherOptions, GatherGradOptions,
-        LuDetOptions, LuSolveOptions, MatMulOptions, NormaliseImageOptions, OneHotOptions, PermuteOptions,
-        PoolOptions, Pool3dOptions, RandomDraws, RecurrenceOptions, ReduceOptions, ReshapeOptions, RmsOptions,
-        SearchSortedOptions, SgdOptions, SliceOptions, SliceGradOptions, SoftmaxOptions,
-        TakeAlongAxisGradOptions, TopKCorrectOptions, TriangularSolveOptions, UnfoldOptions>(*op);
-    CHECK_MESSAGE(is_listed, fmt::format("the type of the options of {} is missing in this list", form.name));
+    const bool is_listed =
+        AllOptionTypes::visit(*op, [&](const auto& options) { check_reading(*op, options); });
+    CHECK_MESSAGE(
+        is_listed,
+        fmt::format("the type of the options of {} is missing in tests/support/option_types.h", form.name));
   }
 }
 

@@ -39,15 +39,15 @@ double normally(const philox::Block& block, std::int64_t lane) {
   return std::sqrt(-2 * std::log(share)) * (lane % 2 == 0 ? std::cos(turn) : std::sin(turn));
 }
 
-OpCase uniform_case(const TensorType& type, bool batch) {
+OpCase uniform_case(const TensorType& type, bool batch, double low = -1, double high = 3) {
   OpCase op_case{
       "uniform " + to_string(type),
       "uniform",
-      [=](Graph& graph, auto) { return std::vector{uniform(graph, type, -1, 3, {.batch = batch})}; },
+      [=](Graph& graph, auto) { return std::vector{uniform(graph, type, low, high, {.batch = batch})}; },
       {},
       [=](auto) {
-        return std::vector{drawn_as(type.shape, batch, [](const auto& block, std::int64_t lane) {
-          return -1 + 4 * evenly(block, lane);
+        return std::vector{drawn_as(type.shape, batch, [=](const auto& block, std::int64_t lane) {
+          return low + (high - low) * evenly(block, lane);
         })};
       },
       false,
@@ -57,15 +57,15 @@ OpCase uniform_case(const TensorType& type, bool batch) {
   return op_case;
 }
 
-OpCase normal_case(const TensorType& type, bool batch) {
+OpCase normal_case(const TensorType& type, bool batch, double mean = 2, double stddev = 0.5) {
   OpCase op_case{
       "normal " + to_string(type),
       "normal",
-      [=](Graph& graph, auto) { return std::vector{normal(graph, type, 2, 0.5, {.batch = batch})}; },
+      [=](Graph& graph, auto) { return std::vector{normal(graph, type, mean, stddev, {.batch = batch})}; },
       {},
       [=](auto) {
-        return std::vector{drawn_as(type.shape, batch, [](const auto& block, std::int64_t lane) {
-          return 2 + 0.5 * normally(block, lane);
+        return std::vector{drawn_as(type.shape, batch, [=](const auto& block, std::int64_t lane) {
+          return mean + stddev * normally(block, lane);
         })};
       },
       false,
@@ -82,11 +82,13 @@ const Cases cases({
     uniform_case({DType::float16, {3, 5}}, true),
     uniform_case({DType::float32, {0, 5}}, true),
     uniform_case({DType::float32, {}}, true),
+    uniform_case({DType::float32, {1, 6}}, true, 5, 5.5),
     normal_case({DType::float64, {4, 9}}, true),
     normal_case({DType::float32, {2, 17, 3, 5}}, true),
     normal_case({DType::bfloat16, {11}}, false),
     normal_case({DType::float16, {3, 5}}, true),
     normal_case({DType::float32, {0, 5}}, true),
+    normal_case({DType::float32, {1, 6}}, true, -3, 4),
 });
 
 const WrongCases wrong({

@@ -34,6 +34,8 @@ const Cases cases({
     along("log_softmax", {3, 5}, -1),
     along("log_softmax", {2, 3, 4}, 1),
     along("log_softmax", {3, 1}, 1),
+    along("log_softmax", {3, 5}, 0),
+    along("log_softmax", {0, 4}, 1),
 });
 
 WrongCase no_axis(const std::string& op, Node (*function)(Operand, std::int64_t), std::int64_t axis) {

@@ -60,6 +60,8 @@ const std::vector<UnaryFunction> functions{
     {"gelu_tanh", [](Operand x) { return gelu(x, {.tanh = true}); }, between(-4, 4), gelu_by_tanh},
     {"leaky_relu", [](Operand x) { return leaky_relu(x, 0.1); }, away_from_zero(),
      [](double x) { return std::max(x, 0.1 * x); }},
+    {"leaky_relu", [](Operand x) { return leaky_relu(x, 0.25); }, away_from_zero(),
+     [](double x) { return std::max(x, 0.25 * x); }},
     {"clip", [](Operand x) { return clip(x, -0.7, 1.1); }, distinct(0.3),
      [](double x) { return std::clamp(x, -0.7, 1.1); }},
     {"cube", cube, away_from_zero(0.2), [](double x) { return x * x * x; }},
