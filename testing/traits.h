@@ -10,7 +10,7 @@ namespace plexaura::testing {
 //                  input of the result's shape changes no other element of the result;
 //   view           output 0 has the bytes of input 0;
 //   unread_inputs  the values of these inputs change nothing.
-// Compares nothing if the op declares none of these traits, or has no reference kernel.
+// Also checks that the kernel writes all elements of its results. Compares nothing if the op has no reference kernel.
 CaseReport check_traits(const OpCase& op_case, DType dtype);
 
 }  // namespace plexaura::testing

@@ -5,6 +5,7 @@ on.
 usage: mutate_test.py ROOT CXX
 """
 
+import collections
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT / "dev/mutate_parts"))
 
 from build import Copy  # noqa: E402
 from faults import faults_of, is_accepted, sow  # noqa: E402
+from rooms import is_named_after  # noqa: E402
 
 SAMPLE = r"""#include <algorithm>
 #include <cstdio>
@@ -160,6 +162,20 @@ class MutateTest(unittest.TestCase):
         self.assertTrue(all(is_accepted(fault, [entry]) for fault in alike))
         self.assertEqual([alike[1]], [fault for fault in alike if is_accepted(fault, [{**entry, "id": alike[1].id}])])
         self.assertFalse(is_accepted(alike[0], [{**entry, "file": "other.cpp"}]))
+
+    def test_a_test_belongs_to_the_source_or_folder_of_its_name(self):
+        self.assertTrue(is_named_after("ops_tests ops/slice_test.cpp", "core/ops/slice.cpp"))
+        self.assertTrue(is_named_after("backends_tests cpu/pool_test.cpp", "backends/cpu/fast/pool/pool_loops.cpp"))
+        self.assertTrue(is_named_after("backends_tests fast/slope_test.cpp", "backends/cpu/fast/slopes/slope_loops.cpp"))
+        self.assertFalse(is_named_after("ops_tests ops/pool3d_test.cpp", "core/ops/pool2d.cpp"))
+
+    @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
+    def test_faults_are_limited_per_source(self):
+        command = [ROOT / "dev/mutate", "--list", "--room", "ops", "--per-source", "2"]
+        lines = subprocess.run(command, check=True, text=True, capture_output=True).stdout.splitlines()
+        count = collections.Counter(line.split()[1].split(":")[0] for line in lines)
+        self.assertGreater(len(count), 10)
+        self.assertEqual({2}, set(count.values()))
 
     @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
     def test_the_tool_tells_a_score(self):

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 #include <functional>
+#include <limits>
 
 #include "core/graph/graph.h"
 #include "testing/run.h"
@@ -182,6 +183,13 @@ const WrongCases wrong({
     refused("other positions", {3, 4}, {5, 4}, {4, 2}, {"key and value must have equally many positions"}),
     refused("a mask of integers", DType::int32, {}, {"mask must be bool or have the query's dtype"}),
     refused("a mask and causal", DType::boolean, {.is_causal = true}, {"not both"}),
+    {"attention, an infinite scale",
+     "scaled_dot_product_attention",
+     [](Graph& graph) {
+       const Node x = graph.input("x", {DType::float32, {3, 2}});
+       scaled_dot_product_attention(x, x, x, {.scale = std::numeric_limits<double>::infinity()});
+     },
+     {"the scale must be a finite number"}},
     {"attention, dropout of everything",
      "dropout",
      [](Graph& graph) {

@@ -40,6 +40,7 @@ TEST_CASE("constants that cannot be are refused with the caller's line") {
     CHECK_MESSAGE(text.find("an extent must be 0 or more, not -1") != std::string::npos, text);
     CHECK_MESSAGE(text.find("constants_test.cpp") != std::string::npos, text);
   }
+  CHECK(user_error([&] { eye(graph, 2, -1); }).find("eye: an extent") != std::string::npos);
   const std::string narrow = user_error([&] { iota(graph, 300, DType::uint8); });
   CHECK_MESSAGE(narrow.find("iota: uint8 cannot hold all whole numbers below 300") != std::string::npos,
                 narrow);

@@ -49,6 +49,13 @@ const WrongCases wrong({
               graph.input("w", {DType::float32, {3, 2, 3}}));
      },
      {"the input needs the axes N, C and L"}},
+    {"conv1d of images with a bias",
+     "conv1d",
+     [](Graph& graph) {
+       conv1d(graph.input("x", {DType::float32, {1, 2, 8, 8}}), graph.input("w", {DType::float32, {3, 2, 3}}),
+              graph.input("b", {DType::float32, {3}}));
+     },
+     {"the input needs the axes N, C and L"}},
     {"conv1d with the weights of images",
      "conv1d",
      [](Graph& graph) {

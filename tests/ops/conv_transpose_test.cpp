@@ -153,6 +153,17 @@ const WrongCases wrong({
 TEST_CASE("conv_transpose: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("conv_transpose: what it refuses") { check_all(wrong); }
 
+TEST_CASE("a bias of a transposed convolution has an element for each output channel") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 1, 1, 1}});
+  const Node weights = graph.input("w", {DType::float64, {1, 2, 1, 1}});
+  const Node bias = graph.input("b", {DType::float64, {2}});
+  const auto results = Runner(graph, {conv_transpose2d(x, weights, bias)}, test_backend())(
+      {Tensor::of<double>({1, 1, 1, 1}, {1}), Tensor::of<double>({1, 2, 1, 1}, {10, 20}),
+       Tensor::of<double>({2}, {1, 2})});
+  check_close(results[0], {11, 22});
+}
+
 TEST_CASE("transposed convolutions by hand, with a bias") {
   Graph graph;
   const Node line = graph.input("l", {DType::float64, {1, 1, 2}});

@@ -42,6 +42,7 @@ const Cases cases({
     extreme_case({3, 6}, -1, 1, false),
     extreme_case({2, 5, 3}, 1, 1, true),
     extreme_case({3, 1}, 1, 1, true),
+    extreme_case({2, 3, 70}, 1, 1, false),
     extreme_case({2, 0}, 1, 1, false),
     extreme_case({0, 2}, 1, 1, true),
 });
@@ -72,6 +73,15 @@ std::vector<Tensor> run(const Tensor& value) {
 
 TEST_CASE("cummax: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("cummax: what it refuses") { check_all(wrong); }
+
+TEST_CASE("argcummax and argcummin along another axis than the first") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 2}});
+  const auto results = Runner(graph, {argcummax(x, 1), argcummin(x, 1)},
+                              test_backend())({Tensor::of<float>({2, 2}, {1, 2, 3, 0})});
+  CHECK(results[0] == Tensor::of<std::int64_t>({2, 2}, {0, 1, 0, 0}));
+  CHECK(results[1] == Tensor::of<std::int64_t>({2, 2}, {0, 0, 0, 1}));
+}
 
 TEST_CASE("cummax takes the last of equal elements") {
   const auto results = run(Tensor::of<std::int64_t>({6}, {2, 2, 1, 3, 1, 3}));

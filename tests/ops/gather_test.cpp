@@ -151,6 +151,13 @@ const WrongCases wrong({
        gather_grad(graph.input("g", {DType::float32, {3, 2}}), graph.input("i", {DType::int64, {2}}), 4);
      },
      {"axes of the indices"}},
+    {"gather_grad along an axis from the end",
+     "gather_grad",
+     [](Graph& graph) {
+       apply(std::make_shared<GatherGrad>(GatherGradOptions{.axis = -1, .extent = 4}),
+             {graph.input("g", {DType::float32, {3, 2}}), graph.input("i", {DType::int64, {2}})});
+     },
+     {"in the place of the axis"}},
     {"gather_grad of integers",
      "gather_grad",
      [](Graph& graph) {

@@ -172,6 +172,11 @@ const WrongCases wrong({
     of_operands("scatter of another dtype", "scatter",
                 [](const Node& x, const Node& i) { scatter(x, i, i, 1); },
                 {"scatter(float32[3,4], int64[3,2], int64[3,2])", "the dtype of x", "cast()"}),
+    of_operands("the op scatter of two dtypes", "scatter",
+                [](const Node& x, const Node& i) {
+                  apply(std::make_shared<Scatter>(AlongAxisOptions{.axis = 1}), {x, i, i});
+                },
+                {"one dtype", "cast()"}),
     of_operands("scatter of another extent", "scatter",
                 [](const Node& x, const Node& i) { scatter(x, i, 0, 0); },
                 {"must have the extents of x, or 1, along all axes but 0"}),

@@ -440,6 +440,14 @@ TEST_CASE("the mean loss of no samples is 0") {
   CHECK(results[1].to_doubles()[0] == 0);
 }
 
+TEST_CASE("the mean loss of one sample is its loss") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 2}});
+  const auto results =
+      Runner(graph, {squared_error(x, x * 0)}, test_backend())({Tensor::of<double>({1, 2}, {1, 2})});
+  CHECK(results[0].to_doubles()[0] == 5);
+}
+
 TEST_CASE("a mean loss is a mean over samples, and not over samples times outputs") {
   Graph graph;
   const Node prediction = graph.input("prediction", {DType::float64, {2, 3}});
@@ -458,6 +466,16 @@ TEST_CASE("a loss does not broadcast a forgotten axis") {
   const std::string text = user_error([&] { squared_error(prediction, target); });
   CHECK(text.find("losses_test.cpp") != std::string::npos);
   CHECK(text.find("one type and shape") != std::string::npos);
+}
+
+TEST_CASE("top_k_correct counts no label that names no class") {
+  Graph graph;
+  const Node logits = logits_of(graph, {2, 2});
+  const Node hits = top_k_correct(logits, labels_of(graph, {2}));
+  for (Backend* backend : {&test_backend(), &oracle()})
+    CHECK(Runner(graph, {hits}, *backend)(
+              {Tensor::of<float>({2, 2}, {-1, -1, 5, 0}), Tensor::of<std::int64_t>({2}, {2, 1})})[0]
+              .to_doubles()[0] == 0);
 }
 
 TEST_CASE("top_k_correct ranks equal logits by class, and a NaN is no hit") {

@@ -146,6 +146,13 @@ WrongCase refused(const std::string& name, const TensorType& x, std::int64_t siz
 
 const WrongCases wrong({
     refused("of integers", {DType::int64, {2, 4}}, 2, {f32, {4}}, {"floating", "cast()"}),
+    {"instance_norm of rows",
+     "instance_norm",
+     [](Graph& graph) {
+       const Node channels = graph.input("channels", {f32, {4}});
+       instance_norm(graph.input("x", {f32, {2, 4}}), channels, channels);
+     },
+     {"needs 3 axes or more"}},
     refused("of a vector", {f32, {4}}, 2, {f32, {4}}, {"needs 2 axes or more"}),
     refused("groups that do not divide", {f32, {2, 4, 3}}, 3, {f32, {4}},
             {"4 channels must be divisible", "here 3"}),

@@ -13,14 +13,14 @@ namespace plexaura::testing::optimizer_steps_test {
 namespace {
 
 const std::vector<StepSegment> two_segments{{0, 20, 0.01}, {20, 17, 0}};
-const std::vector<StepSegment> two_rates{{0, 20, 0.01, 0.5}, {20, 17, 0, 3}};
+const std::vector<StepSegment> three_rates{{0, 20, 0.01, 0.5}, {20, 10, 0, 1}, {30, 7, 0, 3}};
 const RmsOptions all_of_rms{.kept = 0.8,
                             .added = 0.2,
                             .initial = 0.1,
                             .epsilon = 1e-3,
                             .momentum = 0.9,
                             .centered = true,
-                            .segments = two_rates};
+                            .segments = three_rates};
 const CaseInput slice{{37}};
 const CaseInput rate{{}, these({0.1}), DType::float32};
 
@@ -152,14 +152,14 @@ const Cases cases({
     sgd("decay", {.segments = two_segments}),
     sgd("momentum", {.momentum = 0.9}),
     sgd("nesterov and decay", {.momentum = 0.9, .nesterov = true, .segments = two_segments}),
-    sgd("two rates", {.segments = two_rates}),
-    sgd("two rates and momentum", {.momentum = 0.9, .nesterov = true, .segments = two_rates}),
+    sgd("three rates", {.segments = three_rates}),
+    sgd("three rates and momentum", {.momentum = 0.9, .nesterov = true, .segments = three_rates}),
     adam("plain", {}),
     adam("decay", {.segments = two_segments}),
     adam("decoupled decay",
          {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .segments = two_segments}),
-    adam("two rates", {.segments = two_rates}),
-    adam("decoupled decay and two rates", {.decoupled = true, .segments = two_rates}),
+    adam("three rates", {.segments = three_rates}),
+    adam("decoupled decay and three rates", {.decoupled = true, .segments = three_rates}),
     with_other_scalars(sgd("plain", {})),
     with_other_scalars(scaled_sgd({.momentum = 0.9})),
     with_other_scalars(scaled_adam({})),
@@ -167,7 +167,7 @@ const Cases cases({
     with_other_scalars(scaled_rms(all_of_rms)),
     rms("plain", {}),
     rms("decay", {.segments = two_segments}),
-    rms("two rates and a sum", {.kept = 1, .added = 1, .initial = 0.5, .segments = two_rates}),
+    rms("three rates and a sum", {.kept = 1, .added = 1, .initial = 0.5, .segments = three_rates}),
     rms("centered", {.kept = 0.8, .added = 0.2, .epsilon = 1e-3, .centered = true}),
     rms("momentum and decay", {.momentum = 0.9, .segments = two_segments}),
     rms("centered with momentum", all_of_rms),

@@ -243,6 +243,16 @@ const WrongCases wrong({
        argsort(graph.input("x", {DType::float32, {}}));
      },
      {"axis -1 does not exist"}},
+    of_matrix("searchsorted of values with another number of axes", "searchsorted",
+              [](const Node& x) {
+                searchsorted(x, x.graph().input("v", {DType::float32, {2, 5, 1}}));
+              },
+              {"must have one axis, or all axes of the values"}),
+    of_matrix("searchsorted in a scalar", "searchsorted",
+              [](const Node& x) {
+                searchsorted(x.graph().input("s", {DType::float32, {}}), x);
+              },
+              {"must have one axis, or all axes of the values"}),
     of_matrix("sort along no axis", "sort", [](const Node& x) { sort(x, -3); }, {"axis -3 does not exist"}),
     of_matrix("topk of more than all", "topk", [](const Node& x) { topk(x, 4); },
               {"k must be from 0 to 3, not 4"}),

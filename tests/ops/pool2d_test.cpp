@@ -81,6 +81,7 @@ OpCase average_in_ceil_mode(const std::string& name, Shape x, AvgPool2dOptions o
 
 const Cases cases({
     largest_in_ceil_mode("3 x 3", {1, 3, 6, 5}, {.kernel = 3, .stride = Size2d{2}, .ceil_mode = true}),
+    largest_in_ceil_mode("a rest along W", {1, 2, 3, 7}, {.kernel = 3, .ceil_mode = true}),
     average_in_ceil_mode("padded", {2, 2, 6, 5},
                          {.kernel = 3, .stride = Size2d{2}, .padding = 1, .ceil_mode = true}),
     average_in_ceil_mode("padding not counted", {1, 2, 6, 4},

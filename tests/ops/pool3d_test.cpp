@@ -116,6 +116,8 @@ const Cases cases({
             {.kernel = {2, 3, 2}, .stride = Size3d{3, 2, 2}, .ceil_mode = true}),
     largest("ceil mode, a window in the padding is left out", {1, 1, 1, 3, 3},
             {.kernel = {1, 2, 2}, .stride = Size3d{1, 3, 2}, .padding = {0, 1, 1}, .ceil_mode = true}),
+    largest("ceil mode, a window in the padding along D is left out", {1, 1, 3, 3, 1},
+            {.kernel = {2, 2, 1}, .stride = Size3d{3, 2, 1}, .padding = {1, 1, 0}, .ceil_mode = true}),
     largest("no samples", {0, 2, 2, 2, 2}, {.kernel = 2}),
     average("2 x 2 x 2", {1, 17, 2, 2, 2}, {.kernel = 2}),
     average("no samples", {0, 2, 2, 2, 2}, {.kernel = 2}),

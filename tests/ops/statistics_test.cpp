@@ -292,6 +292,16 @@ TEST_CASE("std_dev of equal elements and the norm of zeros have the gradient 0")
   }
 }
 
+TEST_CASE("the norm of order 3 of zeros is 0 with the gradient 0, and 1 of a power sum of 1") {
+  const auto cubes = [](const Node& x) { return norm(x, {.p = 3}); };
+  const Result zeros = at(cubes, Tensor::of<double>({2}, {0, 0}));
+  CHECK(zeros.value[0] == 0);
+  CHECK(zeros.slopes == std::vector<double>{0, 0});
+  const Result one = at(cubes, Tensor::of<double>({2}, {0, -1}));
+  CHECK(one.value[0] == 1);
+  CHECK(one.slopes == std::vector<double>{0, -1});
+}
+
 TEST_CASE("logsumexp does not overflow, and takes infinities") {
   const auto rows = [](const Node& x) { return logsumexp(x, {.axes = {1}}); };
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -136,6 +136,14 @@ const WrongCases wrong({
 TEST_CASE("vectors: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("vectors: what they refuse") { check_all(wrong); }
 
+TEST_CASE("the cosine of 16-bit floats is not computed in 16 bits") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float16, {2}});
+  const auto results = Runner(graph, {cosine_similarity(x, x)},
+                              test_backend())({Tensor::of<float>({2}, {300, 400}).cast(DType::float16)});
+  CHECK(results[0].to_doubles()[0] == 1);
+}
+
 TEST_CASE("dot and outer of integers") {
   Graph graph;
   const Node a = graph.input("a", {DType::int64, {2}});

@@ -44,6 +44,7 @@ TEST_CASE("windows that 64 bits cannot count are refused") {
   const auto refuses = [](auto&& build, const char* words) {
     CHECK_THROWS_WITH_AS(build(), doctest::Contains(words), UserError);
   };
+  refuses([&] { conv2d(x, w, {.dilation = {0, 1}}); }, "the dilation must be 1 or more (here 0 x 1)");
   refuses([&] { conv2d(x, w, {.padding = {huge, 0}}); }, "the padding must be 2147483647 or less");
   refuses([&] { conv2d(x, w, {.padding = {0, large + 1}}); }, "(here 0 x 2147483648)");
   refuses([&] { conv2d(x, w, {.dilation = {huge, 1}}); }, "the dilation must be 2147483647 or less");
@@ -70,6 +71,11 @@ TEST_CASE("windows that 64 bits cannot count are refused") {
       },
       "9223372036854775807 groups of 2 channels are more than a 64-bit number can count");
   CHECK(conv2d(x, w, {.stride = {large, large}, .padding = {large, 0}}).shape() == Shape{1, 1, 3, 1});
+}
+
+TEST_CASE("a size is read from as many numbers as it has axes") {
+  CHECK_THROWS_WITH_AS(FieldForm<Size2d>::from({1}), doctest::Contains("two numbers"), RuleError);
+  CHECK_THROWS_WITH_AS(FieldForm<Size3d>::from({1, 2}), doctest::Contains("three numbers"), RuleError);
 }
 
 }  // namespace plexaura::testing::window_test

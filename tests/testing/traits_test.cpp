@@ -26,6 +26,14 @@ class Reverse final : public OpOf<Reverse> {
   OpTraits traits_;
 };
 
+// The op that writes the first element of its result only.
+class WriteOne final : public OpOf<WriteOne> {
+ public:
+  std::string_view name() const override { return "test_write_one"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  void compute(const HostCall& call) const { *call.outputs[0].as<double>() = 0; }
+};
+
 CaseReport check_claim(const OpTraits& traits) {
   return check_traits({"claims",
                        "test_reverse",
@@ -53,15 +61,26 @@ TEST_CASE("an op that is not what it says of itself is found out") {
   CHECK(says(check_claim({.unread_inputs = {0}}), "says that no kernel reads input 0"));
 }
 
+TEST_CASE("a kernel that leaves elements of its result as they were is found") {
+  const CaseReport report =
+      check_traits({"leaves",
+                    "test_write_one",
+                    [](Graph&, auto x) { return std::vector{apply(std::make_shared<WriteOne>(), {x[0]})}; },
+                    {{{4}}},
+                    {}},
+                   DType::float64);
+  CHECK(report.failures.find("test_write_one leaves elements") != std::string::npos);
+}
+
 TEST_CASE("an op that is what it says of itself passes") {
   CHECK(check_claim({.unread_inputs = {1}}).passed());
-  CHECK(check_claim({}).comparisons == 0);
+  CHECK(check_claim({}).comparisons == 1);
   const OpCase sum{
       "a sum", "add", [](Graph&, auto x) { return std::vector{x[0] + x[1]}; }, {{{3, 4}}, {{4}}}, {}};
   const CaseReport report = check_traits(sum, DType::float32);
   CHECK(report.passed());
-  // The op computes in the memory of input 0, and with its first, its middle and its last element changed.
-  CHECK(report.comparisons == 4);
+  // The op computes in other memory, in that of input 0, and with its first, its middle and its last element changed.
+  CHECK(report.comparisons == 5);
 }
 
 }  // namespace plexaura::testing::traits_test
