@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import pathlib
 
 
 @dataclasses.dataclass
@@ -51,3 +52,11 @@ ROOMS = [
 
 def room_of(path):
     return next((room for room in ROOMS if room.holds(path)), None)
+
+
+def is_named_after(test, source):
+    """Returns true if the file of this test is named after the source or its folder: `pool_test.cpp` tests
+    `pool.cpp` and `pool/pool_loops.cpp`."""
+    path = pathlib.PurePosixPath(source)
+    tested = pathlib.PurePosixPath(test.split()[-1]).name.removesuffix("_test.cpp")
+    return tested in (path.stem, path.parent.name, path.parent.name.removesuffix("s"))
