@@ -16,18 +16,19 @@ import unittest
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 sys.path[:0] = [str(ROOT / "tools/runs_parts"), str(ROOT / "tools")]
 
-from trials import make_trials  # noqa: E402
+from trials import list_of, make_trials  # noqa: E402
 
 # Accuracy is the learning rate less a hundredth of the fold. It counts its starts in the file `starts`, fails at the learning rate `bad`,
-# and with `wait` it waits for a signal after it has saved.
+# and with `wait` it waits for a signal after it has saved. With `goal` its first epoch is the best one by the metric dice, which is to rise,
+# and the checkpoint of that epoch has another step than the log. With `logs=no` it writes no log.
 PROGRAM = """#!/usr/bin/env python3
-import json, pathlib, signal, sys
+import json, pathlib, signal, struct, sys
 words = sys.argv[1:]
 keys = dict(words[i + 1].split("=", 1) for i, word in enumerate(words) if word == "--set")
 folder = pathlib.Path(keys["output.dir"])
 with open("starts", "a") as file:
     file.write(folder.name + (" resumed" if "--resume" in words else "") + "\\n")
-rate = keys.get("rate", "1")
+rate = next((value for key, value in keys.items() if key.endswith("rate")), "1")
 if rate == "bad":
     sys.exit("the loss is infinite; lower the rate")
 (folder / "checkpoint-000001").mkdir(exist_ok=True)
@@ -35,13 +36,22 @@ if pathlib.Path("wait").exists() and "--resume" not in words:
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     pathlib.Path("waits").touch()
     signal.pause()
+if keys.get("logs") == "no":
+    sys.exit(0)
 accuracy = float(rate) - int(keys.get("data.fold", 0)) / 100
 place = words[words.index("--log") + 1] if "--log" in words else words[words.index("--report") + 1] + "/log.jsonl"
 with open(place, "a") as log:
     for epoch in range(2):
-        log.write(json.dumps({"event": "step", "step": epoch + 1, "epoch": epoch, "loss": 1}) + "\\n")
+        log.write(json.dumps({"event": "step", "step": epoch + 1 + 4 * ("goal" in keys), "epoch": epoch, "loss": 1}) + "\\n")
         values = {"train_loss": 1, "val_loss": 1 - accuracy, "val_accuracy": accuracy if epoch else 0, "rising": ["accuracy"], "seconds": 1}
+        if "goal" in keys:
+            values["val_dice"] = float(rate) - epoch / 10
         log.write(json.dumps({"event": "epoch", "epoch": epoch, **values}) + "\\n")
+if "goal" in keys:
+    (folder / "best").symlink_to("checkpoint-000001")
+    tensors = {"best.epoch": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}}
+    header = json.dumps({"__metadata__": {"goal": "max dice"}, **(tensors if keys["goal"] == "dice" else {})}).encode()
+    (folder / "best/state.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(8 * (keys["goal"] == "dice")))
 print("done")
 """
 
@@ -94,6 +104,47 @@ class SweepTest(unittest.TestCase):
         self.assertIsNone(self.record()["table"][0]["deviation"]["loss"])  # one trial has none
         self.assertIn("--metric mae is no figure of these trials; they have accuracy, loss",
                       self.sweep("--vary", "rate=0.5,0.75,0.25", "--metric", "mae", status=2))
+
+    def test_a_goal_selects_the_best_epoch_and_the_order(self):
+        said = self.sweep("--vary", "rate=0.5,0.75", command=("./program", "net.yaml", "--set", "goal=dice"))
+        self.assertIn("sorted by dice", said)
+        record = self.record()
+        self.assertEqual([(trial["epoch"], trial["figures"]["dice"], trial["figures"]["accuracy"]) for trial in record["trials"]], [(1, 0.5, 0), (1, 0.75, 0)])
+        self.assertEqual([row["settings"]["rate"] for row in record["table"]], ["0.75", "0.5"])
+        self.assertTrue(record["rises"])
+
+    def test_an_unknown_best_epoch_is_a_note(self):
+        said = self.sweep("--vary", "rate=0.5", out="other", command=("./program", "net.yaml", "--set", "goal=unknown"))
+        self.assertRegex(said, r"(?m)^rate=0.5: 'other/rate=0.5/best' does not name an epoch of the log, so the figures of the best epoch are not known$")
+        self.assertEqual(self.record("other")["trials"][0]["figures"], {})
+
+    def test_a_wrong_metric_repeats_no_trial(self):
+        for started in ["rate=0.5"], []:
+            self.assertIn("--metric dice is no figure of these trials; they have accuracy, loss; name one of them",
+                          self.sweep("--vary", "rate=0.5,0.25", "--metric", "dice", status=2))
+            self.assertEqual(self.starts(), started)
+        self.sweep("--vary", "rate=0.5,0.25", "--metric", "loss")
+        self.assertEqual(self.starts(), ["rate=0.25"])
+
+    def test_a_trial_without_a_log_has_failed(self):
+        command = ("./program", "net.yaml", "--set", "logs=no")
+        for _ in range(2):
+            said = self.sweep("--seeds", "2", command=command, status=1)
+            self.assertIn("seed=1 failed with status 0: 'out/seed=1/log.jsonl' cannot be read: No such file or directory", said)
+            self.assertEqual(len(self.starts()), 2)
+
+    def test_trials_of_other_keys_are_not_mixed(self):
+        self.sweep("--vary", "a.rate=bad", status=1)
+        self.sweep("--vary", "b.rate=bad,0.5", status=1)  # the folder of a trial that failed at once has no figures
+        self.assertEqual(self.starts(), ["rate=bad", "rate=bad", "rate=0.5"])
+        self.assertIn("'out/rate=0.5' is of a trial with other settings: b.rate=0.5; name another folder", self.sweep("--vary", "a.rate=0.5", status=2))
+        record = self.record()
+        del record["trials"][-1]  # as after a kill
+        (self.folder / "out/sweep.json").write_text(json.dumps(record))
+        self.assertIn("'out/rate=0.5' is of a trial with other settings: b.rate=0.5; name another folder", self.sweep("--vary", "a.rate=0.5", status=2))
+        (self.folder / "out/sweep.json").unlink()
+        self.assertIn("'out/rate=0.5' is of a run that no call for this sweep has started", self.sweep("--vary", "b.rate=0.5", status=2))
+        self.assertEqual(self.starts(), [])
 
     def test_finished_trials_are_not_repeated_and_failed_ones_are(self):
         said = self.sweep("--vary", "rate=bad,0.5", status=1)
@@ -153,13 +204,26 @@ class SweepTest(unittest.TestCase):
         for says, *words in (("there is one trial; give --vary, --folds or --seeds", ),
                              ("--vary 'rate' is not KEY=VALUE,VALUE", "--vary", "rate"),
                              ("--vary 'rate=1,,2' has an empty value", "--vary", "rate=1,,2"),
-                             ("--vary 'rate=1,1' has a value twice", "--vary", "rate=1,1"),
+                             ("--vary 'rate=1,1' has a value twice: 1 and 1", "--vary", "rate=1,1"),
+                             ("has a value twice: 0.1 and 1e-1", "--vary", "rate=0.1,1e-1"),
+                             ("has a value twice: {a: 0.1} and {a: .10}", "--vary", "rate={a: 0.1},{a: .10}"),
+                             ("has a quote that is not closed", "--vary", "rate='1,2"),
+                             ("lacks a ] at its end", "--vary", "rate=[1,2"),
+                             ("has a } that closes nothing", "--vary", "rate=[1},2"),
+                             ("--vary names a.rate before a, which would replace it", "--vary", "a.rate=1", "--vary", "a={b: 1}"),
+                             ("--folds and --seeds are at most 10,000", "--seeds", "9" * 12),
                              ("--vary names rate twice", "--vary", "rate=1", "--vary", "rate=2"),
                              ("--vary names output.dir, but each trial has a folder of its own", "--vary", "output.dir=a,b"),
                              ("--vary names data.fold, but --folds and --seeds give its values", "--folds", "2", "--vary", "data.fold=1,2"),
                              ("argument --folds: '1' is not a whole number from 2 on", "--folds", "1")):
             self.assertIn(says, self.sweep(*words, status=2))
-        self.assertIn("--log cannot be one for all trials", self.sweep("--seeds", "2", command=("./program", "--log=x"), status=2))
+        for says, *words in (("--log cannot be one for all trials", "--log=x"),
+                             ("with --check the program does not train", "--check"),
+                             ("--set data.folds in the command has no effect", "--set", "data.folds=3"),
+                             ("--set data.fold in the command has no effect", "--set=data.fold=1"),
+                             ("--set output.dir in the command has no effect", "--set", "output.dir=x"),
+                             ("--set a.b in the command has no effect, because the sweep sets a for each trial", "--set", "a.b=1")):
+            self.assertIn(says, self.sweep("--folds", "2", "--vary", "a={b: 1}", command=("./program", *words), status=2))
         self.assertIn("'none' is not a program that can be started", self.sweep("--seeds", "2", command=("none",), status=2))
         self.assertIn("no program was named", self.sweep("--seeds", "2", command=(), status=2))
         self.assertEqual(self.starts(), [])
@@ -169,6 +233,9 @@ class SweepTest(unittest.TestCase):
         trials = make_trials(["a.optimizer={name: sgd, rate: 1},{name: adam, rate: 1}", "path=x/y,x?y", "b.rate=[1,2]", "c.rate='1,2'"], None, None)
         self.assertEqual([list(trial.settings.values()) for trial in trials[:2]],
                          [["{name: sgd, rate: 1}", "x/y", "[1,2]", "'1,2'"], ["{name: sgd, rate: 1}", "x?y", "[1,2]", "'1,2'"]])
+        self.assertEqual(list_of("", "Men's,Women's"), ["Men's", "Women's"])
+        self.assertEqual(list_of("", "'it''s, a',\"b\\\",c\",[\"],\", ']']"), ["'it''s, a'", "\"b\\\",c\"", "[\"],\", ']']"])
+        self.assertEqual(list_of("", "photos-1,photos-01"), ["photos-1", "photos-01"])
         names = [trial.name for trial in trials]
         self.assertEqual(len(set(names)), 4)
         self.assertTrue(all("/" not in name and "b.rate=" in name for name in names), names)

@@ -17,23 +17,26 @@ from logs import LogFault, number_of, read_log
 from printing import printable
 from safetensors_file import read_safetensors
 from starts import resuming
-from sweep_table import figures_text, lines_of_sweep, metrics_of_trials, summary
+from sweep_table import figures_text, is_finished, lines_of_sweep, metrics_of_trials, summary
 from tensors import FileFault
 from tool import Mistake, whole_file
-from trials import make_trials
+from trials import make_trials, refuse_replaced
 
 FORMAT = "plexaura sweep 1"
 RECORD = "sweep.json"
 TURN = 0.1  # seconds between two looks at the signals
 LONGEST_REASON = 300  # characters of the last line of a trial that failed
-# These belong to one run, and the sweep gives each trial its own.
-REFUSED = ("--log", "--report", "--resume", "--replace")
+# These belong to one run. Each trial has its own in its folder.
+OF_ONE_RUN = ("--log", "--report", "--resume", "--replace", "--tensorboard", "--profile")
+# With these a program does something else than to train.
+NOT_TRAINING = ("--check", "--check-gradients", "--describe", "--dry-run", "--evaluate", "--find-lr", "--generate", "--help", "-h", "--overfit",
+                "--predict", "--serve", "--version")
 
 
 @dataclasses.dataclass
 class Sweep:
-    """`command` starts the program. `trials` are those of this call. `done` is the record of every trial that has ended, by its name:
-    also of those of earlier calls."""
+    """`command` starts the program. `trials` are those of this call. `done` is the record of every trial that has ended, by its name, and
+    `planned` has the settings of every trial, by its name: both also have those of earlier calls."""
 
     folder: pathlib.Path
     command: list
@@ -42,10 +45,11 @@ class Sweep:
     reports: bool
     trials: list
     done: dict
+    planned: dict
 
     def save(self):
         table = summary(self.trials, self.done, self.metric)
-        record = {"format": FORMAT, "command": self.command, "files": self.files, "trials": list(self.done.values()), **table}
+        record = {"format": FORMAT, "command": self.command, "files": self.files, "planned": self.planned, "trials": list(self.done.values()), **table}
         try:
             with whole_file(self.folder / RECORD) as file:
                 file.write(json.dumps(record, indent=1).encode(errors="replace") + b"\n")
@@ -60,6 +64,8 @@ def sweep(options):
     plan = prepare(options)
     with locked(plan.folder):
         read_record(plan)
+        plan_trials(plan)
+        check_metric(plan)
         plan.save()  # so that a killed sweep is not continued by another command
         for number, trial in enumerate(plan.trials, 1):
             if signals:
@@ -79,9 +85,13 @@ def prepare(options):
     if not shutil.which(command[0]):
         raise Mistake(f"'{command[0]}' is not a program that can be started; name it after all options, for example build/models/mlp")
     for word in command:
-        if word.partition("=")[0] in REFUSED:
-            raise Mistake(f"{word.partition('=')[0]} cannot be one for all trials; leave it out, for each trial has its own in --out")
+        name = word.partition("=")[0]
+        if name in OF_ONE_RUN:
+            raise Mistake(f"{name} cannot be one for all trials; leave it out, for each trial has a folder of its own in --out")
+        if name in NOT_TRAINING:
+            raise Mistake(f"with {name} the program does not train, and a sweep compares what was trained; leave it out, or start the program itself")
     trials = make_trials(options.vary, options.folds, options.seeds)
+    refuse_replaced(command, [*trials[0].settings, "output.dir", *(["data.folds"] if options.folds else [])])
     if options.folds:
         command = [*command, "--set", f"data.folds={options.folds}"]
     folder = pathlib.Path(options.out)
@@ -90,7 +100,7 @@ def prepare(options):
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Mistake(f"'{error.filename}' cannot be used: {error.strerror}; name another") from error
-    return Sweep(folder, command, files, options.metric, options.report, trials, {})
+    return Sweep(folder, command, files, options.metric, options.report, trials, {}, {})
 
 
 def is_input(word):
@@ -125,6 +135,9 @@ def read_record(plan):
         if record["format"] != FORMAT:
             raise ValueError
         plan.done = {trial["name"]: trial for trial in record["trials"] if isinstance(trial["status"], int)}
+        plan.planned = {**record.get("planned", {}), **{name: trial["settings"] for name, trial in plan.done.items()}}
+        if not all(isinstance(settings, dict) for settings in plan.planned.values()):
+            raise ValueError
         same = (record["command"], record["files"]) == (plan.command, plan.files)
         changed = [name for name, digest in plan.files.items() if record["files"].get(name) not in (None, digest)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -134,8 +147,21 @@ def read_record(plan):
         raise Mistake(printable(f"'{plan.folder}' has trials that cannot be compared with these, because {why}; name another folder in --out"))
 
 
-def is_finished(record):
-    return record is not None and record["status"] == 0
+def plan_trials(plan):
+    """Refuses a trial whose folder has the run of other settings. Names may be equal, as they have only the last part of each key."""
+    for trial in plan.trials:
+        folder = plan.folder / trial.name
+        known = plan.planned.get(trial.name)
+        if known != trial.settings and (is_finished(plan.done.get(trial.name)) or any(folder.glob("checkpoint-*"))):
+            whose = "a run that no call for this sweep has started" if known is None else "a trial with other settings: " + trial_text(known)
+            raise Mistake(printable(f"'{folder}' is of {whose}; name another folder in --out"))
+        if known != trial.settings:
+            plan.done.pop(trial.name, None)
+            plan.planned[trial.name] = trial.settings
+
+
+def trial_text(settings):
+    return " ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def run_trial(plan, trial, signals):
@@ -153,19 +179,20 @@ def run_trial(plan, trial, signals):
         raise Mistake(f"'{error.filename}' cannot be used: {error.strerror}; call the same command again when it can") from error
     if signals and status != 0:
         return
-    record = {"name": trial.name, "settings": trial.settings, "status": status, "seconds": round(time.monotonic() - begun, 3), **figures_of(folder, status)}
-    if status != 0:
-        record["reason"] = last_line(folder / "output.txt", start)
+    record = {"name": trial.name, "settings": trial.settings, "status": status, "seconds": round(time.monotonic() - begun, 3)}
+    record |= figures_of(folder) if status == 0 else {"reason": last_line(folder / "output.txt", start)}
     plan.done[trial.name] = record
     plan.save()
     check_metric(plan)
-    show(f"  failed with status {status}: {record['reason']}" if status else f"  {figures_text(record)}")
+    show(f"  {figures_text(record)}" if is_finished(record) else f"  failed with status {status}: {record['reason']}")
 
 
 def check_metric(plan):
+    """A first trial has to end before the figures are known. It is recorded before it is checked, so that it is not repeated."""
     names = metrics_of_trials(plan.done.values())
     if plan.metric is not None and names and plan.metric not in names:
-        raise Mistake(f"--metric {plan.metric} is no figure of these trials; they have {', '.join(names)}")
+        raise Mistake(f"--metric {plan.metric} is no figure of these trials; they have {', '.join(names)}; name one of them, and call again: what "
+                      "has finished is not repeated")
 
 
 def run(command, output, signals):
@@ -187,30 +214,37 @@ def run(command, output, signals):
             pass
 
 
-def figures_of(folder, status):
-    """Returns the figures of the validation after the best epoch if the run had a goal, and after the last epoch if not."""
-    if status != 0:
-        return {}
+def figures_of(folder):
+    """Returns the figures of the validation after the best epoch if the run had a goal, and after the last epoch if not. Without a log it
+    returns the reason why the trial counts as failed."""
     try:
         epochs = read_log(folder / "log.jsonl", folder.name).epochs
-    except (OSError, LogFault) as error:
-        return {"figures": {}, "rising": [], "goal": None, "note": str(error)}
-    goal, step = goal_of(folder)
-    epoch = next((epoch for epoch in epochs if epoch["step"] == step), epochs[-1] if epochs else {})
+    except OSError as error:
+        return {"reason": f"'{folder / 'log.jsonl'}' cannot be read: {error.strerror}; name a program that trains"}
+    except LogFault as error:
+        return {"reason": str(error)}
+    try:
+        goal, mode, best = goal_of(folder)
+        epoch = next(epoch for epoch in epochs if epoch["epoch"] == best) if goal else (epochs or [{}])[-1]
+    except (OSError, FileFault, KeyError, ValueError, StopIteration) as error:
+        why = str(error) if isinstance(error, FileFault) else f"'{folder / 'best'}' does not name an epoch of the log"
+        return {"figures": {}, "rising": [], "goal": None, "note": f"{why}, so the figures of the best epoch are not known"}
     figures = {name.removeprefix("val_"): value for name, value in epoch.items() if name.startswith("val_")}
     figures = {name: None if number_of(value) != number_of(value) else value for name, value in figures.items()}
+    rising = [name for name in epoch.get("rising") or [] if name != goal] + [goal] * (mode == "max")
     return {"figures": {**{name: value for name, value in figures.items() if name != "loss"}, "loss": figures.get("loss")},
-            "rising": epoch.get("rising") or [], "goal": goal, "epoch": epoch.get("epoch", -1) + 1}
+            "rising": rising, "goal": goal, "epoch": epoch.get("epoch", -1) + 1}
 
 
 def goal_of(folder):
-    """Returns the metric of training.goal and the step of the best epoch, or None twice."""
-    best = folder / "best"
-    try:
-        _, metadata = read_safetensors(best / "state.safetensors")
-        return metadata["goal"].partition(" ")[2], int(os.readlink(best).rpartition("-")[2])
-    except (OSError, FileFault, KeyError, ValueError):
-        return None, None
+    """Returns the metric of training.goal, its mode, and the best epoch, or None for each. The epoch is that of the log: a step of the
+    checkpoint may be another than the last one in the log."""
+    if not (folder / "best").is_symlink():
+        return None, None, None
+    tensors, metadata = read_safetensors(folder / "best/state.safetensors")
+    mode, _, metric = metadata["goal"].partition(" ")
+    (epoch,) = {tensor.name: tensor for tensor in tensors}["best.epoch"].numbers()
+    return metric, mode, epoch
 
 
 def last_line(path, start):

@@ -8,6 +8,11 @@ from table import aligned, figure
 from trials import short_keys
 
 
+def is_finished(record):
+    """True for the record of a trial that has succeeded, and has written a log."""
+    return record is not None and record["status"] == 0 and "reason" not in record
+
+
 def metrics_of_trials(records):
     """Returns the names of the figures of all trials, in their order, with the loss at the end."""
     names = list(dict.fromkeys(name for record in records for name in record.get("figures", {})))
@@ -23,7 +28,7 @@ def chosen_metric(records, metric):
 def summary(trials, done, metric):
     """Returns what sweep.json says about these trials: the metric, whether it is to rise, and the rows, the best first. A mean is None
     unless every finished trial of the row has the figure, and a deviation, with n - 1, unless there are two."""
-    finished = [done[trial.name] for trial in trials if done.get(trial.name, {}).get("status") == 0]
+    finished = [done[trial.name] for trial in trials if is_finished(done.get(trial.name))]
     chosen = chosen_metric(finished, metric)
     rises = any(chosen in record["rising"] for record in finished)
     rows = {}
@@ -61,8 +66,9 @@ def lines_of_sweep(trials, done, metric):
               figure(row["seconds"])] for row in rows]
     has_figures = any(row["finished"] for row in rows)
     lines = ["", f"validation, sorted by {found['metric']}; mean ± deviation of a row's trials", *aligned(head, cells)] if has_figures else [""]
-    failed = [done[trial.name] for trial in trials if done.get(trial.name, {}).get("status", 0) != 0]
-    return lines + [f"{record['name']} failed with status {record['status']}: {record['reason']}" for record in failed]
+    ended = [done[trial.name] for trial in trials if trial.name in done]
+    lines += [f"{record['name']}: {record['note']}" for record in ended if "note" in record]
+    return lines + [f"{record['name']} failed with status {record['status']}: {record['reason']}" for record in ended if not is_finished(record)]
 
 
 def spread(mean, deviation):

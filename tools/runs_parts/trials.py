@@ -1,6 +1,7 @@
 """The trials of a sweep: which keys they vary, and the name of each."""
 
 import dataclasses
+import decimal
 import hashlib
 import itertools
 import math
@@ -10,6 +11,10 @@ from tool import Mistake
 
 MOST_TRIALS = 10_000
 LONGEST_NAME = 100  # characters of the name of a trial, which names a folder
+CLOSES = {"[": "]", "{": "}"}
+QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+# A number that is a value, or a value in a section or a list.
+NUMBER = re.compile(r"(?<![^\[{,:\s])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,9})?(?![^\]},\s])", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +45,8 @@ def make_trials(varied, folds, seeds):
         if key in values:
             raise Mistake(f"--vary names {key} twice; give all its values at once, with commas between them")
         values[key] = list_of(text, rest)
+    if max(folds or 0, seeds or 0) > MOST_TRIALS:
+        raise Mistake(f"--folds and --seeds are at most {MOST_TRIALS:,}, the number of trials that a sweep may have; give fewer")
     repeats = {"data.fold": range(folds or 0), "training.seed": range(1, (seeds or 0) + 1)}
     refuse(values, "output.dir", "each trial has a folder of its own in --out")
     refuse(values, "data.folds", "--folds gives the number of folds")
@@ -53,6 +60,9 @@ def make_trials(varied, folds, seeds):
     if count > MOST_TRIALS:
         raise Mistake(f"there are {count:,} combinations, and a sweep has at most {MOST_TRIALS:,} trials; give fewer values")
     names = short_keys(list(values))
+    for earlier, later in itertools.combinations(values, 2):
+        if is_in(earlier, later):
+            raise Mistake(f"--vary names {earlier} before {later}, which would replace it; name {later} first")
     combinations = (dict(zip(values, combination)) for combination in itertools.product(*values.values()))
     return [Trial(name_of(names, settings), settings, tuple(repeats)) for settings in combinations]
 
@@ -62,23 +72,53 @@ def refuse(values, key, why):
         raise Mistake(f"--vary names {key}, but {why}; leave it out")
 
 
+def is_in(key, section):
+    """True if the key is a key in the section, such as a.b in a."""
+    return key.startswith((f"{section}.", f"{section}["))
+
+
+def refuse_replaced(command, keys):
+    """Refuses a --set in the command that one of these keys of each trial would replace."""
+    for before, word in zip(["", *command], command):
+        if before != "--set" and not word.startswith("--set="):
+            continue
+        key = word.removeprefix("--set=").partition("=")[0]
+        for own in keys:
+            if key == own or is_in(key, own):
+                raise Mistake(f"--set {key} in the command has no effect, because the sweep sets {own} for each trial; leave it out")
+
+
 def list_of(text, rest):
-    """Divides at commas outside of brackets and quotes, so that a value may be a section: {name: adam, learning_rate: 0.01}."""
-    values, depth, quote = [""], 0, ""
-    for letter in rest:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        depth += not quote and (letter in "[{") - (letter in "]}")
-        if letter == "," and not quote and depth == 0:
+    """Divides at commas outside of brackets and quotes, so that a value may be a section: {name: adam, learning_rate: 0.01}. As in YAML,
+    a quote counts only at the beginning of a value: Men's is a text."""
+    values, closing, before, at = [""], [], ",", 0
+    while at < len(rest):
+        letters = rest[at]
+        if letters in "'\"" and before in ",[{:":
+            quoted = QUOTED.match(rest, at)
+            if not quoted:
+                raise Mistake(f"--vary '{text}' has a quote that is not closed; close it, or write the quote within a value in quotes of the other kind")
+            letters = quoted[0]
+        elif letters in CLOSES:
+            closing.append(CLOSES[letters])
+        elif letters in "]}" and (not closing or closing.pop() != letters):
+            raise Mistake(f"--vary '{text}' has a {letters} that closes nothing; open it before, or write the value in quotes")
+        if letters == "," and not closing:
             values.append("")
         else:
-            values[-1] += letter
+            values[-1] += letters
+        before = before if letters.isspace() else letters[-1]
+        at += len(letters)
+    if closing:
+        raise Mistake(f"--vary '{text}' lacks a {closing[-1]} at its end; close the bracket, or write the value in quotes")
     if "" in values:
         raise Mistake(f"--vary '{text}' has an empty value; write KEY=VALUE,VALUE,...")
-    if len(set(values)) < len(values):
-        raise Mistake(f"--vary '{text}' has a value twice; leave one out")
+    known = {}
+    for value in values:
+        form = (tuple(NUMBER.split(value.strip())), tuple(map(decimal.Decimal, NUMBER.findall(value))))
+        if form in known:
+            raise Mistake(f"--vary '{text}' has a value twice: {known[form]} and {value}; leave one out")
+        known[form] = value
     return values
 
 
