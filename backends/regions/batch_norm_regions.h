@@ -45,7 +45,7 @@ std::optional<BatchNormRegion> batch_norm_region(const std::string& kind);
 std::vector<Region> match_batch_norm(const Graph& graph, NodeId last, const Uses& uses);
 
 // True for ops that the kernels of batch norm compute: the readers of its results, and relu's mask of its gradient. Other
-// regions leave them alone.
+// regions must not contain them.
 bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses);
 
 }  // namespace plexaura

@@ -14,11 +14,11 @@ namespace plexaura {
 // the last op, and grows backwards.
 class ChainGrowth {
  public:
-  // Says whether the chain may contain this op.
+  // Returns true if the chain may contain this op.
   using Accepts = std::function<bool(NodeId)>;
   ChainGrowth(const Graph& graph, const Uses& uses, NodeId last);
 
-  // Adds the last node of the graph that fits, if the chain then has no more than so many nodes and inputs. Returns false
+  // Adds the last node of the graph that fits and keeps the chain within `most_nodes` and `most_inputs`. Returns false
   // if there is none.
   bool grow(std::size_t most_nodes, std::size_t most_inputs, const Accepts& accepts);
 
@@ -36,7 +36,7 @@ class ChainGrowth {
   std::set<NodeId> nodes_;
 };
 
-// True if the operands of the op have the shape of its only result, or one element.
+// True if the op has one result with elements, and each operand has its shape or one element.
 bool is_elementwise(const Graph& graph, NodeId node);
 
 // True if the node is computed again in each run. A node that depends only on parameters is not, in programs

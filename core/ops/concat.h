@@ -13,8 +13,9 @@ namespace plexaura {
 // parts have the same dtype, rank and extents of all other axes. A part may be empty.
 PLEXAURA_API Node concat(std::vector<Operand> parts, std::int64_t axis);
 
-// Returns the nodes as operands of the call at `where`. For builders that take a std::vector of operands, each of which has
-// an overload for a std::vector<Node>. It is a template, so that a list in braces is no candidate for it.
+// Returns the nodes as operands of the call at `where`. Builders that take a std::vector of operands use it in an
+// overload for std::vector<Node>. Each such overload is a template, so that a call with a list, as in
+// `concat({a, b}, 1)`, stays unambiguous.
 PLEXAURA_API std::vector<Operand> operands_of(const std::vector<Node>& nodes, std::source_location where);
 
 Node concat(const std::same_as<std::vector<Node>> auto& parts, std::int64_t axis,

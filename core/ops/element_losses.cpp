@@ -13,8 +13,8 @@ namespace plexaura {
 
 namespace {
 
-// Returns c (d - c / 2) with the difference d and c = d, but at most the limit in size: a parabola up to the limit, and its
-// tangents beyond.
+// Returns c (d - c / 2), where d is the difference and c is d clipped to [-limit, limit]. This is a parabola within the
+// limits, and its tangents beyond.
 Node huber_of(const Node& difference, double limit) {
   const Node capped = clip(difference, -limit, limit);
   return capped * (difference - 0.5 * capped);

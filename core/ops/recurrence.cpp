@@ -64,7 +64,7 @@ using namespace portable;
 
 constexpr std::int64_t most_lines = 32;
 
-// Computes `width` neighbouring lines, at most `most`, together, so that it reads memory in its order.
+// Computes `width` (at most `most`) neighbouring lines in one pass, so that it reads memory in order.
 template <std::int64_t most, class T>
 void recur_along(const T* a, const T* b, T* y, std::int64_t step, std::int64_t count, std::int64_t width) {
   using State = Total<T>;

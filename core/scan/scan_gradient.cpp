@@ -66,8 +66,8 @@ class GradientScan {
     std::optional<std::size_t> input;
     Node inner;
   };
-  // The gradient of an input that is the same in each step, if it is the sum of the products of a^T and b of all steps. One
-  // product over all steps computes it after the loop, faster than a product in each step.
+  // The gradient of an input shared by all steps that is the sum of a^T b over the steps. One product after the loop
+  // computes it, which is faster than a product in each step.
   struct Product {
     std::size_t input;
     Node a;  // of inner_
@@ -155,8 +155,8 @@ class GradientScan {
     gradients_.push_back({input, gradient});
   }
 
-  // Returns false if the gradient is no product of matrices. Takes none if the forward scan is to save memory, since both
-  // operands are stacked.
+  // Returns false unless the gradient is a^T b. Also returns false if the forward scan recomputes its values to save
+  // memory, because both operands would be kept for all steps.
   bool add_product(std::size_t input, const Node& gradient) {
     const NodeRecord& record = inner_.record(gradient.id());
     if (scan_.form().recompute || gradient.shape().rank() != 2 || record.op->name() != "matmul") return false;

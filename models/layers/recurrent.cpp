@@ -93,7 +93,7 @@ Recurrence Recurrent::run_layer(const Weights& weights, const Node& sequence,
   const bool adds_in_loop = has_bias && !adds_products();
   const std::int64_t steps = sequence.shape()[0];
   const std::int64_t samples = sequence.shape()[1];
-  // As one matrix, since the gradient of the weights is then one product, not one for each step.
+  // Reshapes to one matrix, so that the gradient of the weights is one product, not one for each step.
   Node inputs = matmul(reshape(sequence, {steps * samples, sequence.shape()[2]}), weights.input->in(graph),
                        {.transpose_b = true});
   if (has_bias) {

@@ -15,7 +15,7 @@ std::string instruction_set();
 
 // Elementwise functions of one, two or three values, in any layout and with any broadcasting.
 std::unique_ptr<const KernelSource> make_elementwise_source();
-// Regions of several such functions of values of one shape.
+// Regions of several elementwise ops whose results have one shape.
 std::unique_ptr<const KernelSource> make_chain_source();
 // reorder, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
@@ -23,7 +23,7 @@ std::unique_ptr<const KernelSource> make_transfer_source();
 std::unique_ptr<const KernelSource> make_move_source();
 // Regions of the gradients of gelu, silu and hard_swish.
 std::unique_ptr<const KernelSource> make_slope_source();
-// Regions of elementwise ops around slices.
+// Regions of elementwise ops around slices of the last axis, computed row by row.
 std::unique_ptr<const KernelSource> make_row_chain_source();
 // gather, take_along_axis and their gradients, scatter.
 std::unique_ptr<const KernelSource> make_index_source();

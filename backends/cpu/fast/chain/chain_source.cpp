@@ -18,18 +18,19 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::string_view prefix = "chain ";  // of the kinds of these regions
+constexpr std::string_view prefix = "chain ";  // begins the kind of each of these regions
 constexpr std::size_t most_ops = 16;
-// Smaller values stay in the fastest cache from one op to the next.
+
+// Values with fewer elements stay in the first cache anyway, so a chain saves nothing.
 constexpr std::int64_t least_elements = 4096;
+
 constexpr std::size_t most_inputs = 10;
 
 constexpr double seconds_per_op = 1e-10;  // for one element of a block
 
-// A block has at most so many elements. Its buffers together stay in the fastest cache.
-constexpr std::size_t longest_block = 1024;
-constexpr std::size_t bytes_of_buffers = 32768;
-constexpr std::size_t granule = 64;  // bytes of a cache line, and elements of which blocks are multiples
+constexpr std::size_t longest_block = 1024;      // elements
+constexpr std::size_t bytes_of_buffers = 32768;  // all buffers of a thread; they stay in the first cache
+constexpr std::size_t granule = 64;              // bytes of a cache line; elements of a block are a multiple
 
 // An operand of an op of a chain: an input of the region, or a buffer with the result of an earlier op.
 struct ChainOperand {
@@ -42,7 +43,7 @@ struct ChainOp {
   Elementwise function;
   std::array<ChainOperand, most_operands> operands;
   std::array<std::int64_t, most_operands> steps;  // 0 for an operand of one element, else 1
-  std::size_t buffer = 0;                         // of the result; the last op writes to the output
+  std::size_t buffer = 0;  // for the result; not used by the last op, which writes to the output
 };
 
 // Returns the loop of one op of a graph, or nothing if there is none.
@@ -51,14 +52,14 @@ std::optional<Elementwise> function_of(const Graph& graph, NodeId node) {
   return elementwise_of({graph, region, {}, {}});
 }
 
-// An input of one element, which is written to a buffer as often as a block has elements.
+// An input of one element. It is copied into a whole buffer before the first block.
 struct RepeatedInput {
   std::size_t index = 0;
   std::size_t bytes = 0;
   std::size_t buffer = 0;
 };
 
-// Assigns buffers to the results of a chain. A buffer is free again when no later op reads it.
+// Assigns buffers to the results of a chain. A buffer is free again after the last op that reads it.
 class BufferAssignment {
  public:
   explicit BufferAssignment(const RegionQuery& query) {
@@ -72,14 +73,14 @@ class BufferAssignment {
     free_.pop_back();
     return of_node_[node] = buffer;
   }
-  // Returns a buffer that is never free again.
+  // Returns a buffer that release() never frees.
   std::size_t take_for_all_blocks() { return count_++; }
   // Returns null for values from outside the chain.
   const std::size_t* find(NodeId node) const {
     const auto found = of_node_.find(node);
     return found == of_node_.end() ? nullptr : &found->second;
   }
-  // Frees the buffers that no op after `reader` reads.
+  // Frees the buffers whose last reader is `reader` or an earlier op.
   void release(NodeId reader) {
     std::erase_if(of_node_, [&](const auto& assigned) {
       if (last_reader_.at(assigned.first) > reader) return false;
@@ -96,8 +97,8 @@ class BufferAssignment {
   std::size_t count_ = 0;
 };
 
-// The ops of a region, which are computed block by block, so that only inputs and the result of the region use memory
-// outside the fastest cache. Each op has the loop that it has alone, so the results have the same bits.
+// Computes the ops of a region block by block, so that inner results never leave the first cache. Each op uses the loop
+// that it uses outside of a region, so the results have the same bits.
 class Chain {
  public:
   explicit Chain(const RegionQuery& query) {
@@ -214,7 +215,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   return candidate;
 }
 
-// Regions of elementwise ops, which are read only by later ops of the region.
+// Offers regions of elementwise ops whose inner results are read only within the region.
 class ChainSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
@@ -240,7 +241,8 @@ class ChainSource final : public KernelSource {
                          chain.inputs(),
                          {result}});
     std::ranges::reverse(regions);
-    // Where the chain goes on after this op, longer regions contain the shorter ones.
+    // If the reader of the result can join, the regions that end there contain the shorter ones. So offers only the
+    // longest here.
     const auto& readers = uses.readers(result);
     const bool goes_on = !uses.kept(result) && readers.size() == 1 && has_loop(readers[0]) &&
                          graph.type({readers[0], 0}).shape == graph.type(result).shape;

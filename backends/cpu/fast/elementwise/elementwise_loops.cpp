@@ -87,7 +87,7 @@ struct functors::FloorDiv<float, fast::QuotientMath> {
     PLEXAURA_INLINE float operator()(float x) const { return fast::VectorMath::function(x); } \
   };
 PLEXAURA_LARGE_FUNCTOR(Erfc, erfc)
-PLEXAURA_LARGE_FUNCTOR(Erfinv, erfinv)  // the general form takes steps with erf and erfc
+PLEXAURA_LARGE_FUNCTOR(Erfinv, erfinv)  // the general form iterates with erf and erfc
 PLEXAURA_LARGE_FUNCTOR(Lgamma, lgamma)
 #undef PLEXAURA_LARGE_FUNCTOR
 
@@ -172,7 +172,7 @@ PLEXAURA_INLINE void apply_to_all(const float* x, float* y, std::int64_t count, 
   for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
 }
 
-// Functors whose option is an order, which decides between formulas.
+// Functors with an order n as option; some orders have a formula of their own.
 template <template <class, class> class Functor>
 constexpr bool has_order = false;
 template <>

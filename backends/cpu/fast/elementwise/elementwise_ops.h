@@ -21,7 +21,8 @@ struct Elementwise {
   double nanoseconds;
   // The number of inputs read; the region's other inputs are constants that the loop contains
   std::size_t operands;
-  // True if the loop writes operands of one element to arrays. A caller with many pieces does that once, by repeat().
+  // True if the loop first copies operands of one element to arrays. A caller with many pieces can do this once with
+  // repeat().
   bool repeats = false;
 };
 

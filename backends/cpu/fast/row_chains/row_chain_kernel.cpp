@@ -18,14 +18,14 @@ namespace plexaura::fast {
 namespace {
 
 constexpr double nanoseconds_per_call = 10;
-constexpr std::int64_t alignment = 64;             // of values in the memory of a thread
-constexpr std::int64_t bytes_of_batch = 32 << 10;  // that the first cache keeps
+constexpr std::int64_t alignment = 64;             // bytes; of results in the memory of a thread
+constexpr std::int64_t bytes_of_batch = 32 << 10;  // results of a batch of rows; they stay in the first cache
 
-// Columns of a value: of an operand of the kernel, or of a result in the memory of a thread, which holds a batch of rows.
+// Where the first column of a value lies. A thread computes a batch of rows at a time, and holds the results that are no
+// outputs in its own memory.
 struct RowPlace {
-  std::size_t base = 0;  // an input, an output, the memory of a thread, or zeros
-  std::int64_t slot =
-      0;  // in the memory of a thread: bytes of the results before it, for each row of a batch
+  std::size_t base = 0;        // index of an input or output; or memory() or zeros()
+  std::int64_t slot = 0;       // in a thread's memory: bytes of the results placed before it, per row
   std::int64_t offset = 0;     // bytes to the first column
   std::int64_t row_bytes = 0;  // from a row to the next one; 0 if all rows are the same
 };
@@ -36,7 +36,7 @@ struct RowOperand {
   std::int64_t step = 1;   // 0: one element for the whole row
 };
 
-// Calls of an innermost loop: one for each row, or one for a batch if the rows follow each other in all operands.
+// Calls an innermost loop: once for each row, or once for a batch if the rows follow each other in all operands.
 struct RowStep {
   Inner inner;
   std::vector<RowOperand> operands;
@@ -78,21 +78,23 @@ bool joins_rows(const RowStep& step) {
   return joins(step.result) && std::ranges::all_of(step.operands, joins);
 }
 
-// Columns of an assembled value, which are in another value.
+// A range of columns of an assembled value, and where it is copied from.
 struct Columns {
   std::int64_t start;
   std::int64_t count;
   RowPlace from;
 };
 
-// Columns of values, with zeros between them: the gradient of a slice, or a sum of several.
+// A value that consists of columns of other values, with zeros between them: the gradient of a slice, or a sum of such
+// gradients.
 struct Assembly {
   std::vector<Columns> parts;  // in the order of their starts; they do not overlap
-  Inner add;  // of a sum; adds zero to each part, as the sum does. Empty: the parts are copied
+  // The addition, if the value is a sum: it adds 0 to each part, so that -0 becomes 0. Empty: the parts are copied.
+  Inner add;
 };
 
-// Translates the ops of a chain into steps. The result of a slice needs none: it is a part of its operand. Gradients of
-// slices are assembled where another op reads them.
+// Translates the ops of a chain into steps. A slice needs no step, because its result is a range of columns of its
+// operand. The gradient of a slice is assembled before the first step that reads it.
 class RowProgramBuilder {
  public:
   explicit RowProgramBuilder(const RegionQuery& query) : query_(query) {
@@ -138,7 +140,7 @@ class RowProgramBuilder {
     return place;
   }
 
-  // Returns where a value is. Assembles it if it is not there yet.
+  // Returns where a value is. First assembles the value if no step has written it yet.
   RowPlace place_of(Value value) {
     if (const auto found = places_.find(value); found != places_.end()) return found->second;
     const RowPlace place = new_place(value);
@@ -237,13 +239,13 @@ class RowProgramBuilder {
 
   const RegionQuery& query_;
   RowProgram program_;
-  std::map<Value, RowPlace> wanted_;  // outputs of the kernel
-  std::map<Value, RowPlace> places_;  // of values that are there
+  std::map<Value, RowPlace> wanted_;  // places of the wanted outputs of the kernel
+  std::map<Value, RowPlace> places_;  // of inputs, and of results that a step writes
   std::map<Value, Assembly> assemblies_;
   std::int64_t memory_bytes_ = 0;  // of a row
 };
 
-// Runs a part of the rows on a thread, with `memory` for the results that are no outputs.
+// Computes a range of rows on one thread. `memory` holds the results that are no outputs.
 class RowRun {
  public:
   RowRun(const RowProgram& program, const Binding& binding, std::byte* memory) : program_(program) {

@@ -6,8 +6,8 @@
 
 namespace plexaura::fast {
 
-// Makes the kernel of a region of match_row_chain(), whose operands are row-major. Its results have the same bits as those of
-// the ops one by one.
+// Makes the kernel of a region of match_row_chain(), whose operands are row-major. Its results have the same bits as
+// if each op had a kernel of its own.
 std::shared_ptr<const Kernel> make_row_chain(const RegionQuery& query);
 
 }  // namespace plexaura::fast

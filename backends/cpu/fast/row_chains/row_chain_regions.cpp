@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kind = "row chain of ";
 constexpr std::size_t fewest_ops = 3;
-constexpr NodeId longest_span =
-    256;  // nodes of the graph between the first and the last op; bounds the search
+// The ops of a chain, and the next reader of its last one, are fewer nodes of the graph apart. Bounds the search.
+constexpr NodeId longest_span = 256;
 
 const Shape& shape_of(const Graph& graph, Value value) { return graph.type(value).shape; }
 
@@ -40,13 +40,14 @@ bool is_elementwise(const Graph& graph, NodeId node) {
   return elementwise_of({graph, region, {}, {}}).has_value();
 }
 
-// A region that grows from its last node.
+// A region that grows backwards from its last node.
 class GrowingRowChain {
  public:
   GrowingRowChain(const Graph& graph, const Uses& uses, NodeId last)
       : graph_(graph), uses_(uses), last_(last), rows_(shape_of(graph, {last, 0})) {}
 
-  // Returns false if no chain is to end here, as where the next reader of the last result can be in the chain, too.
+  // Returns false if the last op cannot be in a chain, or if the next reader of its result can, so that a longer chain
+  // ends there.
   bool begin() {
     const std::vector<NodeId>& readers = uses_.readers({last_, 0});
     const auto next = std::ranges::min_element(readers);
@@ -87,7 +88,7 @@ class GrowingRowChain {
     return false;
   }
 
-  // Returns the nodes that the chain reads, and those before its last node that read it.
+  // Returns the nodes before the last one that the chain reads, or that read a result of the chain.
   std::set<NodeId> neighbours() const {
     std::set<NodeId> near;
     const auto note = [&](NodeId node) {
@@ -121,7 +122,7 @@ class GrowingRowChain {
     return bytes <= most_bytes_of_row && nodes_.size() + inputs().size() < most_values_of_chain;
   }
 
-  // True if no node outside of the chain depends on it and feeds it.
+  // True if no path between two ops of the chain leaves it.
   bool is_convex() const {
     std::set<NodeId> after;  // nodes outside that depend on the chain
     for (NodeId node = *nodes_.begin() + 1; node <= last_; ++node) {
@@ -155,7 +156,7 @@ class GrowingRowChain {
   const Graph& graph_;
   const Uses& uses_;
   NodeId last_;
-  const Shape& rows_;  // a shape with the rows of all results
+  const Shape& rows_;  // the shape of the last result; all results have its rows
   std::set<NodeId> nodes_;
   std::set<NodeId> refused_;
 };

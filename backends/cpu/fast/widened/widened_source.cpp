@@ -64,16 +64,16 @@ class WideRegion {
 
 // An input or output of 16 bits, and its place in the workspace as float32.
 struct WideOperand {
-  std::size_t index;
-  DType dtype;
+  std::size_t index;      // among the inputs or the outputs of the region
+  DType dtype;            // bfloat16 or float16
   std::int64_t elements;  // padding included
-  std::size_t offset;     // bytes
+  std::size_t offset;     // bytes from the start of the workspace
 };
 
 struct WideOperands {
   std::vector<WideOperand> inputs;
   std::vector<WideOperand> outputs;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // of the workspace that holds all of them
 };
 
 std::vector<WideOperand> wide_operands(const RegionQuery& query, const std::vector<Value>& values,
@@ -97,7 +97,7 @@ WideOperands wide_operands(const RegionQuery& query, const Candidate& candidate)
   return operands;
 }
 
-// One conversion of a launch.
+// A conversion of an operand, before or after the kernel of float32 runs.
 struct BoundCast {
   DType from;
   DType to;

@@ -175,7 +175,7 @@ TEST_CASE("batch norm with an addition and a relu rounds once in 16 bits") {
   }
 }
 
-TEST_CASE("float32 itself gets no second offer get no second offer") {
+TEST_CASE("a region of float32 alone gets no widened kernel") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4, 4}});
   CHECK(std::ranges::none_of(offers(matmul(x, x)), computes_in_float32));
