@@ -156,7 +156,8 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
-  if (setup.data.sample().dtype == DType::uint8) facts.erase("data.targets");  // a folder, too
+  // Ranks may have the folder of targets elsewhere, as with data.path.
+  if (setup.data.sample().dtype == DType::uint8) facts.erase("data.targets");
   // Ranks that form one client draw data together. The number of parts that they read ahead depends on their
   // workers.
   if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");

@@ -46,8 +46,9 @@ class Predictor {
   Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
             std::int64_t classes, Backend& backend, const PredictorOptions& options = {});
 
-  // Returns a Predictor for another thread, with the same model, weights and backend. It shares the programs and the weights
-  // in the layouts of the kernels, and has its own memory for intermediate values. Clones may be made and called at the same time, but not while the store is written or placed.
+  // Returns a Predictor for another thread, with the same model, weights and backend. It shares the programs and the
+  // weights in the layouts of the kernels, and has its own memory for intermediate values. Clones may be made and called
+  // at the same time, but not while the store is written or placed.
   Predictor clone() const;
 
   // samples [N, ...] -> the model's outputs; for a Model, logits [N, classes]. Floating-point samples are

@@ -46,8 +46,8 @@ std::vector<std::int64_t> alike(const ImagePairs& pairs) {
   return std::vector<std::int64_t>(static_cast<std::size_t>(pairs.size()), 0);
 }
 
-// The names of the classes of masks, "0" and so on. Images as targets have one class, so that weights contain what
-// --predict must know.
+// Returns the names of the classes of masks, "0" and so on. Targets that are images get one class "0", because --predict
+// needs a list of classes in the weights.
 std::vector<std::string> class_names(const std::optional<MaskOptions>& mask) {
   std::vector<std::string> names{"0"};
   for (std::int64_t i = 1; mask && i < mask->classes; ++i) names.push_back(std::to_string(i));

@@ -28,7 +28,7 @@ void apply_patterns(const Config& config, const RunOptions& options, std::vector
     with_place(training, "freeze", [&] { freeze(specs, pattern); });
   const std::span<const ParameterGroup> groups = options.trainer.optimizer.groups;
   if (groups.empty()) return;
-  // Checks the first group, then the first two, and so on, so that the last group of a refused list is the one at fault.
+  // Checks growing lists of groups, so that the error names the first group at fault.
   const std::vector<Section> sections = training.section("optimizer").sections("groups");
   for (std::size_t count = 1; count <= groups.size(); ++count)
     with_place(sections[count - 1], "pattern", [&] { groups_by_name(groups.first(count), specs); });

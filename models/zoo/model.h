@@ -51,22 +51,21 @@ struct ModelInfo {
   // One unit of each output of a regression, in the unit in which errors are reported: the standard deviation of a target
   // that was standardised. Empty: 1 for all outputs.
   std::vector<double> target_units = {};
-  // Of softmax_cross_entropy: see CrossEntropyOptions.
+  // For softmax_cross_entropy: see CrossEntropyOptions.
   double label_smoothing = 0;
-  // Of softmax_cross_entropy: the weight of each class. The loss is divided by the weights of all labels of a step. Empty
-  // list: all classes count alike, and the loss is a mean over the samples, or, of a segmentation, over the pixels. std::nullopt: the weights depend on samples that
-  // are not known, and build_loss() throws.
+  // For softmax_cross_entropy: the weight of each class. The loss is divided by the sum of the weights of all labels of a
+  // step. Empty list: all classes count alike. The loss is then a mean over samples; for a segmentation, over pixels.
+  // std::nullopt: the weights depend on samples that are not known, and build_loss() throws.
   std::optional<std::vector<double>> class_weights = std::vector<double>{};
-  // Of a segmentation: pixels with this label count neither in the loss nor in the metrics. It need not be a class.
+  // For a segmentation: pixels with this label count neither in the loss nor in the metrics. It need not be a class.
   std::optional<std::int64_t> ignored_class = {};
 };
 
 // A network that distinguishes classes, predicts numbers or labels, or reconstructs its samples: [N, sample shape...] ->
-// [N, classes], for reconstruction also [N, sample shape...], for segmentation [N, classes, H, W]; or a language model: int64 [N, positions] ->
-// [N, positions, classes]. Name its parameters with
-// specs_of() or make_store() before calling it. One object serves every graph, for training and inference,
-// with any batch size. A call of a named model of this library changes nothing in it: several threads may
-// call it at the same time, each with its own graph.
+// [N, classes], for reconstruction also [N, sample shape...], for segmentation [N, classes, H, W]; or a language model:
+// int64 [N, positions] -> [N, positions, classes]. Name its parameters with specs_of() or make_store() before calling it.
+// One object serves every graph, for training and inference, with any batch size. A call of a named model of this library
+// changes nothing in it: several threads may call it at the same time, each with its own graph.
 class Model : public Module {
  public:
   explicit Model(ModelInfo info) : info_(std::move(info)) {}
@@ -120,9 +119,9 @@ std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shap
 // Returns the model's loss. A classification has as metrics the share of samples that were predicted correctly:
 // "accuracy", whose label has the largest output, and, with more than five classes, "accuracy_top5", whose label is among
 // the five largest outputs. For other tasks see build_regression(), build_multi_label(), build_reconstruction() and
-// build_language_model(). A segmentation has the numbers of segmentation_sums().
-//   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples. Of a language model:
-//   targets int64 [N, positions]. Of a segmentation: targets uint8 or int64 [N, H, W], the class of each pixel.
+// build_language_model(). The metrics of a segmentation are those of segmentation_sums().
+//   outputs of the model; labels int64 [N], targets [N, classes] of the outputs' dtype, or the samples. For a language
+//   model: targets int64 [N, positions]. For a segmentation: targets uint8 or int64 [N, H, W], the class of each pixel.
 // Throws UserError if the weights of the classes are not known.
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 // The same for a classification whose samples are mixed of two (training/data/mixed_samples.h): `share` [N] is the share of
@@ -131,9 +130,9 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 LossOutputs build_mixed_loss(const Model& model, Operand outputs, Operand labels, Operand partner_labels,
                              Operand share);
 
-// Returns the field of the data that build_loss() takes: "labels" of a classification, "samples" of a reconstruction,
-// as bytes, and "targets" of other tasks, as bytes for a segmentation. Its type is that of one sample. Data may also have images of bytes as
-// "targets" for a reconstruction, which builder_of() then takes instead.
+// Returns the field of the data that build_loss() takes: "labels" for a classification, "samples" for a reconstruction, as
+// bytes, and "targets" for other tasks, as bytes for a segmentation. Its type is that of one sample. For a reconstruction
+// the data may also have "targets", which are images of bytes; builder_of() then takes them instead.
 Field expected_field(const Model& model);
 
 // For a Trainer: calls build_loss() for the model with the fields "samples" and expected_field(), or, if there is a field

@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns the number of classes of sums [classes + 1, classes].
+// Returns the number of classes, given sums with (classes + 1) * classes elements.
 std::size_t classes_of(std::span<const double> totals) {
   return static_cast<std::size_t>(std::sqrt(static_cast<double>(totals.size())));
 }

@@ -14,17 +14,19 @@ struct PixelRows {
   Node labels;  // int64 [pixels]
 };
 
-// Returns the pixels of a segmentation.
+// Returns the pixels of a segmentation as rows, in the order of [N, H, W].
 //   outputs [N, classes, H, W] of the model; targets [N, H, W], the class of each pixel, uint8 or int64.
 PixelRows pixel_rows(const Node& outputs, const Node& targets);
 
-// Returns sums for "pixel_accuracy", the share of the pixels that get their class, and "mean_iou", the mean of
-// class_ious() over the classes that occur. Pixels with the ignored label do not count. The sums are the numbers of pixels
-// [classes + 1, classes], by their class, with ignored pixels in the last row, and by the class with the largest output.
+// Returns sums for "pixel_accuracy", the share of the pixels whose class has the largest output, and "mean_iou", the mean
+// of class_ious() over the classes that occur. Pixels with the ignored label do not count. The sums are row-major
+// [classes + 1, classes]: element [i, j] counts the pixels of class i whose largest output is j, and row `classes` counts
+// the ignored pixels.
 ValidationSums segmentation_sums(const PixelRows& pixels, std::optional<std::int64_t> ignored);
 
-// Returns for each class the intersection over union: the pixels that have and get the class, divided by those that have or
-// get it; NaN if there are none. `totals`: of the sums of segmentation_sums().
+// Returns the intersection over union of each class: the number of pixels that have the class and whose largest output is
+// that of the class, divided by the number of those for which one of the two holds; NaN if there are none. `totals`: the
+// sums of segmentation_sums(), added up over batches.
 std::vector<double> class_ious(std::span<const double> totals);
 
 }  // namespace plexaura

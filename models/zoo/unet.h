@@ -16,14 +16,15 @@ struct UNetOptions {
   bool synchronised_batch_norm = false;  // over all ranks
 };
 
-// U-Net, from images [C, H, W] to images of the same shape or, of a segmentation, to [classes, H, W]: Ronneberger, Fischer and Brox, arXiv:1505.04597, in the
-// variant of github.com/milesial/Pytorch-UNet with bilinear=False: padded convolutions with batch norm. Height and
-// width are multiples of 2^depth. Names are those of that variant: inc.double_conv.0.weight,
-// down1.maxpool_conv.1.double_conv.1.running_mean, up1.up.bias, up1.conv.double_conv.0.weight, outc.conv.weight.
+// U-Net, from images [C, H, W] to images of the same shape or, for a segmentation, to [classes, H, W]: Ronneberger,
+// Fischer and Brox, arXiv:1505.04597, in the variant of github.com/milesial/Pytorch-UNet with bilinear=False: padded
+// convolutions with batch norm. Height and width are multiples of 2^depth. Parameters have the names of that variant:
+// inc.double_conv.0.weight, down1.maxpool_conv.1.double_conv.1.running_mean, up1.up.bias, up1.conv.double_conv.0.weight,
+// outc.conv.weight.
 class UNet final : public Model {
  public:
-  // Throws UserError for samples that are no images, or whose height and width are no multiples of 2^depth; for
-  // a task other than reconstruction and segmentation; and for a depth that is not from 1 to 8 or a width that is not from 1 to
+  // Throws UserError for samples that are no images, or whose height and width are no multiples of 2^depth; for a task
+  // other than reconstruction and segmentation; and for a depth that is not from 1 to 8 or a width that is not from 1 to
   // 1024.
   UNet(ModelInfo info, const UNetOptions& options);
 
@@ -33,7 +34,7 @@ class UNet final : public Model {
   Node forward(Operand x) const override;
 
  private:
-  // Two convolutions with batch norm and ReLU, for each level from the largest to the smallest image.
+  // Two convolutions with batch norm and ReLU for each level, from the largest to the smallest image.
   std::vector<std::unique_ptr<layers::Sequential>> encoders_;
   // From each level but the largest to the next larger one, beginning with the smallest image.
   std::vector<std::unique_ptr<layers::ConvTranspose2d>> ups_;

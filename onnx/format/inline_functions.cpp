@@ -23,7 +23,7 @@ std::string label_in(const NodeProto& node, std::size_t index) {
   throw UserError(fmt::format("node '{}' ({}): {}", node.name, node.op, text));
 }
 
-// The names that values must not get.
+// The names that values already have.
 class TakenNames {
  public:
   void add(const GraphProto& graph) {
@@ -53,9 +53,9 @@ class TakenNames {
 struct FunctionCall {
   const NodeProto& node;
   const FunctionProto& function;
-  std::map<std::string, std::string> names = {};  // of its values, by their names in the function
-  std::set<std::string> inputs = {};              // their names in the function
-  std::map<std::string, const AttributeProto*> attributes = {};  // those of the node, and defaults
+  std::map<std::string, std::string> names = {};  // of values in the graph, by their names in the function
+  std::set<std::string> inputs = {};              // names of the inputs in the function
+  std::map<std::string, const AttributeProto*> attributes = {};  // of the node, or the defaults, by name
 };
 
 class FunctionInliner {
@@ -68,7 +68,7 @@ class FunctionInliner {
     taken_.add(model.graph);
   }
 
-  // Replaces the calls in a graph that is nested so deep.
+  // Replaces the calls in a graph. `depth`: how many graphs and calls of functions contain it.
   void expand(GraphProto& graph, std::size_t depth) {
     std::vector<NodeProto> expanded;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -139,7 +139,7 @@ class FunctionInliner {
     }
   }
 
-  // The inputs that the call leaves out have the empty name.
+  // Maps the inputs of the function to those of the call. An input that the call leaves out gets the empty name.
   static void bind_inputs(FunctionCall& call) {
     const std::vector<std::string>& formal = call.function.inputs;
     const std::vector<std::string>& actual = call.node.inputs;
@@ -153,7 +153,8 @@ class FunctionInliner {
                                     printed(call.function), formal[i]));
   }
 
-  // Returns nodes for the outputs that are inputs of the function, or that it returns twice.
+  // Maps the outputs of the function to those of the call. Returns Identity nodes for outputs that are also inputs of the
+  // function, and for outputs that it returns twice.
   static std::vector<NodeProto> bind_outputs(FunctionCall& call) {
     const std::vector<std::string>& formal = call.function.outputs;
     const std::vector<std::string>& actual = call.node.outputs;
@@ -182,7 +183,8 @@ class FunctionInliner {
     return call.names[name] = taken_.unlike(fmt::format("{}/{}", call.node.name, name));
   }
 
-  // Returns the name of a value that the function makes.
+  // Returns the name in the graph of a value that a node of the function makes. Throws UserError if `name` is that of an
+  // input.
   std::string new_name_in(FunctionCall& call, const std::string& name) {
     if (!name.empty() && call.inputs.contains(name))
       fail(call.node, fmt::format("the function '{}' makes the value '{}', which is one of its inputs",
@@ -208,7 +210,7 @@ class FunctionInliner {
     return copy;
   }
 
-  // An attribute that has the value of one of the call is left out if the call leaves that out and it has no default.
+  // Adds an attribute. If it refers to an attribute that the call does not give and that has no default, leaves it out.
   void add_attribute(NodeProto& to, const AttributeProto& attribute, FunctionCall& call) {
     if (attribute.refers_to.empty()) {
       to.attributes.push_back(attribute);
@@ -222,7 +224,7 @@ class FunctionInliner {
     to.attributes.back().name = attribute.name;
   }
 
-  // Returns a graph within a node of a function.
+  // Returns a copy of a graph that is an attribute of a node of the function, with the names of this call.
   GraphProto copy_of(const GraphProto& graph, FunctionCall& call) {
     GraphProto copy;
     copy.name = graph.name;
@@ -241,7 +243,7 @@ class FunctionInliner {
     return copy;
   }
 
-  // Counts a node within a function.
+  // Counts a node within a function. Throws UserError beyond the limit.
   void count(const NodeProto& node) {
     if (++nodes_ > limits_.nodes)
       fail(node,
@@ -285,7 +287,7 @@ class FunctionInliner {
   std::map<FunctionKey, const FunctionProto*> functions_;
   InlineLimits limits_;
   TakenNames taken_;
-  std::vector<const FunctionProto*> calls_;  // those around the node that is added, from the outermost one
+  std::vector<const FunctionProto*> calls_;  // the functions around the current node, the outermost first
   std::int64_t nodes_ = 0;                   // within functions
   std::int64_t bytes_ = 0;
 };

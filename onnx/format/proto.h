@@ -79,7 +79,7 @@ struct AttributeProto {
   std::vector<float> reals = {};
   std::vector<std::int64_t> integers = {};
   std::vector<std::string> texts = {};
-  // Within a function: the attribute of its call whose value this one has. Empty if it has a value of its own.
+  // Within a function: the name of the call's attribute that gives the value. Empty: the value stands here.
   std::string refers_to = {};
 };
 
@@ -116,7 +116,7 @@ struct GraphProto {
 // The versions of sets of ops by domain. The domain of the standard's own ops is "".
 using OpsetVersions = std::map<std::string, std::int64_t>;
 
-// An op that the file itself defines: a node with this op stands for these nodes.
+// An op that the file itself defines. A node with this op stands for the nodes of the function.
 struct FunctionProto {
   std::string name;
   std::string domain;
@@ -135,12 +135,12 @@ struct ModelProto {
   std::vector<FunctionProto> functions = {};
 };
 
-// Graphs, and the functions of a file, may be nested so deep.
+// The greatest nesting depth of graphs and functions.
 constexpr int most_nested = 32;
 
 // Parse the bytes of a whole message. The result refers to the bytes. Graphs within attributes may be nested
-// `most_nested` deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError, without
-// the name of a file, if the bytes are no such message.
+// `most_nested` deep, and a model may have `most_messages` nodes, attributes, tensors, values and names. Throw UserError,
+// without the name of a file, if the bytes are no such message.
 ModelProto parse_model(std::string_view bytes, std::int64_t most_messages = std::int64_t{1} << 22);
 TensorProto parse_tensor(std::string_view bytes);
 

@@ -85,7 +85,7 @@ struct GridTap {
 GridTap tap_at(const Node& place, const Node& weight, const SampledAxis& axis, const SampleRules& rules) {
   const auto most = static_cast<double>(axis.extent - 1);
   const Node inside = rules.padding == "reflection" ? reflected(place, axis) : place;
-  // The bounds hold for NaN and for numbers that are too large for an integer, too.
+  // Clips again as integers, because NaN and huge numbers convert to any integer.
   const Node index =
       maximum(minimum(cast(clip(inside, 0, most), DType::int64), axis.extent - 1), std::int64_t{0});
   if (rules.padding != "zeros") return {index, weight};

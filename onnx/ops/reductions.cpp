@@ -27,8 +27,8 @@ Node sum_of_squares(Operand x, ReduceOptions options) { return sum(x.node() * x.
 Node euclidean_norm(Operand x, ReduceOptions options) { return sqrt(sum_of_squares(x, std::move(options))); }
 Node log_of_sum(Operand x, ReduceOptions options) { return log(sum(x, std::move(options))); }
 
-// The largest element or the smallest one, and for bool the logical or, or the logical and. That of no elements is the
-// bound of the type.
+// Returns the maximum (`is_largest`) or the minimum; of bools, the logical or, or the logical and. For no elements of
+// a floating dtype or bool it returns the lowest or the highest value of the dtype.
 Node extremum(const Node& x, const ReduceOptions& options, bool is_largest) {
   const bool is_flag = x.dtype() == DType::boolean;
   const Node numbers = is_flag ? cast(x, DType::uint8) : x;

@@ -228,7 +228,8 @@ std::vector<Number> spread(const std::vector<Number>& numbers, const std::vector
   return all;
 }
 
-// Sets one scale for the named axes, or for all: the smallest one ("not_larger") or the largest one that the sizes ask for.
+// Gives all named axes (all axes if none is named) one scale: the smallest of theirs for "not_larger", the largest for
+// "not_smaller".
 void keep_aspect_ratio(std::vector<ResizedAxis>& axes, const std::vector<std::int64_t>& named,
                        const std::string& policy) {
   if (policy == "stretch") return;

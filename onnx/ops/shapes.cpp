@@ -312,7 +312,7 @@ std::vector<Node> triangle(Call& call) {
   return {call.flag("upper", true) ? triu(call[0], diagonal) : tril(call[0], diagonal)};
 }
 
-// Cuts or pads axes to extents, equally at both ends. Of an odd number the end gets one more.
+// Cuts or pads axes to extents, equally at both ends. If the difference is odd, the end gets one more.
 std::vector<Node> crop_or_pad_centre(Call& call) {
   const std::int64_t rank = call[0].shape().rank();
   Integers axes(static_cast<std::size_t>(rank));

@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 24;  // of a constant that is made here
 
-// Returns a product of counts that must be from `least` on. Throws UserError if a constant cannot have so many elements.
+// Returns the product of the counts. Throws UserError if a count is below `least`, or if the product is above
+// most_elements.
 std::int64_t checked_product(std::initializer_list<std::int64_t> counts, std::string_view what,
                              std::int64_t least = 1) {
   std::int64_t product = 1;

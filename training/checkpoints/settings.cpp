@@ -17,17 +17,18 @@ namespace {
 
 constexpr std::string_view setting_prefix = "setting.";  // precedes the key of a setting in the metadata
 
-// A key of the section `data` that defines what weights mean. Defaults describe a key that only numbers need.
+// A key of the section `data` on which the meaning of weights depends. The default of each member suits most keys.
 struct DataSetting {
   std::string_view key;
   std::string_view no_effect = {};  // a value that is not kept, because it changes nothing
   bool images_only = false;         // kept only for images of bytes
-  bool in_quotes = false;           // kept in quotes, which a default has and a word of the file may lack
+  bool in_quotes = false;  // kept in quotes: the default has them, and a word of the YAML file may lack them
   bool some_formats =
       false;             // only some formats have the key, and weights may be used on data of another one
   bool in_files = true;  // also applies to files that are predicted
-  // The value of a key that is not given, if `needs`, when it is named, is given; empty: none.
+  // The value of a key that is not given. Empty: it has none.
   std::string_view absent = {};
+  // If not empty: `absent` holds only where this key is given.
   std::string_view needs = {};
 };
 

@@ -31,9 +31,9 @@ std::string_view unread_format(std::span<const std::uint8_t> bytes);
 // PNG, is damaged or incomplete, or has more than 2^27 pixels.
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name);
 
-// Decodes a mask: a PNG file whose pixels are numbers of classes, which are grey values of at most 8 bits, unscaled, or
-// the indices of a palette. All three channels of the result hold the number. Throws UserError for JPEG, which changes
-// numbers; for colours, transparency and 16 bits; and as decode_image() does.
+// Decodes a mask: a PNG file of grey values of at most 8 bits, or with a palette. The class of a pixel is its grey value,
+// which is not scaled, or its index in the palette. All three channels of the result hold the class. Throws UserError for
+// JPEG, which changes values; for colours, transparency and 16 bits; and as decode_image() does.
 Image decode_class_mask(std::span<const std::uint8_t> bytes, const std::string& name);
 
 // Encodes a JPEG file with `quality` from 1 to 100. Throws UserError for an image that JPEG cannot represent

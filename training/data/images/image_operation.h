@@ -17,8 +17,8 @@ struct ClassMask {
   std::uint8_t outside = 0;  // the class of pixels that come from outside of the image
 };
 
-// What an ImageOperation needs from a mask of classes. `outside`: pixels of the result may come from outside of the image, so
-// that they have no class. `refused`: the operation does not report how it moves the pixels.
+// How an ImageOperation treats masks. `any`: masks follow it. `outside`: pixels from outside of the image may appear,
+// which get ClassMask::outside. `refused`: masks cannot follow it.
 enum class MaskRule : std::uint8_t { any, outside, refused };
 
 // A random change of an image, one step of augmentation. The subclasses are in training/data/augmentation. Thread-safe.

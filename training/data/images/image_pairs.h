@@ -12,9 +12,9 @@
 
 namespace plexaura {
 
-// The classes of the pixels of masks.
+// The numbers that pixels of masks may have.
 struct MaskOptions {
-  std::int64_t classes = 2;                  // a pixel has a number below this one
+  std::int64_t classes = 2;                  // the class of a pixel is below this number
   std::optional<std::int64_t> ignored = {};  // another number that pixels may have, from 0 to 255
 };
 
@@ -23,19 +23,19 @@ void check_mask_operations(const ImageFolderOptions& options, const MaskOptions&
 
 // Images with targets of their own: images, or masks with the class of each pixel. The target of IMAGES/PATH/NAME.jpg is
 // TARGETS/PATH/NAME.png, or .jpg or .jpeg. Both have the same size. Other files of TARGETS are not read. Fields: uint8
-// "samples" [3, image_size, image_size]; and uint8 "targets", of an image the same shape, of a mask [image_size, image_size].
-// Both get the same augmentation: for images with the same random numbers, for masks as ClassMask describes. Samples are sorted
-// as in an ImageFolderDataset. Thread-safe.
+// "samples" [3, image_size, image_size]; and uint8 "targets", which for images have the same shape, and for masks
+// [image_size, image_size]. Both get the same augmentation: images with the same random numbers, masks by
+// ImageOperation::apply_to_mask(). Samples are sorted as in an ImageFolderDataset. Thread-safe.
 class ImagePairs final : public SampleSource {
  public:
-  // `mask`: of targets that are masks. Throws UserError if a folder cannot be read, if there is no image, if an image has no
-  // target or several, and for operations that masks cannot follow.
+  // `mask`: given if the targets are masks. Throws UserError if a folder cannot be read, if there is no image, if an image
+  // has no target or several, and for operations that masks cannot follow.
   ImagePairs(const std::filesystem::path& images, const std::filesystem::path& targets,
              const ImageFolderOptions& options, const std::optional<MaskOptions>& mask = {});
 
   std::int64_t size() const override { return static_cast<std::int64_t>(pairs_.size()); }
   std::vector<Field> fields() const override;
-  // Throws UserError that names the file if one cannot be read, if the two have other sizes, and if a mask has a number that
+  // Throws UserError that names the file if one cannot be read, if the two differ in size, and if a mask has a number that
   // is no class.
   void read_fields(std::int64_t index, const SampleContext& context,
                    std::span<const std::span<std::byte>> values) const override;
