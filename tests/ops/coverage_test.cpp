@@ -49,7 +49,7 @@ const CoverageOfOps& coverage_of_ops() {
 
 const OpCoverage& coverage_of(std::string_view op) { return coverage_of_ops().find(op)->second; }
 
-// Returns true if the op refuses all other values of the option, or if these do not belong to the op alone.
+// True if only one value can be tested: the op refuses the others, or they belong to another op that shares the option.
 bool has_one_value(std::string_view op, std::string_view option) {
   const bool is_gradient = op.ends_with("_grad");
   return option == "stream"                                           // the graph gives each op its own

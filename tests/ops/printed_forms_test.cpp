@@ -372,7 +372,7 @@ Options blank(const Options& options) {
     return {};
 }
 
-// Checks that options are read from their values and from the texts of these.
+// Checks that options are read from values and from their texts.
 template <class Options>
 void check_reading(const Op& op, const Options& options) {
   const Description description = op.description();
@@ -401,7 +401,7 @@ TEST_CASE("the printed form of an op does not change") {
     }
 }
 
-TEST_CASE("the options of every op can be read from their values and from the texts of these") {
+TEST_CASE("the options of every op can be read from values and from their texts") {
   for (const PrintedForm& form : op_forms()) {
     CAPTURE(form.name);
     const auto op = op_of(form);

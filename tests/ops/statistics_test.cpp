@@ -292,7 +292,7 @@ TEST_CASE("std_dev of equal elements and the norm of zeros have the gradient 0")
   }
 }
 
-TEST_CASE("the norm of order 3 of zeros is 0 with the gradient 0, and 1 of a power sum of 1") {
+TEST_CASE("norm of order 3: zeros give 0 and gradient 0; (0, -1) gives 1") {
   const auto cubes = [](const Node& x) { return norm(x, {.p = 3}); };
   const Result zeros = at(cubes, Tensor::of<double>({2}, {0, 0}));
   CHECK(zeros.value[0] == 0);

@@ -89,8 +89,8 @@ class SweepTest(unittest.TestCase):
         said = self.sweep("--vary", "rate=0.5,0.75", "--folds", "3").splitlines()
         self.assertEqual(self.starts(), [f"rate={rate},fold={fold}" for rate in ("0.5", "0.75") for fold in range(3)])
         self.assertIn("  accuracy 0.48  loss 0.52  ", said[5])
-        self.assertEqual([line.split()[:-1] for line in said[-3:]], [["rate", "trials", "accuracy", "loss"],
-                                                                   ["0.75", "3", "of", "3", "0.74", "±", "0.01", "0.26", "±", "0.01"],
+        self.assertEqual(said[-3].split(), ["rate", "trials", "accuracy", "loss", "seconds", "in", "all"])
+        self.assertEqual([line.split()[:-1] for line in said[-2:]], [["0.75", "3", "of", "3", "0.74", "±", "0.01", "0.26", "±", "0.01"],
                                                                    ["0.5", "3", "of", "3", "0.49", "±", "0.01", "0.51", "±", "0.01"]])
         record = self.record()
         self.assertEqual((record["metric"], record["rises"], len(record["trials"])), ("accuracy", True, 6))

@@ -21,7 +21,7 @@ UNITS = {"": 1, "B": 1, **{f"{letter}{end}": factor ** power for power, letter i
 
 @dataclasses.dataclass
 class FoundRun:
-    """A folder with checkpoints. `changed` is when the newest of them was written, in seconds since 1970. `bytes` is what they take.
+    """A folder with checkpoints. `changed` is the time of the newest file in them, in seconds since 1970. `bytes` is their size on the disk.
     `foreign` is a path among them that belongs to no checkpoint, or None."""
 
     folder: pathlib.Path
@@ -32,7 +32,7 @@ class FoundRun:
 
 
 def size_of(text):
-    """Returns the bytes of a text such as 20GB, 500M or 1.5TiB. A letter alone counts in steps of 1,000, too."""
+    """Returns the bytes of a text such as 20GB, 500M or 1.5TiB. A letter without B also means a power of 1,000."""
     found = re.fullmatch(r"(\d{1,30}(?:\.\d+)?) ?([A-Za-z]*)", text, re.ASCII)
     if not found or found[2].upper() not in UNITS:
         raise Mistake(f"--limit '{text}' is no size; write 20GB, 500MB or 1.5TiB")
@@ -94,7 +94,7 @@ def find_runs(folder):
 
 
 def raise_error(error):
-    """Ignores folders that a run under way has removed meanwhile."""
+    """Raises the error, unless the folder is missing because a run under way has removed it."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -124,8 +124,9 @@ def is_under_way(folder):
 
 
 def remove(run):
-    """Removes the checkpoints, and the link to the best one if it was one of them. Renames all before it removes one, so that none is left in part under its name.
-    Returns false if a run has begun there since it was found."""
+    """Removes the checkpoints, and the link to the best one if it was one of them. Renames all checkpoints before it removes the first, so that
+    an interrupted removal leaves no incomplete one under the name of a checkpoint. Returns false if a run uses the folder, or has changed
+    its checkpoints since they were found."""
     with lock_of(run.folder) as is_free:
         if not is_free or run_in(run.folder) != run:
             return False

@@ -26,7 +26,7 @@ FORMAT = "plexaura sweep 1"
 RECORD = "sweep.json"
 TURN = 0.1  # seconds between two looks at the signals
 LONGEST_REASON = 300  # characters of the last line of a trial that failed
-# These belong to one run. Each trial has its own in its folder.
+# Arguments that belong to one run. The sweep gives each trial its own.
 OF_ONE_RUN = ("--log", "--report", "--resume", "--replace", "--tensorboard", "--profile")
 # With these a program does something else than to train.
 NOT_TRAINING = ("--check", "--check-gradients", "--describe", "--dry-run", "--evaluate", "--find-lr", "--generate", "--help", "-h", "--overfit",
@@ -35,8 +35,9 @@ NOT_TRAINING = ("--check", "--check-gradients", "--describe", "--dry-run", "--ev
 
 @dataclasses.dataclass
 class Sweep:
-    """`command` starts the program. `trials` are those of this call. `done` is the record of every trial that has ended, by its name, and
-    `planned` has the settings of every trial, by its name: both also have those of earlier calls."""
+    """`command` starts the program. `files` are the hashes of the input files that it names. `trials` are those of this call. `done` is the
+    record of every trial that has ended, by its name, and `planned` has the settings of every trial, by its name: both also have those of
+    earlier calls."""
 
     folder: pathlib.Path
     command: list
@@ -58,7 +59,7 @@ class Sweep:
 
 
 def sweep(options):
-    """Returns the exit status: 0 if all trials have succeeded, 1 if one has failed, that of a signal if one has ended the sweep."""
+    """Returns the exit status: 0 if all trials have succeeded, 1 if one has failed, or the status of the signal that ended the sweep."""
     signals = Asked()
     set_handler(lambda number, _: signals.append(number))
     plan = prepare(options)
@@ -104,7 +105,7 @@ def prepare(options):
 
 
 def is_input(word):
-    """True for a file among the arguments that determines what is trained: the YAML file, or weights to start from. The program does not count."""
+    """True if the argument names an input file: the YAML file, or weights to start from. The program itself, a binary or script, is none."""
     if not pathlib.Path(word).is_file():
         return False
     with open(word, "rb") as file:
@@ -112,7 +113,7 @@ def is_input(word):
 
 
 def locked(folder):
-    """Returns the lock on the folder, which a second sweep does not get. It ends with the process."""
+    """Locks the folder against a second sweep until the process ends. Returns the file that holds the lock."""
     try:
         file = open(folder / ".sweep.lock", "w")
     except OSError as error:
@@ -126,7 +127,7 @@ def locked(folder):
 
 
 def read_record(plan):
-    """Reads what earlier calls have recorded. Refuses trials of another command, which could not be compared."""
+    """Reads the records of earlier calls. Refuses those of another command, whose figures could not be compared."""
     path = plan.folder / RECORD
     if not path.exists():
         return
@@ -165,7 +166,8 @@ def trial_text(settings):
 
 
 def run_trial(plan, trial, signals):
-    """Runs a trial to its end and records it. One that is stopped by a signal is not recorded, and the next call resumes it."""
+    """Runs a trial to its end and records it. A trial that a signal stops is not recorded, and the next call resumes it. `seconds` in the
+    record begin with the last start."""
     folder = plan.folder / trial.name
     words = ["--report", str(folder)] if plan.reports else ["--log", str(folder / "log.jsonl")]
     command = [*plan.command, *trial.words(), "--set", f"output.dir={folder}", *words]
@@ -196,8 +198,8 @@ def check_metric(plan):
 
 
 def run(command, output, signals):
-    """Returns the exit status. The program has a session of its own, so that Ctrl-C reaches it only from here: a second signal of a kind
-    would end it before it has saved."""
+    """Starts the program and returns its exit status. The program has its own session, so that Ctrl-C reaches it once: a second signal would
+    kill it before it has saved."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, preexec_fn=end_with_launcher)
     passed = 0
     while True:
@@ -248,7 +250,7 @@ def goal_of(folder):
 
 
 def last_line(path, start):
-    """Returns the last line of a trial's output that says something, without what came before `start`."""
+    """Returns the last line of a trial's output after byte `start` that has more than blanks and hyphens."""
     with open(path, "rb") as file:
         file.seek(max(start, os.fstat(file.fileno()).st_size - (1 << 16)))
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip("- \r")]

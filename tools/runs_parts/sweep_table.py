@@ -20,14 +20,15 @@ def metrics_of_trials(records):
 
 
 def chosen_metric(records, metric):
-    """Returns the figure by which the rows are sorted: `metric` if it is named, that of training.goal, or the first."""
+    """Returns the name of the figure by which the rows are sorted: `metric` if given, else that of training.goal, else the first."""
     names = metrics_of_trials(records)
     return metric or next((record["goal"] for record in records if record.get("goal")), names[0] if names else "loss")
 
 
 def summary(trials, done, metric):
-    """Returns what sweep.json says about these trials: the metric, whether it is to rise, and the rows, the best first. A mean is None
-    unless every finished trial of the row has the figure, and a deviation, with n - 1, unless there are two."""
+    """Returns the summary in sweep.json: the metric, true in `rises` if greater is better, and the rows of the table, the best first. A mean
+    is None unless every finished trial of the row has the figure. A sample deviation (n - 1) also needs two finished trials. `seconds` is
+    a sum over the finished trials."""
     finished = [done[trial.name] for trial in trials if is_finished(done.get(trial.name))]
     chosen = chosen_metric(finished, metric)
     rises = any(chosen in record["rising"] for record in finished)
@@ -55,13 +56,13 @@ def row_of(row, metrics):
 
 
 def lines_of_sweep(trials, done, metric):
-    """Returns the lines of the table, and of the trials that have failed."""
+    """Returns the lines of the table, and one line for each trial that has failed."""
     found = summary(trials, done, metric)
     rows = found["table"]
     metrics = list(rows[0]["mean"])
     keys = list(rows[0]["settings"])
     names = short_keys(keys)
-    head = [*(names[key] for key in keys), "trials", *metrics, "seconds"]
+    head = [*(names[key] for key in keys), "trials", *metrics, "seconds in all"]
     cells = [[*row["settings"].values(), f"{row['finished']} of {row['trials']}", *(spread(row["mean"][name], row["deviation"][name]) for name in metrics),
               figure(row["seconds"])] for row in rows]
     has_figures = any(row["finished"] for row in rows)
@@ -72,7 +73,7 @@ def lines_of_sweep(trials, done, metric):
 
 
 def spread(mean, deviation):
-    """Returns a text such as "0.9667 ± 0.024"."""
+    """Returns a text such as "0.9667 ± 0.024", or "–" without a mean."""
     return "–" if mean is None else figure(mean) if deviation is None else f"{figure(mean)} ± {deviation:.2g}"
 
 

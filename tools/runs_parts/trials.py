@@ -19,8 +19,8 @@ NUMBER = re.compile(r"(?<![^\[{,:\s])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,9}
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """`settings` are the varied keys with their values, as texts. `name` is the name of the trial's folder. `repeats` are the keys among
-    the settings over whose values means are taken: the fold and the seed."""
+    """`settings` are the varied keys with their values, as texts. `name` is the name of the trial's folder. `repeats` are the keys
+    over which means are taken, the fold and the seed, whether or not they are varied."""
 
     name: str
     settings: dict
@@ -123,13 +123,14 @@ def list_of(text, rest):
 
 
 def short_keys(keys):
-    """Returns the last part of each key, or the whole key if another one ends alike."""
+    """Returns the last part of each key, or the whole key if another key ends in the same part."""
     ends = [key.rpartition(".")[2] for key in keys]
     return {key: end if ends.count(end) == 1 else key for key, end in zip(keys, ends)}
 
 
 def name_of(names, settings):
-    """Returns a name for a folder. One that had to be changed ends in a hash of the settings, so that no two names are equal."""
+    """Returns the name of a trial's folder. If letters had to be replaced or cut off, the name ends in a hash of the settings, so that no
+    two names are equal."""
     text = ",".join(f"{names[key]}={value}" for key, value in settings.items())
     name = re.sub(r"[^\w.+=,-]", "_", text, flags=re.ASCII)[:LONGEST_NAME]
     return name if name == text else f"{name}-{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:8]}"
