@@ -5,11 +5,11 @@ import math
 
 WIDTH, HEIGHT = 620, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 12, 34
-MOST_POINTS = 600  # of a curve; longer ones are drawn by the means of their pieces
+MOST_POINTS = 600  # of a drawn curve; see thinned()
 
 
 def thinned(points):
-    """Returns at most MOST_POINTS points. A piece without a finite value becomes a gap."""
+    """Divides a longer curve into MOST_POINTS ranges of points, and returns the mean of each. A range without a finite value becomes a gap."""
     if len(points) <= MOST_POINTS:
         return points
     pieces = []
@@ -71,7 +71,7 @@ class Chart:
         return f'<text class="axis" x="{self.x(value):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{value:g}</text>'
 
     def curve(self, name, colour, points):
-        """A gap divides a curve. A piece of one point is a dot."""
+        """Draws a line between gaps. A single point between two gaps is drawn as a dot."""
         pieces, piece = [], []
         for x, y in [*points, (0, math.nan)]:
             if math.isfinite(y):

@@ -14,7 +14,7 @@ class LogFault(Exception):
 
 @dataclasses.dataclass
 class RunLog:
-    """`steps` and `epochs` are the objects of the log, in order. A resumed run replaces what it computes again."""
+    """`steps` and `epochs` are the objects of the log, in order. Those that a resumed run computes again are replaced."""
 
     name: str
     path: pathlib.Path
@@ -80,7 +80,7 @@ def is_log(file):
 
 
 def short_names(files):
-    """Returns the shortest ends of the paths, without suffixes, that differ."""
+    """Returns for each path its last parts, without the suffix: as few as make all names different."""
     parts = [file.with_suffix("").parts for file in files]
     for count in range(1, max(map(len, parts), default=1) + 1):
         names = ["/".join(part[-count:]) for part in parts]
@@ -90,7 +90,7 @@ def short_names(files):
 
 
 def number_of(value):
-    """Returns a value of a log as a number; NaN for one that is missing or null, by which a log represents NaN and infinity."""
+    """Returns a value of a log as a number. Returns NaN if it is missing, null (which a log has for NaN and infinity), or too large to draw."""
     try:
         number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -106,7 +106,8 @@ NOT_METRICS = {"event", "step", "epoch", "loss", "train_loss", "val_loss", "imag
 
 
 def metrics_of(runs, events, begin=""):
-    """Returns the names of the metrics in `events` of the runs, in their order, without the beginning `begin`."""
+    """Returns the names of the metrics in `events` ("steps" or "epochs") of the runs, in the order of the log. `begin` starts their keys and
+    is removed."""
     names = []
     for run in runs:
         for entry in getattr(run, events)[:1]:

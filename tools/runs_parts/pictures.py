@@ -1,4 +1,4 @@
-"""Makes PNG pictures from pixels, as addresses that a page contains itself."""
+"""Makes PNG pictures from pixels, as data URLs, so that a page contains its pictures."""
 
 import base64
 import struct
@@ -18,7 +18,7 @@ def png(width, height, channels, pixels):
 
 
 def is_picture(value):
-    """True for a picture as the programs write it: pixels are hexadecimal digits."""
+    """True for a picture as the programs write it: width, height, channels, and pixels as hexadecimal digits."""
     if not isinstance(value, dict) or not isinstance(value.get("pixels"), str):
         return False
     sizes = [value.get(key) for key in ("width", "height", "channels")]
@@ -31,7 +31,7 @@ def is_picture(value):
 
 
 def image(picture, title):
-    """Returns an element of HTML. `title` has been escaped."""
+    """Returns an <img> element. `title` must be escaped for HTML."""
     data = base64.b64encode(png(picture["width"], picture["height"], picture["channels"], bytes.fromhex(picture["pixels"]))).decode()
     width = max(picture["width"], SCALE_TO)
     return f'<img src="data:image/png;base64,{data}" width="{width}" alt="{title}" title="{title}">'

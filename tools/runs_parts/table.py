@@ -21,7 +21,8 @@ def last(entries, key):
 
 
 def best(run, metric):
-    """Returns a text such as "0.9833 (epoch 12)". A log that does not name the metrics that are to rise has no best epoch."""
+    """Returns a text such as "0.9833 (epoch 12)". Returns "–" if the log does not list the metrics of which more is
+    better."""
     rising = run.epochs[-1].get("rising") if run.epochs else None
     if not isinstance(rising, list):
         return "–"

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the path of a file without the end of its name.
+// Returns the path of a file without its extension.
 std::string stem_of(const std::string& name) { return fs::path(name).replace_extension().string(); }
 
 void check_sizes(const Image& image, const fs::path& path, const Image& target, const fs::path& target_path) {
