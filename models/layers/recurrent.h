@@ -42,7 +42,7 @@ class Recurrent : public Layer {
   virtual std::vector<Node> cell(const Node& input, const Node& recurrent,
                                  const std::vector<Node>& state) const = 0;
   // True if cell() only reads the sum of both products, so that both biases can be added before the loop.
-  virtual bool adds_products() const { return true; }
+  virtual bool adds_products() const { return false; }
   // Returns the part of `all` [N, g hidden] that belongs to this gate.
   Node gate(const Node& all, std::int64_t number) const;
 
@@ -71,6 +71,7 @@ class Rnn final : public Recurrent {
       : Recurrent(in, hidden, 1, 1, options) {}
 
  private:
+  bool adds_products() const override { return true; }
   std::vector<Node> cell(const Node& input, const Node& recurrent,
                          const std::vector<Node>& state) const override;
 };
@@ -82,6 +83,7 @@ class Lstm final : public Recurrent {
       : Recurrent(in, hidden, 4, 2, options) {}
 
  private:
+  bool adds_products() const override { return true; }
   std::vector<Node> cell(const Node& input, const Node& recurrent,
                          const std::vector<Node>& state) const override;
 };
@@ -94,7 +96,6 @@ class Gru final : public Recurrent {
       : Recurrent(in, hidden, 3, 1, options) {}
 
  private:
-  bool adds_products() const override { return false; }
   std::vector<Node> cell(const Node& input, const Node& recurrent,
                          const std::vector<Node>& state) const override;
 };

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
@@ -62,6 +63,18 @@ struct Expected {
   }
 };
 
+// Reads the two products apart, and leaves adds_products() as it is.
+class Product final : public layers::Recurrent {
+ public:
+  Product(std::int64_t features, std::int64_t width) : Recurrent(features, width, 1, 1, {}) {}
+
+ private:
+  std::vector<Node> cell(const Node& input, const Node& recurrent,
+                         const std::vector<Node>& /*state*/) const override {
+    return {input * recurrent};
+  }
+};
+
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Runs a layer whose parameters are patterns; compares the sequence and the last states with `next` in loops.
@@ -109,6 +122,10 @@ TEST_CASE("a GRU computes what its formula says, with the gates in PyTorch's ord
     const double update = sigmoid_of(x(1) + h(1));
     state = (1 - update) * std::tanh(x(2) + reset * h(2)) + update * state;
   });
+}
+
+TEST_CASE("the products that a cell of one's own reads have one bias each") {
+  check<Product>(1, [](auto x, auto h, double& state, double&) { state = x(0) * h(0); });
 }
 
 TEST_CASE("each layer of a recurrent net has weights of its own, and every weight has a gradient") {
