@@ -106,12 +106,13 @@ std::string lines_of_labels(const Validation& validation, const std::vector<std:
   return text;
 }
 
-std::string lines_of_classes(const Validation& validation) {
+std::string lines_of_classes(const Validation& validation, std::optional<std::int64_t> ignored) {
   std::string text;
-  const std::vector<double> ious = class_ious(validation.totals);
+  const std::vector<double> ious = class_ious(validation.totals, ignored);
   for (std::size_t i = 0; i < ious.size(); ++i)
-    text += std::isnan(ious[i]) ? fmt::format("class {}  in no mask and no prediction\n", i)
-                                : fmt::format("class {}  iou {:.4f}\n", i, ious[i]);
+    text += ignored == static_cast<std::int64_t>(i) ? fmt::format("class {}  is ignored\n", i)
+            : std::isnan(ious[i]) ? fmt::format("class {}  in no mask and no prediction\n", i)
+                                  : fmt::format("class {}  iou {:.4f}\n", i, ious[i]);
   return text;
 }
 
@@ -119,7 +120,7 @@ std::string lines_of_classes(const Validation& validation) {
 std::string lines_of_targets(const Validation& validation, const RunData& data, const ModelInfo& model) {
   const std::vector<std::string>& names = data.trained.targets;
   if (model.task == Task::multi_label) return lines_of_labels(validation, names);
-  if (model.task == Task::segmentation) return lines_of_classes(validation);
+  if (model.task == Task::segmentation) return lines_of_classes(validation, model.ignored_class);
   if (names.size() < 2) return "";
   std::string text;
   const auto figures = target_figures(validation.totals,

@@ -21,7 +21,7 @@ std::size_t classes_of(std::span<const double> totals) {
 }
 
 std::vector<std::pair<std::string, double>> pixel_figures(std::span<const double> totals,
-                                                          double /*samples*/) {
+                                                          std::optional<std::int64_t> ignored) {
   const std::size_t classes = classes_of(totals);
   double correct = 0;
   double pixels = 0;
@@ -29,7 +29,7 @@ std::vector<std::pair<std::string, double>> pixel_figures(std::span<const double
   for (std::size_t i = 0; i < classes; ++i) correct += totals[i * classes + i];
   double sum = 0;
   double present = 0;
-  for (const double iou : class_ious(totals)) {
+  for (const double iou : class_ious(totals, ignored)) {
     if (std::isnan(iou)) continue;
     sum += iou;
     ++present;
@@ -50,16 +50,19 @@ ValidationSums segmentation_sums(const PixelRows& pixels, std::optional<std::int
   const Node none =
       pixels.logits.graph().constant(Tensor(TensorType{DType::float64, {(classes + 1) * classes}}));
   return {.sums = scatter_add(none, rows * classes + argmax(pixels.logits, 1), 1.0, 0),
-          .values = pixel_figures};
+          .values = [ignored](std::span<const double> totals, double /*samples*/) {
+            return pixel_figures(totals, ignored);
+          }};
 }
 
-std::vector<double> class_ious(std::span<const double> totals) {
+std::vector<double> class_ious(std::span<const double> totals, std::optional<std::int64_t> ignored) {
   const std::size_t classes = classes_of(totals);
   std::vector<double> ious;
   for (std::size_t i = 0; i < classes; ++i) {
     double either = -totals[i * classes + i];
     for (std::size_t j = 0; j < classes; ++j) either += totals[i * classes + j] + totals[j * classes + i];
-    ious.push_back(either > 0 ? totals[i * classes + i] / either : std::numeric_limits<double>::quiet_NaN());
+    const bool counts = either > 0 && ignored != static_cast<std::int64_t>(i);
+    ious.push_back(counts ? totals[i * classes + i] / either : std::numeric_limits<double>::quiet_NaN());
   }
   return ious;
 }

@@ -19,14 +19,14 @@ struct PixelRows {
 PixelRows pixel_rows(const Node& outputs, const Node& targets);
 
 // Returns sums for "pixel_accuracy", the share of the pixels whose class has the largest output, and "mean_iou", the mean
-// of class_ious() over the classes that occur. Pixels with the ignored label do not count. The sums are row-major
-// [classes + 1, classes]: element [i, j] counts the pixels of class i whose largest output is j, and row `classes` counts
-// the ignored pixels.
+// of class_ious() over the classes that occur and are not ignored. Pixels with the ignored label do not count. The sums are
+// row-major [classes + 1, classes]: element [i, j] counts the pixels of class i whose largest output is j, and row
+// `classes` counts the ignored pixels.
 ValidationSums segmentation_sums(const PixelRows& pixels, std::optional<std::int64_t> ignored);
 
 // Returns the intersection over union of each class: the number of pixels that have the class and whose largest output is
-// that of the class, divided by the number of those for which one of the two holds; NaN if there are none. `totals`: the
-// sums of segmentation_sums(), added up over batches.
-std::vector<double> class_ious(std::span<const double> totals);
+// that of the class, divided by the number of those for which one of the two holds; NaN if there are none, and for the
+// ignored class. `totals`: the sums of segmentation_sums(), added up over batches.
+std::vector<double> class_ious(std::span<const double> totals, std::optional<std::int64_t> ignored);
 
 }  // namespace plexaura

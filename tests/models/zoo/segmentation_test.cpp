@@ -20,11 +20,12 @@ std::unique_ptr<Model> make(const std::string& keys, const Shape& sample = {3, 2
   return model;
 }
 
-// Evaluates a model whose outputs are its inputs, for two images of 2x2 pixels and 3 classes, of which one pixel has no class.
+// Evaluates a model whose outputs are its inputs, for two images of 2x2 pixels and 3 classes, of which one pixel has the
+// ignored class.
 Validation validate_outputs(const std::string& keys, std::int64_t batch_size,
-                            ArenaTypes types = ArenaTypes::all(DType::float32)) {
-  const auto model =
-      make("name: convnet, layers: [{type: conv, channels: 3, kernel: 1}], ignored_class: 255" + keys);
+                            ArenaTypes types = ArenaTypes::all(DType::float32), std::uint8_t ignored = 255) {
+  const auto model = make("name: convnet, layers: [{type: conv, channels: 3, kernel: 1}], ignored_class: " +
+                          std::to_string(ignored) + keys);
   const auto backend = open_backend("cpu");
   ParameterStore store = make_store(*model, DType::float32, 1);
   store.set_types(types);
@@ -34,7 +35,7 @@ Validation validate_outputs(const std::string& keys, std::int64_t batch_size,
       tensor_dataset({{"samples", Tensor::of<float>({2, 3, 2, 2}, {1,  -0.5, 0.25, 2, 0,   1.5, 0.75, -1,
                                                                    -1, 0.5,  0.5,  0, 0.5, 0,   1,    -2,
                                                                    1,  0.25, -1,   0, 0,   2,   0,    1})},
-                      {"targets", Tensor::of<std::uint8_t>({2, 2, 2}, {0, 1, 2, 255, 1, 2, 0, 2})}});
+                      {"targets", Tensor::of<std::uint8_t>({2, 2, 2}, {0, 1, 2, ignored, 1, 2, 0, 2})}});
   SingleProcess alone;
   Evaluator evaluator(builder_of(*model), data->fields(), store, *backend, alone);
   return validate(evaluator, data, alone, {.batch_size = batch_size});
@@ -54,11 +55,23 @@ TEST_CASE("loss, accuracy and mean IoU are over all pixels with a class, whateve
     CHECK(found.loss == near(0.520112156867981));
     CHECK(value_of("pixel_accuracy", found.metrics) == near(6 / 7.0));
     CHECK(value_of("mean_iou", found.metrics) == near((1 + 2 / 3.0 + 2 / 3.0) / 3));
-    CHECK(class_ious(found.totals)[1] == near(2 / 3.0));
+    CHECK(class_ious(found.totals, 255)[1] == near(2 / 3.0));
     CHECK(validate_outputs(", class_weights: [1, 2, 0.5]", batch_size).loss == near(0.5146415829658508));
     CHECK(validate_outputs(", class_weights: [1, 2, 0.5], label_smoothing: 0.1", batch_size).loss ==
           near(0.6142562627792358));
   }
+}
+
+// The figures are those of numpy over the pixels whose label is not 1: (labels == c) & (outputs == c), and |. One pixel of
+// class 2 gets the class 1.
+TEST_CASE("an ignored class below the number of classes has no IoU, and does not count in the mean") {
+  const Validation found = validate_outputs("", 2, ArenaTypes::all(DType::float32), 1);
+  CHECK(value_of("pixel_accuracy", found.metrics) == doctest::Approx(0.8));
+  CHECK(value_of("mean_iou", found.metrics) == doctest::Approx((1 + 2 / 3.0) / 2));
+  const std::vector<double> ious = class_ious(found.totals, 1);
+  CHECK(ious[0] == doctest::Approx(1));
+  CHECK(std::isnan(ious[1]));
+  CHECK(ious[2] == doctest::Approx(2 / 3.0));
 }
 
 TEST_CASE("the figures of a segmentation exist in mixed precision") {
@@ -69,7 +82,7 @@ TEST_CASE("the figures of a segmentation exist in mixed precision") {
 
 TEST_CASE("a class that occurs nowhere has no IoU, and does not count in the mean") {
   // Rows: the class; columns: the predicted class; the last row: ignored pixels.
-  const std::vector<double> ious = class_ious(std::vector<double>{3, 1, 0, 0, 2, 0, 0, 0, 0, 9, 9, 9});
+  const std::vector<double> ious = class_ious(std::vector<double>{3, 1, 0, 0, 2, 0, 0, 0, 0, 9, 9, 9}, {});
   CHECK(ious[0] == doctest::Approx(3 / 4.0));
   CHECK(ious[1] == doctest::Approx(2 / 3.0));
   CHECK(std::isnan(ious[2]));
