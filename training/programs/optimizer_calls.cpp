@@ -26,13 +26,11 @@ SeparateStep& Optimizer::separate_step() {
   if (!shapes_.front().model.outputs.weight.is_empty())
     throw UserError(
         "Optimizer::gradients: the loss has a weight, by which only a whole step divides it; use step(), or "
-        "give "
-        "the mean as the loss");
+        "give the mean as the loss");
   if (has_ranks())
     throw UserError(
         "Optimizer::gradients: several ranks sum their gradients within a step; use step(), or a Trainer "
-        "with "
-        "micro_batches to add up several batches of each rank");
+        "with micro_batches to add up several batches of each rank");
   OptimizerShape& shape = ready_shape();
   if (!shape.separate)
     shape.separate = std::make_unique<SeparateStep>(
