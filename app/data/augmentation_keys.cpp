@@ -12,6 +12,9 @@ namespace plexaura {
 
 namespace {
 
+// The size of samples where neither names nor texts show it.
+constexpr std::int64_t any_size = 224;
+
 const OperationRow& operation_of(const Section& element) {
   const OperationRow* found = nullptr;
   for (const OperationRow& row : operation_rows()) {
@@ -60,8 +63,14 @@ ImageOperations read_augmentation(const Section& data, const std::vector<Section
   return operations;
 }
 
+std::vector<std::string> mask_operation_names() {
+  std::vector<std::string> names;
+  for (const OperationRow& row : operation_rows())
+    if (row.open(any_size).make()->mask_rule() != MaskRule::refused) names.push_back(row.name);
+  return names;
+}
+
 std::vector<KeyText> augmentation_key_texts() {
-  constexpr std::int64_t any_size = 224;  // the texts do not show it
   std::vector<KeyText> texts;
   for (const OperationRow& row : operation_rows()) {
     const OperationReader reader = row.open(any_size);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "models/config/key_texts.h"
@@ -13,6 +14,9 @@ namespace plexaura {
 // another size.
 ImageOperations read_augmentation(const Section& data, const std::vector<Section>& list,
                                   std::int64_t image_size);
+
+// Returns the names of the operations that masks of classes can follow.
+std::vector<std::string> mask_operation_names();
 
 // Returns the descriptions of the keys of all operations.
 std::vector<KeyText> augmentation_key_texts();

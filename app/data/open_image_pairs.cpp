@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/data/augmentation_keys.h"
 #include "app/data/describe_data.h"
 #include "app/data/prediction_data.h"
 #include "core/base/error.h"
@@ -69,7 +70,7 @@ std::optional<MaskOptions> mask_options(const Section& data, const Section& mode
         "the weights");
   const MaskOptions mask{.classes = classes, .ignored = read_model_keys(model).ignored_class};
   try {
-    check_mask_operations(options.images, mask);
+    check_mask_operations(options.images, mask, mask_operation_names());
   } catch (const UserError& error) {
     throw data.error("augmentation", fmt::format("cannot be used: {}", error.what()));
   }

@@ -110,9 +110,12 @@ TEST_CASE("keys of targets that do not fit are refused, with their place") {
   CHECK(error_of(folder, masks_in(folder), "task: segmentation, class_weights: balanced")
             .ends_with("model.class_weights is balanced, which counts the samples of each class, and a mask "
                        "has many classes; list the weights"));
-  CHECK(error_of(folder, masks_in(folder) + ", augmentation: [{erasing: {}}]")
-            .find("data.augmentation cannot be used: erasing is an operation that masks of classes cannot "
-                  "follow; leave it out") != std::string::npos);
+  CHECK(
+      error_of(folder, masks_in(folder) + ", augmentation: [{erasing: {}}]")
+          .find("data.augmentation cannot be used: erasing is an operation that masks of classes cannot "
+                "follow; leave it out, or choose from random_resized_crop, random_crop, center_crop, "
+                "horizontal_flip, vertical_flip, rotation, affine, color_jitter, grayscale, gaussian_blur") !=
+      std::string::npos);
   CHECK(error_of(folder, ", targets: none, classes: 2")
             .find("data.targets needs the folder none/train, which is not there") != std::string::npos);
   CHECK(error_of(folder, masks_in(folder) + ", sampling: balanced")

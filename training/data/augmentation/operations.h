@@ -39,6 +39,7 @@ class RandomResizedCrop final : public ImageOperation {
   explicit RandomResizedCrop(const Options& options);
   void apply(Image& image, Random& random) const override;
   void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::moved; }
   std::optional<std::int64_t> side() const override { return options_.size; }
   std::string_view name() const override { return "random_resized_crop"; }
 
@@ -80,6 +81,7 @@ class ResizedCentreCrop final : public ImageOperation {
   explicit ResizedCentreCrop(const Options& options);
   void apply(Image& image, Random& random) const override;
   void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::moved; }
   std::optional<std::int64_t> side() const override { return options_.size; }
   std::string_view name() const override { return "center_crop"; }
 
@@ -93,6 +95,7 @@ class HorizontalFlip final : public ImageOperation {
   explicit HorizontalFlip(double p);
   void apply(Image& image, Random& random) const override;
   void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::moved; }
   std::string_view name() const override { return "horizontal_flip"; }
 
  private:
@@ -105,6 +108,7 @@ class VerticalFlip final : public ImageOperation {
   explicit VerticalFlip(double p);
   void apply(Image& image, Random& random) const override;
   void apply_to_mask(ClassMask& mask, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::moved; }
   std::string_view name() const override { return "vertical_flip"; }
 
  private:
@@ -166,6 +170,7 @@ class ColorJitter final : public ImageOperation {
   };
   explicit ColorJitter(const Options& options);
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::unchanged; }
   std::string_view name() const override { return "color_jitter"; }
 
  private:
@@ -177,6 +182,7 @@ class RandomGrayscale final : public ImageOperation {
  public:
   explicit RandomGrayscale(double p);
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::unchanged; }
   std::string_view name() const override { return "grayscale"; }
 
  private:
@@ -194,6 +200,7 @@ class RandomGaussianBlur final : public ImageOperation {
   explicit RandomGaussianBlur(const Options& options);
   // Throws UserError for an image that is too small for the kernel.
   void apply(Image& image, Random& random) const override;
+  MaskRule mask_rule() const override { return MaskRule::unchanged; }
   std::string_view name() const override { return "gaussian_blur"; }
 
  private:
@@ -212,7 +219,6 @@ class RandomErasing final : public ImageOperation {
   };
   explicit RandomErasing(const Options& options);
   void apply(Image& image, Random& random) const override;
-  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "erasing"; }
 
  private:
@@ -229,7 +235,6 @@ class TrivialAugmentWide final : public ImageOperation {
   };
   explicit TrivialAugmentWide(const Options& options);
   void apply(Image& image, Random& random) const override;
-  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "trivial_augment_wide"; }
 
  private:
@@ -248,7 +253,6 @@ class RandAugment final : public ImageOperation {
   };
   explicit RandAugment(const Options& options);
   void apply(Image& image, Random& random) const override;
-  MaskRule mask_rule() const override { return MaskRule::refused; }
   std::string_view name() const override { return "rand_augment"; }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "training/data/images/codecs.h"
+#include "training/files/file.h"
 
 namespace plexaura {
 
@@ -63,6 +64,10 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
   const std::string_view format = unread_format(bytes);
   throw UserError(fmt::format("{}: is neither JPEG nor PNG by its content{}{}; convert or remove the file",
                               name, format.empty() ? "" : ", but ", format));
+}
+
+Image read_image_file(const std::filesystem::path& file) {
+  return decode_image(InputFile(file).read_all(), file.string());
 }
 
 Image decode_class_mask(std::span<const std::uint8_t> bytes, const std::string& name) {

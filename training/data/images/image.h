@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,9 @@ std::string_view unread_format(std::span<const std::uint8_t> bytes);
 // 16 bits it takes the upper 8 bits, where Pillow clips. Throws UserError if the data is neither JPEG nor
 // PNG, is damaged or incomplete, or has more than 2^27 pixels.
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name);
+
+// Reads and decodes an image. Throws UserError, which names the file, also if it cannot be read.
+Image read_image_file(const std::filesystem::path& file);
 
 // Decodes a mask: a PNG file of grey values of at most 8 bits, or with a palette. The class of a pixel is its grey value,
 // which is not scaled, or its index in the palette. All three channels of the result hold the class. Throws UserError for

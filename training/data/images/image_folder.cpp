@@ -43,7 +43,8 @@ void augment(Image image, const ImageFolderOptions& options, Random& random, std
   for (const auto& operation : options.operations) {
     Random same = random;
     operation->apply(image, random);
-    if (mask != nullptr) operation->apply_to_mask(*mask, same);
+    if (mask != nullptr && operation->mask_rule() != MaskRule::unchanged)
+      operation->apply_to_mask(*mask, same);
   }
   write_planes(image, sample);
 }
@@ -100,11 +101,7 @@ void ImageFolderDataset::add_class(const std::string& name) {
                     folder.string()));
   const ImageList list(folder);
   const std::vector<std::string> names = list.sorted_names();
-  if (!list.has_image())
-    throw UserError(fmt::format(
-        "{}: the folder of class '{}' contains no image (a JPEG or PNG file){}; add some or remove "
-        "it",
-        folder.string(), name, list.unread_pictures()));
+  list.require_image(fmt::format("the folder of class '{}' ", name), "add some or remove it");
   const std::int64_t label = files_.empty() ? 0 : files_.back().label + 1;
   for (const std::string& file : names) files_.push_back({file, label});
   ignored_ += list.ignored();
@@ -119,9 +116,8 @@ fs::path ImageFolderDataset::path(std::int64_t index) const { return root_ / nam
 
 void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
                               std::span<std::uint8_t> sample, std::int64_t& label) const {
-  const fs::path file = path(index);
   label = files_[static_cast<std::size_t>(index)].label;
-  make_sample(decode_image(InputFile(file).read_all(), file.string()), options_, context, index, sample);
+  make_sample(read_image_file(path(index)), options_, context, index, sample);
 }
 
 void make_sample(Image image, const ImageFolderOptions& options, const SampleContext& context,
@@ -142,7 +138,7 @@ void make_sample(Image image, const ImageFolderOptions& options, const SampleCon
 
 Tensor read_image(const fs::path& file, const ImageFolderOptions& options) {
   check_image_options(file, options);
-  const Image image = decode_image(InputFile(file).read_all(), file.string());
+  const Image image = read_image_file(file);
   Tensor sample(TensorType{DType::uint8, {3, options.image_size, options.image_size}});
   const ImageSize size{image.width, image.height};
   resample(image, centre_crop(size, shorter_side_of(options), options.image_size), sample.as<std::uint8_t>());

@@ -87,9 +87,11 @@ std::vector<std::string> ImageList::sorted_names() const {
   return names;
 }
 
-bool ImageList::has_image() const {
-  return std::ranges::any_of(sorted_names(),
-                             [&](const std::string& file) { return is_image(head_of(root_ / file)); });
+void ImageList::require_image(std::string_view subject, std::string_view remedy) const {
+  const auto is_one = [&](const std::string& file) { return is_image(head_of(root_ / file)); };
+  if (std::ranges::any_of(sorted_names(), is_one)) return;
+  throw UserError(fmt::format("{}: {}contains no image (a JPEG or PNG file){}; {}", root_.string(), subject,
+                              unread_pictures(), remedy));
 }
 
 std::string ImageList::unread_pictures() const {

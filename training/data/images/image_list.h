@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plexaura {
@@ -34,13 +35,13 @@ class ImageList {
 
   // Returns names relative to the folder, sorted by the path of their own folder and then by name.
   std::vector<std::string> sorted_names() const;
-  // True if one of the files begins like an image.
-  bool has_image() const;
+  // Throws UserError unless one of the files begins like an image: FOLDER: SUBJECTcontains no image; REMEDY.
+  void require_image(std::string_view subject, std::string_view remedy) const;
   const IgnoredFiles& ignored() const { return ignored_; }
-  // Returns a text such as " but 3 in WebP"; empty if all pictures have a format that is read.
-  std::string unread_pictures() const;
 
  private:
+  // Returns a text such as " but 3 in WebP"; empty if all pictures have a format that is read.
+  std::string unread_pictures() const;
   // `above`: the real paths of the folders that lead to this one.
   void add(const std::string& below, std::vector<std::filesystem::path> above);
   // Adds a file whose name does not show its format.

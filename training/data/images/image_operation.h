@@ -17,9 +17,13 @@ struct ClassMask {
   std::uint8_t outside = 0;  // the class of pixels that come from outside of the image
 };
 
-// How an ImageOperation treats masks. `any`: masks follow it. `outside`: pixels from outside of the image may appear,
-// which get ClassMask::outside. `refused`: masks cannot follow it.
-enum class MaskRule : std::uint8_t { any, outside, refused };
+// How a mask of classes follows an ImageOperation.
+enum class MaskRule : std::uint8_t {
+  refused,    // masks cannot follow: the operation does not report how it moves the pixels
+  unchanged,  // the operation moves no pixels and only changes values
+  moved,      // apply_to_mask() moves the pixels
+  outside,    // as `moved`, and pixels from outside of the image may appear, which get ClassMask::outside
+};
 
 // A random change of an image, one step of augmentation. The subclasses are in training/data/augmentation. Thread-safe.
 class ImageOperation {
@@ -31,10 +35,10 @@ class ImageOperation {
 
   // Changes the image. The result is a function of the image and of the numbers that it draws from `random`.
   virtual void apply(Image& image, Random& random) const = 0;
+  virtual MaskRule mask_rule() const { return MaskRule::refused; }
   // Changes the mask of an image as apply() changes the image if `random` has the same state: moves its pixels, without
-  // interpolation. Does nothing for operations that only change values.
+  // interpolation. Operations with the rules `moved` and `outside` override it; throws UserError for others.
   virtual void apply_to_mask(ClassMask& mask, Random& random) const;
-  virtual MaskRule mask_rule() const { return MaskRule::any; }
   // Returns the width and height of every result; nothing if the image keeps its size.
   virtual std::optional<std::int64_t> side() const { return std::nullopt; }
   // Returns the name in a configuration, which is that of torchvision's transform.

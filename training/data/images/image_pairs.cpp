@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <utility>
 
@@ -24,25 +25,20 @@ void check_sizes(const Image& image, const fs::path& path, const Image& target, 
                               target.height));
 }
 
-Image read_file(const fs::path& path, Image (*decode)(std::span<const std::uint8_t>, const std::string&)) {
-  return decode(InputFile(path).read_all(), path.string());
-}
-
 std::span<std::uint8_t> as_bytes_of_pixels(std::span<std::byte> values) {
   return {reinterpret_cast<std::uint8_t*>(values.data()), values.size()};
 }
 
 }  // namespace
 
-void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask) {
+void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask,
+                           const std::vector<std::string>& others) {
   if (!options.augment) return;
   for (const auto& operation : options.operations) {
     if (operation->mask_rule() == MaskRule::refused)
       throw UserError(fmt::format(
-          "{} is an operation that masks of classes cannot follow; leave it out, or choose from "
-          "random_resized_crop, random_crop, center_crop, horizontal_flip, vertical_flip, rotation, affine, "
-          "color_jitter, grayscale and gaussian_blur",
-          operation->name()));
+          "{} is an operation that masks of classes cannot follow; leave it out{}", operation->name(),
+          others.empty() ? "" : fmt::format(", or choose from {}", fmt::join(others, ", "))));
     if (operation->mask_rule() == MaskRule::outside && !mask.ignored)
       throw UserError(
           fmt::format("after {}, pixels from outside of an image have no class; set "
@@ -58,9 +54,7 @@ ImagePairs::ImagePairs(const fs::path& images, const fs::path& targets, const Im
   if (mask) check_mask_operations(options, *mask);
   const ImageList list(images);
   ignored_ = list.ignored();
-  if (!list.has_image())
-    throw UserError(fmt::format("{}: contains no image (a JPEG or PNG file){}; add some", images.string(),
-                                list.unread_pictures()));
+  list.require_image("", "add some");
   std::multimap<std::string, std::string> targets_by_stem;
   for (const std::string& name : ImageList(targets).sorted_names())
     targets_by_stem.emplace(stem_of(name), name);
@@ -88,7 +82,8 @@ std::vector<Field> ImagePairs::fields() const {
 }
 
 ClassMask ImagePairs::read_mask(const fs::path& path) const {
-  ClassMask mask{read_file(path, decode_class_mask), static_cast<std::uint8_t>(mask_->ignored.value_or(0))};
+  ClassMask mask{decode_class_mask(InputFile(path).read_all(), path.string()),
+                 static_cast<std::uint8_t>(mask_->ignored.value_or(0))};
   const Image& image = mask.classes;
   for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
     const std::int64_t number = image.pixels[i];
@@ -111,9 +106,9 @@ void ImagePairs::read_fields(std::int64_t index, const SampleContext& context,
   const fs::path target_path = targets_ / files.target;
   const std::span<std::uint8_t> sample = as_bytes_of_pixels(values[0]);
   const std::span<std::uint8_t> target = as_bytes_of_pixels(values[1]);
-  Image image = read_file(path, decode_image);
+  Image image = read_image_file(path);
   if (!mask_) {
-    Image wanted = read_file(target_path, decode_image);
+    Image wanted = read_image_file(target_path);
     check_sizes(image, path, wanted, target_path);
     make_sample(std::move(image), options_, context, index, sample);
     make_sample(std::move(wanted), options_, context, index, target);  // draws the same random numbers

@@ -18,8 +18,10 @@ struct MaskOptions {
   std::optional<std::int64_t> ignored = {};  // another number that pixels may have, from 0 to 255
 };
 
-// Throws UserError, which names the operation, if masks cannot follow the augmentation of the images.
-void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask);
+// Throws UserError, which names the operation, if masks cannot follow the augmentation of the images. `others`: the names of
+// operations to propose instead.
+void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask,
+                           const std::vector<std::string>& others = {});
 
 // Images with targets of their own: images, or masks with the class of each pixel. The target of IMAGES/PATH/NAME.jpg is
 // TARGETS/PATH/NAME.png, or .jpg or .jpeg. Both have the same size. Other files of TARGETS are not read. Fields: uint8

@@ -1,5 +1,6 @@
 #include "training/data/images/image_pairs.h"
 
+#include <algorithm>
 #include <array>
 #include <doctest/doctest.h>
 #include <memory>
@@ -56,6 +57,18 @@ Read read(const ImagePairs& pairs, std::int64_t index, const SampleContext& cont
 ImageFolderOptions options_with(ImageOperations operations, std::int64_t size = 4) {
   return {.image_size = size, .augment = true, .operations = std::move(operations), .resize_size = size};
 }
+
+// An operation that moves pixels and does not move those of masks.
+class Unfinished final : public ImageOperation {
+ public:
+  explicit Unfinished(bool has_rule) : has_rule_(has_rule) {}
+  void apply(Image& image, Random& /*random*/) const override { std::ranges::reverse(image.pixels); }
+  MaskRule mask_rule() const override { return has_rule_ ? MaskRule::moved : ImageOperation::mask_rule(); }
+  std::string_view name() const override { return "unfinished"; }
+
+ private:
+  bool has_rule_;
+};
 
 const MaskOptions with_ignored{.classes = 24, .ignored = 255};
 
@@ -193,12 +206,36 @@ TEST_CASE("operations that masks cannot follow are refused") {
   const TemporaryFolder folder;
   write_pair(folder);
   CHECK(error_of(folder, options_with({std::make_shared<RandomErasing>(RandomErasing::Options{})}))
-            .starts_with("erasing is an operation that masks of classes cannot follow; leave it out, or"));
+            .ends_with("erasing is an operation that masks of classes cannot follow; leave it out"));
   CHECK(error_of(folder,
                  options_with({std::make_shared<RandomRotation>(RandomRotation::Options{.degrees = 1})}),
                  {.classes = 24}) ==
         "after rotation, pixels from outside of an image have no class; set "
         "model.ignored_class to the number that they get, for example 255");
+}
+
+TEST_CASE("masks do not stay as they are where an operation of one's own may move pixels") {
+  const TemporaryFolder folder;
+  write_pair(folder);
+  CHECK(error_of(folder, options_with({std::make_shared<Unfinished>(false)}))
+            .starts_with("unfinished is an operation that masks of classes cannot follow"));
+  CHECK(error_of(folder, options_with({std::make_shared<Unfinished>(true)})) ==
+        "unfinished: the operation has no apply_to_mask(); override it, or let mask_rule() return refused");
+}
+
+TEST_CASE("operations that only change values leave masks as they are") {
+  const TemporaryFolder folder;
+  write_pair(folder);
+  const ImagePairs plain(folder / "images", folder / "masks", {.image_size = 4, .resize_size = 4},
+                         with_ignored);
+  const ImagePairs changed(
+      folder / "images", folder / "masks",
+      options_with({std::make_shared<ColorJitter>(ColorJitter::Options{.brightness = 0.5}),
+                    std::make_shared<RandomGrayscale>(1),
+                    std::make_shared<RandomGaussianBlur>(RandomGaussianBlur::Options{})}),
+      with_ignored);
+  CHECK(read(changed, 0).target == read(plain, 0).target);
+  CHECK(read(changed, 0).sample != read(plain, 0).sample);
 }
 
 }  // namespace plexaura::testing::image_pairs_test
