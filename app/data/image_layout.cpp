@@ -31,7 +31,7 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
-// Returns a folder with another name that may be meant for `part`; empty if there is none.
+// Returns a folder whose name says that it may be meant for `part`; empty if there is none.
 std::string meant_for(std::string_view part, const std::vector<std::string>& folders) {
   const std::vector<std::string> names =
       part == "train" ? std::vector<std::string>{"train", "training"}
@@ -62,13 +62,15 @@ void require_parts(const Section& data, const fs::path& path, bool validates) {
 }
 
 void refuse_parts(const Section& data, const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path / "train", error) || !fs::is_directory(path / "val", error)) return;
+  const std::vector<std::string> folders = folders_in(path);
+  const std::string train = meant_for("train", folders);
+  const std::string validation = meant_for("val", folders);
+  if (train.empty() || validation.empty()) return;
   throw data.error(
       "path",
-      fmt::format("'{0}' has the folders 'train' and 'val', and data.{1} divides images in CLASS: leave "
-                  "data.{1} out, or name a folder with a folder for each class, such as {0}/train",
-                  path.string(), data.has("folds") ? "folds" : "validation_share"));
+      fmt::format("'{0}' has the folders '{1}' and '{2}', and data.{3} divides images in CLASS: leave "
+                  "data.{3} out, or name a folder with a folder for each class, such as {0}/{1}",
+                  path.string(), train, validation, data.has("folds") ? "folds" : "validation_share"));
 }
 
 std::string remedy_for_one_class(const fs::path& folder_of_class) {

@@ -11,7 +11,8 @@ namespace plexaura {
 // validation.
 void require_parts(const Section& data, const std::filesystem::path& path, bool validates);
 
-// Throws UserError if the folder data.path has the folders `train` and `val`, which would be taken for classes.
+// Throws UserError if the folder data.path has folders for training and validation, such as `train` and `test`, which would be
+// taken for classes.
 void refuse_parts(const Section& data, const std::filesystem::path& path);
 
 // Returns what to do if all images belong to one class: the classes may be folders within its folder.

@@ -45,6 +45,25 @@ TEST_CASE("images without the folders for training and validation are told the l
                                   "move them there, or set data.validation_share if they are in CLASS"));
 }
 
+TEST_CASE("folders for training and validation are not taken for classes to divide") {
+  const TemporaryFolder folder;
+  const fs::path images = folder / "images";
+  write_images(images);
+  std::string before = "val";
+  for (const char* name : {"Test", "validation"}) {
+    fs::rename(images / before, images / name);
+    before = name;
+    CHECK(
+        refusal(images, ", validation_share: 0.5")
+            .ends_with(fmt::format(
+                "'{0}' has the folders 'train' and '{1}', and data.validation_share divides images in CLASS: "
+                "leave data.validation_share out, or name a folder with a folder for each class, such as "
+                "{0}/train",
+                images.string(), name)));
+  }
+  CHECK(refusal(images, ", folds: 2, fold: 0").find("and data.folds divides images") != std::string::npos);
+}
+
 TEST_CASE("classes that lie one folder too deep are told so") {
   const TemporaryFolder folder;
   const fs::path images = folder / "images";
