@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "training/data/images/image.h"
+#include "training/data/images/image_list.h"
 #include "training/files/file.h"
 
 namespace plexaura {
@@ -34,9 +35,20 @@ Image image_of(const Shape& shape, std::span<const double> values) {
 
 [[noreturn]] void fail_of_clash(const fs::path& path) {
   throw UserError(
-      fmt::format("{}: two images to predict have this name; predict the images of each folder in a "
+      fmt::format("{}: two images to predict would be written to this file; predict each of them in a "
                   "run of its own, with another folder for --images",
                   path.string()));
+}
+
+// Throws if a result might replace an image beside this one.
+void refuse_folder_of(const std::string& file, const fs::path& folder) {
+  const fs::path above = fs::path(file).parent_path();
+  std::error_code error;
+  if (fs::equivalent(above.empty() ? "." : above, folder, error))
+    throw UserError(fmt::format(
+        "{}: contains the image to predict {}, and results would replace images with their names; "
+        "name another folder with --images",
+        folder.string(), file));
 }
 
 }  // namespace
@@ -51,12 +63,15 @@ PredictedImages::PredictedImages(fs::path folder, const Shape& image)
 
 void PredictedImages::check_names(const std::vector<std::string>& files) const {
   std::set<fs::path> names;
-  for (const std::string& file : files)
+  for (const std::string& file : files) {
+    if (has_image_extension(file)) refuse_folder_of(file, folder_);
     if (const fs::path path = path_of(file); !names.insert(path).second) fail_of_clash(path);
+  }
 }
 
 fs::path PredictedImages::path_of(const std::string& name) const {
-  return folder_ / (fs::path(name).filename().string() + ".png");
+  const fs::path file = fs::path(name).filename();
+  return folder_ / ((has_image_extension(file.string()) ? file.stem() : file).string() + ".png");
 }
 
 std::string PredictedImages::write_file(const std::string& name, std::span<const std::uint8_t> png) {

@@ -18,11 +18,12 @@ class PredictedImages {
   // channels; throws UserError for other shapes.
   PredictedImages(std::filesystem::path folder, const Shape& image);
 
-  // Throws UserError if the images of two of these files would have one path.
+  // Throws UserError if the images of two of these files would have one path, or if one of them is an image in the folder.
   void check_names(const std::vector<std::string>& files) const;
 
-  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders. Replaces an older
-  // file. Returns the path. `values` go from 0 to 1; others are limited to that. Grey images are written as
+  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders and without .jpg, .jpeg or
+  // .png, so that ImagePairs finds it as the target of its image. Replaces an older file. Returns the path.
+  // `values` go from 0 to 1; others are limited to that. Grey images are written as
   // RGB. Throws UserError if this object has written a file with this path.
   std::string write(const std::string& name, std::span<const double> values);
   // Writes the classes of pixels [height, width] in the same way, as a grey image of these numbers.
