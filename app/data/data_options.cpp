@@ -73,7 +73,7 @@ std::vector<Key> split_keys(DataOptions& options, DataUse use) {
        .into = &options.folds,
        .range = {.minimum = 2},
        .meaning = "number of folds for cross-validation, instead of `validation_share`; at most the number "
-                  "of samples"},
+                  "of samples. Images with `targets` have no folds"},
       {.name = "fold",
        .into = &options.fold,
        .range = {.minimum = 0},
@@ -86,7 +86,8 @@ std::vector<Key> split_keys(DataOptions& options, DataUse use) {
        .meaning = "fraction of the samples held out for validation, stratified by class; 0 turns validation "
                   "off. Every class must keep a sample to train on; with `--evaluate`, 1 takes all rows "
                   "([using_a_model.md](../guide/using_a_model.md#predicting)). Images of an `image_folder` "
-                  "are divided only if this key or `folds` is given, and are then in `data.path`/CLASS"},
+                  "are divided only if this key or `folds` is given, and are then in `data.path`/CLASS; "
+                  "those with `targets` are not"},
       {.name = "split_seed",
        .into = &options.split_seed,
        .range = {.minimum = 0},

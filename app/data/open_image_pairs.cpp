@@ -59,10 +59,7 @@ std::optional<MaskOptions> mask_options(const Section& data, const Section& mode
                                         const std::optional<TrainedData>& trained) {
   if (read_task(model) != Task::segmentation) return std::nullopt;
   const std::int64_t classes = *options.mask_classes;
-  if (trained && std::ssize(trained->classes) != classes)
-    throw data.error("classes", fmt::format("is {}, and the weights are of a model of {} classes; give that "
-                                            "number",
-                                            classes, trained->classes.size()));
+  if (trained) require_mask_classes(data, options, *trained);
   if (balances_classes(model))
     throw model.error(
         "class_weights",
@@ -99,6 +96,13 @@ std::vector<Key> image_target_keys(DataOptions& options) {
   };
 }
 
+void require_mask_classes(const Section& data, const DataOptions& options, const TrainedData& trained) {
+  if (!options.mask_classes || std::ssize(trained.classes) == *options.mask_classes) return;
+  throw data.error("classes",
+                   fmt::format("is {}, and the weights are of a model of {} classes; give that number",
+                               *options.mask_classes, trained.classes.size()));
+}
+
 void check_image_targets(const Section& data, const DataOptions& options, DataUse use, Task task) {
   const bool has_targets = !options.target_folder.empty();
   if (task == Task::segmentation && options.format() != "image_folder")
@@ -122,6 +126,8 @@ void check_image_targets(const Section& data, const DataOptions& options, DataUs
                      "names images with targets of their own, and model.task is classification; set that to "
                      "segmentation or reconstruction, or remove it");
   data.refuse({"noise"}, "data.targets names the targets of the images");
+  data.refuse({"folds", "fold", "validation_share", "split_seed"},
+              "images with data.targets are in the folders train and val, which divide them");
 }
 
 RunData open_image_pairs(const Section& data, const Section& model, const DataOptions& options,

@@ -143,6 +143,10 @@ std::string pack_data(const Config& config, const PackOptions& options) {
     throw data.error(
         "format",
         fmt::format("is {}, and --resize and --pixels are for image_folder; leave them out", format));
+  if (!read.target_folder.empty())
+    throw data.error("targets",
+                     "names the targets of the images, and tools/pack packs images whose folders are their "
+                     "classes; train on images with targets without packing them");
   prepare_shards(options.folder);
   if (format == "image_folder") return pack_folder(data, read, options);
   if (format == "csv") return pack_both(table_to_pack(data, read), options);

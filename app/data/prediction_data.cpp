@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "app/data/open_image_pairs.h"
 #include "app/data/open_table.h"
 
 namespace plexaura {
@@ -54,6 +55,7 @@ RunData open_rows(const DataOptions& options, const TrainedData& trained) {
 }
 
 RunData open_images(const Section& data, const DataOptions& options, const TrainedData& trained) {
+  require_mask_classes(data, options, trained);
   const std::int64_t side = options.images.image_size;
   const TensorType image{DType::uint8, {3, side, side}};
   RunData found = data_without_samples(image, trained, image_reader(without_augmentation(options.images)));

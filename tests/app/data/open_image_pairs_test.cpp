@@ -63,6 +63,10 @@ TEST_CASE("a segmentation has masks as targets, and the classes of its pixels") 
   CHECK(user_error([&] {
           open_data(config_of(folder, masks_in(folder, ", classes: 3")), data.trained);
         }).ends_with("data.classes is 3, and the weights are of a model of 2 classes; give that number"));
+  CHECK(user_error([&] {
+          prediction_data(config_of(folder, ", classes: 3"), data.trained);
+        }).ends_with("data.classes is 3, and the weights are of a model of 2 classes; give that number"));
+  CHECK(prediction_data(config_of(folder, ""), data.trained)->output_count() == 2);
 }
 
 TEST_CASE("parts of the images with targets are used as those of other data") {
@@ -118,6 +122,12 @@ TEST_CASE("keys of targets that do not fit are refused, with their place") {
       std::string::npos);
   CHECK(error_of(folder, ", targets: none, classes: 2")
             .find("data.targets needs the folder none/train, which is not there") != std::string::npos);
+  for (const std::string key : {"folds", "validation_share"})
+    CHECK(error_of(folder,
+                   masks_in(folder) + ", " + key + (key == "folds" ? ": 2" : ": 0.5") + ", split_seed: 3")
+              .ends_with("data." + key +
+                         " has no effect here, because images with data.targets are in the folders train and "
+                         "val, which divide them; remove it"));
   CHECK(error_of(folder, masks_in(folder) + ", sampling: balanced")
             .find("data.sampling is balanced, which draws classes, and model.task is segmentation") !=
         std::string::npos);

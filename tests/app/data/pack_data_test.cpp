@@ -199,6 +199,13 @@ TEST_CASE("keys without effect on shards and data that is not packed are refused
                    }),
                    " has no effect here, because tools/pack packs all samples as they are"));
   }
+  CHECK(user_error([&] {
+          pack("image_folder", folder / "images", {.folder = folder / "x"}, ", classes: 2, targets: masks",
+               "{task: segmentation}");
+        })
+            .ends_with(
+                "data.targets names the targets of the images, and tools/pack packs images whose folders are "
+                "their classes; train on images with targets without packing them"));
   std::filesystem::remove(folder / "packed/val.index");
   CHECK(contains(refusal("packed", ""), "has shards of images without val.index"));
 }
