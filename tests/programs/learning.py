@@ -280,8 +280,18 @@ training: {{batch_size: 4, epochs: 4, precision: float64, optimizer: {{name: ada
         pixels = self.run_one("unet", *arguments, "--predict", "images/val/0.png").out.split("\t")
         self.assertEqual(len(pixels), 1 + self.SIZE**2)
         self.assertLessEqual(set(pixels[1:]), {"0", "1", "0\n", "1\n"})
-        self.assertEqual(self.run_one("unet", *arguments, "--images", "out", "--predict", "images/val/0.png").out, "images/val/0.png\tout/0.png.png\n")
-        self.assertEqual((self.folder / "out/0.png.png").read_bytes()[24:26], b"\x08\x00")  # 8 bits, grey
+        self.assertEqual(self.run_one("unet", *arguments, "--images", "out", "--predict", "images/val/0.png").out, "images/val/0.png\tout/0.png\n")
+        self.assertEqual((self.folder / "out/0.png").read_bytes()[24:26], b"\x08\x00")  # 8 bits, grey
+
+    def test_an_ignored_class_has_no_iou(self):
+        arguments = self.arguments("segmentation", "output.dir=run", "training.epochs=1", "model.ignored_class=0")
+        for mask in self.folder.glob("masks/*/*.png"):
+            support.write_png(mask, self.SIZE, 1, [0, 1] * (self.SIZE**2 // 2))
+        self.run_one("unet", *arguments)
+        evaluated = self.run_one("unet", *arguments, "--evaluate").out
+        self.assertRegex(evaluated, r"class 0  is ignored\nclass 1  iou [01]\.[0-9]{4}\n")
+        figures = [float(re.search(pattern, evaluated)[1]) for pattern in (r"mean_iou +([0-9.]+)", r"class 1  iou ([0-9.]+)")]
+        self.assertAlmostEqual(*figures, delta=1e-3)
 
     def test_a_mask_with_another_number_ends_the_run(self):
         arguments = self.arguments("segmentation", "output.dir=run")
