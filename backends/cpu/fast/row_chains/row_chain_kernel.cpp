@@ -209,12 +209,14 @@ class RowProgramBuilder {
     append(std::move(step));
   }
 
-  // Joins the parts of the operands of a sum. Returns false if they overlap, or if an operand is no assembly.
+  // Joins the parts of the operands of a sum. Returns false if they overlap, if an operand is no assembly, or if the sum
+  // stretches one column of an operand.
   bool join_assemblies(const Region& sum, const Inner& add) {
+    const std::int64_t columns = columns_of(query_.type(sum.outputs[0]).shape);
     Assembly joined{{}, add};
     for (const Value input : sum.inputs) {
       const auto found = assemblies_.find(input);
-      if (found == assemblies_.end()) return false;
+      if (found == assemblies_.end() || columns_of(query_.type(input).shape) != columns) return false;
       const auto& parts = found->second.parts;
       joined.parts.insert(joined.parts.end(), parts.begin(), parts.end());
     }

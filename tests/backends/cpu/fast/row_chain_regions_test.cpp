@@ -83,17 +83,22 @@ void append_cell(Net& net, DType dtype, const Shape& rows, std::int64_t hidden) 
     net.results.push_back(found);
 }
 
-// Returns a random op on values of the type of `columns`.
-Node random_step(std::mt19937& random, const std::vector<Node>& of, std::int64_t columns, const Node& row) {
+// Returns a random op on values of the type of `columns`. The operands `stretched` have fewer rows or columns.
+Node random_step(std::mt19937& random, const std::vector<Node>& of, std::int64_t columns,
+                 const std::vector<Node>& stretched) {
   const auto any = [&] { return of[random() % of.size()]; };
+  const auto any_stretched = [&] { return stretched[random() % stretched.size()]; };
   const auto half = columns / 2;
-  switch (random() % 8) {
+  const auto last_part = [&] {
+    return slice_grad(part(any(), half, columns), columns, {.axis = -1, .start = half, .stop = columns});
+  };
+  switch (random() % 11) {
     case 0:
       return any() + any();
     case 1:
-      return any() * row;
+      return any() * any_stretched();
     case 2:
-      return where(gt(any(), any()), any(), 0.5);
+      return where(gt(any(), any_stretched()), any(), 0.5);
     case 3:
       return slice_grad(part(any(), half, columns), columns,
                         {.axis = -1, .start = 0, .stop = columns - half});
@@ -105,6 +110,12 @@ Node random_step(std::mt19937& random, const std::vector<Node>& of, std::int64_t
       return part(any(), 1, 2) - any();
     case 6:
       return 1 - any();
+    case 7:
+      return slice_grad(part(any(), 2, 3), 1, {.axis = -1, .start = 0, .stop = 1}) + last_part();
+    case 8:
+      return any_stretched() + last_part();
+    case 9:
+      return tanh(part(any(), 2, 3) * 2) + any_stretched() + any();
     default:
       return tanh(any());
   }
@@ -143,17 +154,36 @@ TEST_CASE("random chains have the bits of their ops") {
     Net net;
     const DType dtype = floating[seed % floating.size()];
     const std::int64_t columns = 32 + static_cast<std::int64_t>(random() % 40);
+    const bool has_three_axes = random() % 2 == 0;
+    const auto input = [&](const char* name, std::int64_t first, std::int64_t second, std::int64_t last) {
+      return net.input(name,
+                       {dtype, has_three_axes ? Shape{first, second, last} : Shape{first * second, last}});
+    };
     std::vector<Node> values;
-    for (const char* name : {"a", "b", "c"}) values.push_back(net.input(name, {dtype, {9, columns}}));
-    const Node row = net.input("row", {dtype, {columns}});
-    const Node column = net.input("column", {dtype, {9, 1}});
-    values.push_back(values[0] * column);
-    for (int step = 0; step < 14; ++step) values.push_back(random_step(random, values, columns, row));
+    for (const char* name : {"a", "b", "c"}) values.push_back(input(name, 3, 5, columns));
+    std::vector<Node> stretched{net.input("columns", {dtype, {columns}}), net.input("scalar", {dtype, {}}),
+                                input("row", 1, 1, columns), input("column", 3, 5, 1)};
+    if (has_three_axes)
+      for (const auto& [first, second] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 5}, {3, 1}})
+        stretched.push_back(input(first == 1 ? "second axis" : "first axis", first, second, columns));
+    values.push_back(values[0] * stretched[3]);
+    for (int step = 0; step < 14; ++step) values.push_back(random_step(random, values, columns, stretched));
     net.results = {values.back(), values[values.size() - 4], part(values[values.size() - 2], 3, 20)};
     chains += net.chains().size();
     net.check_bits();
   }
   CHECK(chains > 40);
+}
+
+TEST_CASE("a chain adds the gradient of a column to all columns of another gradient") {
+  Net net;
+  const Node u = net.input("u", {DType::float32, {64, 1}});
+  const Node v = net.input("v", {DType::float32, {64, 1024}});
+  const Node loss = sum(tanh(part(u, 0, 1) * 3)) + sum(tanh(part(v, 256, 768)));
+  const std::vector<Node> found = gradients(loss, std::vector{u, v});
+  net.results = {tanh(found[0] + found[1]) * 2};
+  CHECK_FALSE(net.chains().empty());
+  net.check_bits();
 }
 
 TEST_CASE("a chain keeps zeros, infinities and NaN as its ops do") {
