@@ -28,6 +28,15 @@ void check_options(std::int64_t in, std::int64_t hidden, const RecurrentOptions&
         "layer instead");
 }
 
+// [N, T, H] -> [T, N, H], and back
+Node swap_steps_and_samples(const Node& sequence) { return permute(sequence, {1, 0, 2}); }
+
+// Applies dropout to a sequence [T, N, H]. The op needs the samples along axis 0, since a sample's place in the global
+// batch decides what is drawn for it.
+Node drop_elements(const Node& sequence, double p) {
+  return swap_steps_and_samples(dropout(swap_steps_and_samples(sequence), {.p = p}));
+}
+
 }  // namespace
 
 Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
@@ -64,16 +73,16 @@ Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
                                 to_string(result.sequence.graph().origin_of(x.where())),
                                 to_string(result.sequence.type())));
   const std::vector<Node> begin = first_state(result.sequence, state);
-  result.sequence = permute(result.sequence, {1, 0, 2});
+  result.sequence = swap_steps_and_samples(result.sequence);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    if (layer > 0 && dropout_ > 0) result.sequence = dropout(result.sequence, {.p = dropout_});
+    if (layer > 0 && dropout_ > 0) result.sequence = drop_elements(result.sequence, dropout_);
     const auto of_layer = begin.begin() + static_cast<std::ptrdiff_t>(layer * states_);
     Recurrence next = run_layer(layers_[layer], result.sequence,
                                 {of_layer, of_layer + static_cast<std::ptrdiff_t>(states_)});
     result.sequence = next.sequence;
     result.state.insert(result.state.end(), next.state.begin(), next.state.end());
   }
-  result.sequence = permute(result.sequence, {1, 0, 2});
+  result.sequence = swap_steps_and_samples(result.sequence);
   return result;
 }
 

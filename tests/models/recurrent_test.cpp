@@ -6,6 +6,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "core/ops/slice.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
 #include "tests/support/run_graph.h"
@@ -140,6 +141,22 @@ TEST_CASE("each layer of a recurrent net has weights of its own, and every weigh
   std::vector<Node> weights;
   for (const ParameterSpec& spec : specs) weights.push_back(graph.parameter(spec.name, spec.type));
   CHECK(gradients(sum(found.sequence), weights).size() == 8);
+}
+
+TEST_CASE("dropout between recurrent layers draws the same for a sample in any batch") {
+  layers::Lstm lstm(in, hidden, {.layers = 2, .dropout = 0.5});
+  ParameterStore store = make_store(lstm, DType::float64, 1);
+  const Tensor x = pattern({4, steps, in}, 7);
+  const auto run = [&](std::int64_t first, std::int64_t count) {
+    Graph graph(Mode::train);
+    const Node rows = slice(graph.input("x", x.type()), {.axis = 0, .start = first, .stop = first + count});
+    return run_graph(graph, store, {lstm(rows)}, {{"x", x}},
+                     {.step = 1, .seed = 7, .first_sample = first})[0];
+  };
+  const std::vector<double> whole = run(0, 4).to_doubles();
+  const auto half = static_cast<std::ptrdiff_t>(whole.size() / 2);
+  check_close(run(0, 2), {whole.begin(), whole.begin() + half});
+  check_close(run(2, 2), {whole.begin() + half, whole.end()});
 }
 
 TEST_CASE(
