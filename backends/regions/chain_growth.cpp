@@ -23,15 +23,6 @@ bool ChainGrowth::grow(std::size_t most_nodes, std::size_t most_inputs, const Ac
   return false;
 }
 
-std::vector<Value> ChainGrowth::inputs() const {
-  std::vector<Value> inputs;
-  for (const NodeId node : nodes_)
-    for (const Value input : graph_.record(node).inputs)
-      if (!nodes_.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
-        inputs.push_back(input);
-  return inputs;
-}
-
 std::string ChainGrowth::ops() const {
   std::string ops;
   for (const NodeId node : nodes_) ops.append("+").append(graph_.record(node).op->name());
@@ -43,6 +34,15 @@ bool ChainGrowth::can_take(Value value, const Accepts& accepts) const {
   if (graph_.type(value).shape != graph_.type({*nodes_.rbegin(), 0}).shape) return false;
   const auto is_inside = [&](NodeId reader) { return nodes_.contains(reader); };
   return std::ranges::all_of(uses_.readers(value), is_inside) && accepts(value.node);
+}
+
+std::vector<Value> inputs_of(const Graph& graph, const std::set<NodeId>& nodes) {
+  std::vector<Value> inputs;
+  for (const NodeId node : nodes)
+    for (const Value input : graph.record(node).inputs)
+      if (!nodes.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
+        inputs.push_back(input);
+  return inputs;
 }
 
 bool is_elementwise(const Graph& graph, NodeId node) {

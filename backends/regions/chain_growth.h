@@ -10,6 +10,9 @@
 
 namespace plexaura {
 
+// Returns the values that the nodes read from other nodes, in the order in which they first read them.
+std::vector<Value> inputs_of(const Graph& graph, const std::set<NodeId>& nodes);
+
 // A chain of elementwise ops whose results have one shape. Only ops of the chain read its inner results. It starts with
 // the last op, and grows backwards.
 class ChainGrowth {
@@ -24,7 +27,7 @@ class ChainGrowth {
 
   const std::set<NodeId>& nodes() const { return nodes_; }
   // Returns the inputs in the order in which the chain first reads them.
-  std::vector<Value> inputs() const;
+  std::vector<Value> inputs() const { return inputs_of(graph_, nodes_); }
   // Returns the names of the ops, such as "gt+mul+where".
   std::string ops() const;
 

@@ -17,7 +17,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_per_call = 10;
 constexpr std::int64_t alignment = 64;             // bytes; of results in the memory of a thread
 constexpr std::int64_t bytes_of_batch = 32 << 10;  // results of a batch of rows; they stay in the first cache
 

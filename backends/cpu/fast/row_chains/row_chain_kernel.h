@@ -6,6 +6,8 @@
 
 namespace plexaura::fast {
 
+constexpr double nanoseconds_per_call = 10;  // of the loop of an op, for a row
+
 // Makes the kernel of a region of match_row_chain(), whose operands are row-major. Its results have the same bits as
 // if each op had a kernel of its own.
 std::shared_ptr<const Kernel> make_row_chain(const RegionQuery& query);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/cpu/fast/elementwise/elementwise_ops.h"
+#include "backends/regions/chain_growth.h"
 #include "backends/regions/region_match.h"
 #include "core/ops/slice.h"
 
@@ -35,7 +36,7 @@ bool has_rows(const Shape& value, const Shape& shape) {
   return true;
 }
 
-bool is_elementwise(const Graph& graph, NodeId node) {
+bool has_loop(const Graph& graph, NodeId node) {
   const Region region = single(graph, node);
   return elementwise_of({graph, region, {}, {}}).has_value();
 }
@@ -68,7 +69,10 @@ class GrowingRowChain {
   }
 
   Region region() const {
-    Region region{fmt::format("{}{} ops", kind, nodes_.size()), {nodes_.begin(), nodes_.end()}, inputs(), {}};
+    Region region{fmt::format("{}{} ops", kind, nodes_.size()),
+                  {nodes_.begin(), nodes_.end()},
+                  inputs_of(graph_, nodes_),
+                  {}};
     for (const NodeId node : nodes_)
       if (is_read_outside({node, 0})) region.outputs.push_back({node, 0});
     return region;
@@ -113,13 +117,14 @@ class GrowingRowChain {
       const std::int64_t columns = columns_of(shape_of(graph_, input));
       return has_rows(shape_of(graph_, input), rows_) && (columns == columns_of(shape) || columns == 1);
     };
-    return std::ranges::all_of(record.inputs, fits) && is_elementwise(graph_, node);
+    return std::ranges::all_of(record.inputs, fits) && has_loop(graph_, node);
   }
 
   bool has_room() const {
     std::int64_t bytes = 0;
     for (const NodeId node : nodes_) bytes += graph_.type({node, 0}).bytes() / rows_of(rows_) + 64;
-    return bytes <= most_bytes_of_row && nodes_.size() + inputs().size() < most_values_of_chain;
+    return bytes <= most_bytes_of_row &&
+           nodes_.size() + inputs_of(graph_, nodes_).size() < most_values_of_chain;
   }
 
   // True if no path between two ops of the chain leaves it.
@@ -142,15 +147,6 @@ class GrowingRowChain {
   bool is_read_outside(Value value) const {
     return uses_.kept(value) ||
            std::ranges::any_of(uses_.readers(value), [&](NodeId reader) { return !nodes_.contains(reader); });
-  }
-
-  std::vector<Value> inputs() const {
-    std::vector<Value> inputs;
-    for (const NodeId node : nodes_)
-      for (const Value input : graph_.record(node).inputs)
-        if (!nodes_.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
-          inputs.push_back(input);
-    return inputs;
   }
 
   const Graph& graph_;

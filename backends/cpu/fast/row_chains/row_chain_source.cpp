@@ -9,8 +9,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double seconds_per_call = 1e-8;  // of the loop of an op, for a row
-
 class RowChainSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
@@ -21,8 +19,8 @@ class RowChainSource final : public KernelSource {
     if (!is_row_chain(query.region)) return {};
     Candidate candidate = row_major_candidate(query);
     const std::int64_t rows = rows_of(query.type(query.region.outputs[0]).shape);
-    candidate.seconds +=
-        seconds_per_call * static_cast<double>(rows) * static_cast<double>(query.region.nodes.size());
+    candidate.seconds += 1e-9 * nanoseconds_per_call * static_cast<double>(rows) *
+                         static_cast<double>(query.region.nodes.size());
     candidate.make = [query] { return make_row_chain(query); };
     return {std::move(candidate)};
   }
