@@ -114,7 +114,10 @@ Node transformed(const Node& x, std::int64_t axis, std::int64_t length, bool is_
                     "another axis is transformed",
                     to_string(x.shape())));
   if (is_onesided && parts != (is_inverse ? 2 : 1))
-    throw UserError("onesided needs real numbers, and complex ones if it is inverse");
+    throw UserError(fmt::format(
+        "x is {}, whose elements have {} parts; onesided takes elements of 1 part, or of 2 for an "
+        "inverse transform; set onesided to 0",
+        to_string(x.shape()), parts));
   const std::int64_t extent = x.shape()[axis];
   const std::int64_t half = length / 2 + 1;
   const Transform transform{.length = length,

@@ -68,7 +68,8 @@ TEST_CASE("sizes and axes of signals that are impossible are errors") {
         std::string::npos);
   CHECK(OneNode("DFT", 17, {{"onesided", 1}, {"inverse", 1}})
             .error({signal()})
-            .find("complex ones if it is inverse") != std::string::npos);
+            .find("whose elements have 1 parts; onesided takes elements of 1 part, or of 2 for an inverse "
+                  "transform; set onesided to 0") != std::string::npos);
   CHECK(OneNode("STFT", 17).error({signal(), scalar(0)}).find("do not fit 5 samples") != std::string::npos);
   CHECK(OneNode("STFT", 17)
             .error({signal(), scalar(1), floats({2}, {1, 1}), scalar(3)})
