@@ -38,7 +38,7 @@ using ScanBody = std::function<ScanStep(const std::vector<Node>& carries, const 
 // program does not depend on T. The gradient is a scan in the opposite direction. It reads values that the
 // forward scan has kept for all steps, or computes them again. It sums the gradient of a value that the body
 // uses in each step, in the order of its own steps. Unless values are computed again, the gradient of a matrix that the
-// body multiplies once is a single product over all steps, after the loop.
+// body multiplies once, by a matrix that differs from step to step, is a single product over all steps, after the loop.
 //
 // Throws UserError if there are neither xs nor carries, if extents of xs and `steps` differ, if a carry
 // changes its type or its number, if the body updates a buffer or sums over ranks.

@@ -28,8 +28,9 @@ TensorType sum_type(const TensorType& type) {
   return {is_small_float(type.dtype) ? DType::float32 : type.dtype, type.shape};
 }
 
-// [steps, N, M] -> [steps N, M]
-Node joined_steps(const Node& stacked) {
+// [steps, N, M] -> [steps N, M], or [steps, M, N] -> [steps N, M] if `transpose`
+Node joined_steps(const Node& of_steps, bool transpose) {
+  const Node stacked = transpose ? permute(of_steps, {0, 2, 1}) : of_steps;
   const Shape& shape = stacked.shape();
   return reshape(stacked, {shape[0] * shape[1], shape[2]});
 }
@@ -48,9 +49,10 @@ class GradientScan {
     append_forward();
     append_gradients();
     const std::vector<Node> of_scan = gradients_.empty() ? std::vector<Node>() : apply();
-    for (const auto& [input, a, b] : products_)
-      results_[input] = matmul(joined_steps(stacked_values(a, of_scan)),
-                               joined_steps(stacked_values(b, of_scan)), {.transpose_a = true});
+    for (const auto& [input, a, b, form] : products_)
+      results_[input] =
+          matmul(joined_steps(stacked_values(a, of_scan), !form.transpose_a),
+                 joined_steps(stacked_values(b, of_scan), form.transpose_b), {.transpose_a = true});
     return results_;
   }
 
@@ -66,12 +68,13 @@ class GradientScan {
     std::optional<std::size_t> input;
     Node inner;
   };
-  // The gradient of an input shared by all steps that is the sum of a^T b over the steps. One product after the loop
-  // computes it, which is faster than a product in each step.
+  // The gradient of an input shared by all steps, if it is the sum of the products of a and b over the steps. One product
+  // after the loop computes it, which is faster than a product in each step.
   struct Product {
     std::size_t input;
     Node a;  // of inner_
     Node b;
+    MatMulOptions form;
   };
 
   const Subgraph& whole() const { return scan_.whole(); }
@@ -155,14 +158,15 @@ class GradientScan {
     gradients_.push_back({input, gradient});
   }
 
-  // Returns false unless the gradient is a^T b. Also returns false if the forward scan recomputes its values to save
-  // memory, because both operands would be kept for all steps.
+  // Returns false if the gradient is no product of matrices, or if an operand is the same in each step. Also returns false
+  // if the forward scan recomputes its values to save memory, because both operands would be kept for all steps.
   bool add_product(std::size_t input, const Node& gradient) {
     const NodeRecord& record = inner_.record(gradient.id());
     if (scan_.form().recompute || gradient.shape().rank() != 2 || record.op->name() != "matmul") return false;
-    const MatMulOptions& options = op_cast<MatMul>(*record.op).options();
-    if (!options.transpose_a || options.transpose_b) return false;
-    products_.push_back({input, Node(inner_, record.inputs[0]), Node(inner_, record.inputs[1])});
+    const std::vector<bool> varying = varying_nodes();
+    if (!varying[record.inputs[0].node] || !varying[record.inputs[1].node]) return false;
+    products_.push_back({input, Node(inner_, record.inputs[0]), Node(inner_, record.inputs[1]),
+                         op_cast<MatMul>(*record.op).options()});
     for (const Node& operand : {products_.back().a, products_.back().b})
       if (!is_stacked(operand)) gradients_.push_back({std::nullopt, operand});
     return true;
@@ -268,11 +272,12 @@ class GradientScan {
     return nodes_needed(outputs, 0);
   }
 
-  // Marks the nodes of the forward body whose values may differ from step to step.
-  std::vector<bool> forward_varying() const {
-    std::vector<bool> varying(end_of_forward_, false);
-    for (const Pair& pair : stacked_) varying[pair.inner.id()] = true;
-    for (auto id = static_cast<NodeId>(end_of_operands_); id < end_of_forward_; ++id)
+  // Marks the nodes of inner_ whose values may differ from step to step.
+  std::vector<bool> varying_nodes() const {
+    std::vector<bool> varying(inner_.size(), false);
+    for (const auto* pairs : {&carries_, &stacked_})
+      for (const Pair& pair : *pairs) varying[pair.inner.id()] = true;
+    for (auto id = static_cast<NodeId>(end_of_operands_); id < inner_.size(); ++id)
       for (const Value input : inner_.record(id).inputs)
         if (varying[input.node]) varying[id] = true;
     return varying;
@@ -282,7 +287,7 @@ class GradientScan {
   // each step: these are computed again, once.
   std::vector<Value> values_to_keep(const std::vector<Value>& outputs) const {
     const std::vector<bool> needed = nodes_needed(outputs, end_of_forward_);
-    const std::vector<bool> varying = forward_varying();
+    const std::vector<bool> varying = varying_nodes();
     std::vector<Value> kept;
     const auto note = [&](Value value) {
       const bool is_forward = value.node >= end_of_operands_ && value.node < end_of_forward_;

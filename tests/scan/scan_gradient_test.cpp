@@ -106,18 +106,24 @@ Function scan_of_scans() {
           }};
 }
 
-// Products of values of the body and of xs, with matrices that are transposed or not, and a matrix that is used twice.
+// Products of values of the body and of xs with matrices on either side, which are transposed or not. One matrix is used
+// twice, and one is an operand of a sum.
 Function of_products() {
   return {
       "products of matrices",
-      {pattern({3, 2, 4}), pattern({2, 4}, 5), pattern({4, 4}, 3), pattern({4, 4}, 9), pattern({4, 4}, 5)},
+      {pattern({3, 2, 4}), pattern({2, 4}, 5), pattern({4, 4}, 3), pattern({4, 4}, 9), pattern({4, 4}, 5),
+       pattern({2, 2}, 3), pattern({2, 2}, 7), pattern({2, 3}, 5), pattern({3, 2}, 9), pattern({2, 4}, 3)},
       [](bool loop, std::span<const Node> in, const ScanOptions& options) {
         return loop_or_not(
             loop, {in[0]}, {in[1]},
             [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
               const Node inner = tanh(matmul(xs[0], in[2], {.transpose_b = true}) * 0.5);
-              const Node next = matmul(inner, in[3]) + matmul(carries[0], in[4]) * 0.2;
-              return ScanStep{{tanh(next)}, {matmul(xs[0], in[4]) * next}};
+              const Node right = matmul(inner, in[3]) + matmul(carries[0], in[4]) * 0.2;
+              const Node left = matmul(in[5], carries[0]) + matmul(in[6], xs[0], {.transpose_a = true});
+              const Node next = right + left * 0.1;
+              return ScanStep{{tanh(next)},
+                              {matmul(xs[0], in[4]) * next, matmul(inner, in[7], {.transpose_a = true}),
+                               matmul(in[8], inner), matmul(in[9] + xs[0], in[2])}};
             },
             options);
       }};
@@ -280,22 +286,37 @@ TEST_CASE("a gradient reads values that were kept, or computes them again") {
 }
 
 TEST_CASE("the gradient of a matrix is one product over all steps, unless values are computed again") {
-  const auto op_of_gradient = [](bool recompute) {
+  // Returns the name of the op that computes the gradient of a matrix w [4, 4], if the body multiplies h [4, 4] and w.
+  using Multiply = std::function<Node(const Node& h, const Node& w)>;
+  const auto op_of_gradient = [](const Multiply& multiply, bool recompute) {
     Graph graph;
-    const Node x = graph.input("x", {DType::float64, {3, 2, 4}});
+    const Node x = graph.input("x", {DType::float64, {3, 4, 4}});
     const Node w = graph.input("w", {DType::float64, {4, 4}});
-    const Node h = graph.input("h", {DType::float64, {2, 4}});
+    const Node h = graph.input("h", {DType::float64, {4, 4}});
     const ScanStep loop = scan({x}, {h},
                                [&](const auto& carries, const auto& xs) {
-                                 const Node next = tanh(matmul(carries[0], w) + xs[0]);
+                                 const Node next = tanh(multiply(carries[0], w) + xs[0]);
                                  return ScanStep{{next}, {next}};
                                },
                                {.recompute = recompute});
     const Node grad = gradients(sum(loop.outputs[0]), {w})[0];
     return std::string(graph.record(grad.id()).op->name());
   };
-  CHECK(op_of_gradient(false) == "matmul");
-  CHECK(op_of_gradient(true) == "scan");
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      const MatMulOptions form{transpose_a, transpose_b};
+      CAPTURE(transpose_a);
+      CAPTURE(transpose_b);
+      const Multiply from_right = [&](const Node& h, const Node& w) { return matmul(h, w, form); };
+      const Multiply from_left = [&](const Node& h, const Node& w) { return matmul(w, h, form); };
+      CHECK(op_of_gradient(from_right, false) == "matmul");
+      CHECK(op_of_gradient(from_left, false) == "matmul");
+      CHECK(op_of_gradient(from_right, true) == "scan");
+    }
+  const auto constant_factor = [](const Node& h, const Node& w) {
+    return matmul(h + w, w.graph().constant(pattern({4, 4})));
+  };
+  CHECK(op_of_gradient(constant_factor, false) == "scan");
 }
 
 TEST_CASE("a loop whose gradient is only a product has no loop in its gradient") {
