@@ -115,7 +115,7 @@ void Predictor::add_machine(const TensorType& type) {
   std::shared_ptr<const SharedProgram> shared = find_program(type);
   std::shared_ptr<SharedProgram> compiled = shared ? nullptr : compile_program(type);
   if (compiled) shared = compiled;
-  ops_on_host_.merge(shared->program->ops_on_host());
+  ops_on_host_.merge(shared->program().ops_on_host());
   while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
   machines_.emplace_front(shared, backend, store_);  // places the store if nothing has placed it
   placed_times_ = store_.placed_times();

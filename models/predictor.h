@@ -63,23 +63,24 @@ class Predictor {
   // What the VMs of all clones share for one type of samples.
   struct SharedProgram {
     SharedProgram(TensorType of_samples, std::shared_ptr<const Program> compiled)
-        : type(std::move(of_samples)), program(std::move(compiled)) {}
+        : type(std::move(of_samples)), prologue(std::make_shared<PrologueMemory>(std::move(compiled))) {}
+
+    const Program& program() const { return *prologue->program(); }
 
     TensorType type;
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<PrologueMemory> prologue;
     std::uint64_t placed_times = 0;  // of the store whose addresses the program uses
-    std::shared_ptr<PrologueMemory> prologue = std::make_shared<PrologueMemory>();
   };
   // The programs that this object or a clone uses. The backend's turn guards them.
   using SharedPrograms = std::vector<std::weak_ptr<const SharedProgram>>;
 
   struct Machine {
-    Machine(std::shared_ptr<const SharedProgram> of_program, Backend& backend, ParameterStore& store)
-        : shared(std::move(of_program)),
-          vm(shared->program, backend, {.store = &store, .prologue = shared->prologue}) {}
+    Machine(const std::shared_ptr<const SharedProgram>& of_program, Backend& backend, ParameterStore& store)
+        : vm(of_program->prologue->program(), backend, {.store = &store, .prologue = of_program->prologue}),
+          shared(of_program) {}
 
-    std::shared_ptr<const SharedProgram> shared;
     VM vm;
+    std::shared_ptr<const SharedProgram> shared;
   };
 
   Predictor(Forward model, ParameterStore store, const BackendUse& backend, const PredictorOptions& options);

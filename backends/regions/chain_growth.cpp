@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/graph/leaf.h"
-
 namespace plexaura {
 
 ChainGrowth::ChainGrowth(const Graph& graph, const Uses& uses, NodeId last)
@@ -53,23 +51,6 @@ bool is_elementwise(const Graph& graph, NodeId node) {
            const Shape& operand = graph.type(input).shape;
            return operand == shape || operand.elements() == 1;
          });
-}
-
-bool depends_on_feeds(const Graph& graph, NodeId node) {
-  std::set<NodeId> seen{node};
-  std::vector<NodeId> open{node};
-  while (!open.empty()) {
-    const NodeRecord& record = graph.record(open.back());
-    open.pop_back();
-    if (record.op->traits().random) return true;
-    if (const Leaf* leaf = as_leaf(*record.op))
-      if (leaf->kind() == LeafKind::input || leaf->kind() == LeafKind::step_scalar ||
-          leaf->kind() == LeafKind::arena_slice)
-        return true;
-    for (const Value input : record.inputs)
-      if (seen.insert(input.node).second) open.push_back(input.node);
-  }
-  return false;
 }
 
 }  // namespace plexaura

@@ -42,8 +42,4 @@ class ChainGrowth {
 // True if the op has one result with elements, and each operand has its shape or one element.
 bool is_elementwise(const Graph& graph, NodeId node);
 
-// True if the node is computed again in each run. A node that depends only on parameters is not, in programs
-// that do not change them.
-bool depends_on_feeds(const Graph& graph, NodeId node);
-
 }  // namespace plexaura

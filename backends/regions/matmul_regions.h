@@ -12,9 +12,8 @@ namespace plexaura {
 // row.
 inline constexpr auto matmul_with_bias = "matmul+bias";
 
-inline bool is_matmul(const RegionQuery& query) {
-  return query.region.kind == "matmul" || query.region.kind == matmul_with_bias;
-}
+inline bool is_matmul_kind(const std::string& kind) { return kind == "matmul" || kind == matmul_with_bias; }
+inline bool is_matmul(const RegionQuery& query) { return is_matmul_kind(query.region.kind); }
 
 // Returns the region matmul_with_bias that ends at `add`, if there is one. Only one source of a backend needs
 // to offer it.

@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// The readers of each value of a graph. Built once for each compile.
+// The readers of each value of a graph, and facts about its nodes. Built once for each compile.
 class PLEXAURA_API Uses {
  public:
   explicit Uses(const Graph& graph, std::span<const Value> kept);
@@ -17,10 +17,14 @@ class PLEXAURA_API Uses {
   bool only_read_by(Value value, NodeId reader) const {
     return !kept(value) && readers(value) == std::vector{reader};
   }
+  // True if the node is computed again in each run. A node that depends only on parameters is not, in programs
+  // that do not change them.
+  bool depends_on_feeds(NodeId node) const { return fed_[node]; }
 
  private:
   std::vector<std::vector<std::vector<NodeId>>> readers_;
   std::vector<std::vector<bool>> kept_;
+  std::vector<bool> fed_;
 };
 
 // Marks the nodes of these values, and all nodes on which they depend.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/device/backend.h"
@@ -22,6 +23,9 @@ class KernelSource {
   }
 
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
+
+  // Returns false for a kind of region for which propose() never returns a candidate. By default, any kind may get one.
+  virtual bool knows(const std::string& /*kind*/) const { return true; }
 
   // Says whether the calling thread keeps or flushes denormals while a kernel of this source runs. Kernels
   // with many multiplications of float32 may flush them.

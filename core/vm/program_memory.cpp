@@ -38,6 +38,13 @@ std::shared_ptr<Workspace> require_workspace(const Program& program, Backend& ba
   return given;
 }
 
+std::shared_ptr<PrologueMemory> require_prologue(const Program& program,
+                                                 std::shared_ptr<PrologueMemory> given) {
+  if (given->program().get() != &program)
+    throw UserError("VM: the prologue memory is that of another program; make one for each program");
+  return given;
+}
+
 }  // namespace
 
 ProgramMemory::ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
@@ -47,13 +54,13 @@ ProgramMemory::ProgramMemory(const Program& program, Backend& backend, Parameter
       store_((require_store(program, backend, store), store)),
       workspace_(require_workspace(program, backend, std::move(workspace))),
       constants_(backend.allocate(program.constants.size(), MemoryUse::device)),
-      prologue_(prologue ? std::move(prologue) : std::make_shared<PrologueMemory>()),
+      prologue_(require_prologue(program, std::move(prologue))),
       feeds_(program, workspace_->feeds()) {
   copy_to_device(backend, constants_->address(), program.constants.data(), program.constants.size());
 }
 
 void ProgramMemory::allocate_prologue() {
-  prologue_address_ = prologue_->allocate(backend_, program_.prologue_bytes);
+  prologue_address_ = prologue_->allocate(backend_, store_ == nullptr ? nullptr : store_->values());
 }
 
 Address ProgramMemory::address(const Place& place) const {

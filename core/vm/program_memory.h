@@ -15,8 +15,7 @@ namespace plexaura {
 class ProgramMemory {
  public:
   // The program, the backend and the store must outlive this object. `store` may be null if the program reads no
-  // parameters. Makes a workspace and a prologue where these are null. Throws UserError if store or workspace do not fit the
-  // program.
+  // parameters. Makes a workspace if that is null. Throws UserError if store, workspace or prologue do not fit the program.
   ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                 std::shared_ptr<Workspace> workspace, std::shared_ptr<PrologueMemory> prologue);
 

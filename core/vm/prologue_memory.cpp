@@ -1,10 +1,20 @@
 #include "core/vm/prologue_memory.h"
 
+#include "core/base/error.h"
+
 namespace plexaura {
 
-Address PrologueMemory::allocate(Backend& backend, std::size_t bytes) {
+Address PrologueMemory::allocate(Backend& backend, Address values) {
   const std::lock_guard lock(mutex_);
-  if (!memory_) memory_ = backend.allocate(bytes, MemoryUse::device);
+  if (!memory_) {
+    memory_ = backend.allocate(program_->prologue_bytes, MemoryUse::device);
+    backend_ = &backend;
+    values_ = values;
+  }
+  if (backend_ != &backend || values_ != values)
+    throw UserError(
+        "VM: the prologue memory is that of VMs with another backend or store; make one for each backend and "
+        "store");
   return memory_->address();
 }
 

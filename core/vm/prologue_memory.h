@@ -1,28 +1,35 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 
 #include "core/base/export.h"
+#include "core/compile/program.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
 
 // The values that a program computes from parameters and constants alone, such as weights in the layout of a kernel. VMs
-// of one program, backend and store may share them. Then they lie in memory once, and are computed once after the store
-// has changed. Any thread may call these functions.
+// of the program that have the same backend and store may share them. Then they lie in memory once, and are computed once
+// after the store has changed. Any thread may call these functions.
 class PLEXAURA_API PrologueMemory {
  public:
-  // Returns the address of the memory, and allocates it in the first call. `bytes` is the same in each call.
-  Address allocate(Backend& backend, std::size_t bytes);
+  explicit PrologueMemory(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  const std::shared_ptr<const Program>& program() const { return program_; }
+
+  // Returns the address of the memory, and allocates it in the first call. `values` is the address of the store's values,
+  // or null without a store. Throws UserError if backend or values differ from those of the first call.
+  Address allocate(Backend& backend, Address values);
   // Calls compute(), unless its last call was for this version of the store and did not throw.
   void refresh(std::uint64_t version, const std::function<void()>& compute);
 
  private:
+  std::shared_ptr<const Program> program_;
   std::mutex mutex_;
+  const Backend* backend_ = nullptr;  // null before the first call of allocate()
+  Address values_ = nullptr;
   std::unique_ptr<Memory> memory_;
   std::uint64_t version_ = 0;  // of the store, when the values were computed; 0: never
 };

@@ -90,7 +90,7 @@ struct VM::Implementation {
         profile(options.profile),
         placed_times(store ? store->placed_times() : 0),
         memory(*program, backend, store ? &*store : nullptr, std::move(options.workspace),
-               std::move(options.prologue)),
+               options.prologue ? options.prologue : std::make_shared<PrologueMemory>(program)),
         host_calls(*program, backend, options.collective, memory, profile,
                    std::bind_front(&Implementation::observe, this)) {
     for (const Instruction& instruction : program->instructions)

@@ -65,7 +65,7 @@ class UsageTest(unittest.TestCase):
                             (["check_tidy", "--part", "9/8"], "--part 9/8: there are 8 parts"),
                             (["check_tidy", "--part"], "--part needs K/N"),
                             (["mutate", "--list", "--only", "0000000", "--room", "ops"], "there is no fault 0000000 in these rooms"),
-                            (["mutate", "--list", "--count", "-3"], "--count and --jobs must be 1 or more"),
+                            (["mutate", "--list", "--count", "-3"], "--count, --per-source and --jobs must be 1 or more"),
                             (["sweep", "--seconds", "-1"], "--seconds must be from 0 to 3600"),
                             (["tcp_streams", "127.0.0.1", "--rounds", "0"], "--bytes, --rounds and --rate must be above 0")):
             self.check(says, *words)

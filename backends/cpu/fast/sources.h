@@ -54,7 +54,8 @@ std::unique_ptr<const KernelSource> make_random_source();
 
 // Offers the kernels that `source` has for float32 to regions of bfloat16 and float16. Such a kernel converts its
 // operands of 16 bits to float32 in its workspace, computes there, and rounds each result once to 16 bits. It takes
-// little longer than the kernel of float32.
+// little longer than the kernel of float32. `source` must say which kinds of regions it knows, none of which may contain
+// a cast.
 std::unique_ptr<const KernelSource> make_widened_source(std::unique_ptr<const KernelSource> source);
 
 }  // namespace plexaura::fast

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "backends/cpu/onednn/bias_grad.h"
 #include "backends/cpu/onednn/convolution_plan.h"
 #include "backends/cpu/onednn/sources.h"
@@ -11,6 +14,9 @@ namespace {
 
 constexpr auto input_grad_and_add = "conv2d_input_grad+add";
 constexpr auto weight_and_bias_grad = "conv2d_weight_grad+bias";
+
+constexpr std::array kinds{"conv2d", "conv2d_input_grad", "conv2d_weight_grad", weight_and_bias_grad,
+                           input_grad_and_add};
 
 bool is_pointwise(const Graph& graph, NodeId node) {
   const Conv2dOptions& options = op_cast<Conv2dInputGrad>(*graph.record(node).op).options();
@@ -104,6 +110,8 @@ class ConvolutionSource final : public KernelSource {
       return match_weight_and_bias_grad(graph, last, uses);
     return {};
   }
+
+  bool knows(const std::string& kind) const override { return std::ranges::find(kinds, kind) != kinds.end(); }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;

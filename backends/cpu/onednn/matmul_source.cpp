@@ -72,6 +72,8 @@ class MatMulSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }
 
+  bool knows(const std::string& kind) const override { return is_matmul_kind(kind); }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!is_matmul(query) || !multiplies(dtype_of_product(query)) ||
         !is_dense(query, dtype_of_product(query)))

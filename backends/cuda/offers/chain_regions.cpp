@@ -57,8 +57,8 @@ bool is_wide(const Graph& graph, NodeId node) {
 
 // Returns true for the ops that a chain with this last op may contain.
 ChainGrowth::Accepts steps_before(const Graph& graph, const Uses& uses, NodeId last) {
-  return [&graph, &uses, wide = is_wide(graph, last), fed = depends_on_feeds(graph, last)](NodeId node) {
-    return is_step(graph, node, uses) && is_wide(graph, node) == wide && depends_on_feeds(graph, node) == fed;
+  return [&graph, &uses, wide = is_wide(graph, last), fed = uses.depends_on_feeds(last)](NodeId node) {
+    return is_step(graph, node, uses) && is_wide(graph, node) == wide && uses.depends_on_feeds(node) == fed;
   };
 }
 
@@ -113,11 +113,11 @@ struct Sharing {
 Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
   constexpr ChainLimits of_each{1, 4, 6};
   const bool wide = is_wide(graph, last);
-  const bool fed = depends_on_feeds(graph, last);
+  const bool fed = uses.depends_on_feeds(last);
   Sharing sharing;
   for (auto node = static_cast<NodeId>(graph.size()); node-- > 0;) {
     if (!is_only_stored(graph, node, uses) || is_wide(graph, node) != wide) continue;
-    if (depends_on_feeds(graph, node) != fed) continue;
+    if (uses.depends_on_feeds(node) != fed) continue;
     const ChainGrowth::Accepts accepts = steps_before(graph, uses, node);
     ChainGrowth chain(graph, uses, node);
     while (chain.grow(of_each.steps, of_each.operands, accepts)) {

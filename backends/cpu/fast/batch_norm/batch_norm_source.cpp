@@ -135,6 +135,8 @@ class BatchNormSource final : public KernelSource {
     return match_batch_norm(graph, last, uses);
   }
 
+  bool knows(const std::string& kind) const override { return is_known(kind); }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_known(query.region.kind) || !is_dense_float32(query)) return candidates;

@@ -215,6 +215,13 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   return candidate;
 }
 
+Region region_of(const ChainGrowth& chain, Value result) {
+  return {std::string(prefix) + chain.ops(),
+          {chain.nodes().begin(), chain.nodes().end()},
+          chain.inputs(),
+          {result}};
+}
+
 // Offers regions of elementwise ops whose inner results are read only within the region.
 class ChainSource final : public KernelSource {
  public:
@@ -230,23 +237,20 @@ class ChainSource final : public KernelSource {
     std::vector<Region> regions;
     const Value result{last, 0};
     if (graph.type(result).shape.elements() < least_elements || !has_loop(last)) return regions;
-    const bool fed = depends_on_feeds(graph, last);
     const ChainGrowth::Accepts accepts = [&](NodeId node) {
-      return has_loop(node) && depends_on_feeds(graph, node) == fed;
+      return has_loop(node) && uses.depends_on_feeds(node) == uses.depends_on_feeds(last);
     };
-    ChainGrowth chain(graph, uses, last);
-    while (chain.grow(most_ops, most_inputs, accepts))
-      regions.push_back({std::string(prefix) + chain.ops(),
-                         {chain.nodes().begin(), chain.nodes().end()},
-                         chain.inputs(),
-                         {result}});
-    std::ranges::reverse(regions);
-    // If the reader of the result can join, the regions that end there contain the shorter ones. So offers only the
-    // longest here.
+    // If the reader of the result can join, the regions that end there contain the shorter ones. Then only the longest
+    // region that ends here is offered.
     const auto& readers = uses.readers(result);
     const bool goes_on = !uses.kept(result) && readers.size() == 1 && has_loop(readers[0]) &&
                          graph.type({readers[0], 0}).shape == graph.type(result).shape;
-    if (goes_on && !regions.empty()) regions.erase(regions.begin() + 1, regions.end());
+    ChainGrowth chain(graph, uses, last);
+    while (chain.grow(most_ops, most_inputs, accepts)) {
+      if (goes_on) regions.clear();
+      regions.push_back(region_of(chain, result));
+    }
+    std::ranges::reverse(regions);
     return regions;
   }
 

@@ -49,11 +49,12 @@ std::shared_ptr<const Kernel> make_backward(const RegionQuery& query) {
 
 class DropoutSource final : public KernelSource {
  public:
+  bool knows(const std::string& kind) const override { return kind == forward || kind == backward; }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
     const Value x = query.region.inputs[0];
-    if ((kind != forward && kind != backward) || !is_float32(query.graph, x) || !has_elements(query.graph, x))
-      return {};
+    if (!knows(kind) || !is_float32(query.graph, x) || !has_elements(query.graph, x)) return {};
     Candidate candidate = row_major_candidate(query);
     if (kind == backward) candidate.in_place = {{0, 0}};
     candidate.make = [query] {

@@ -56,6 +56,8 @@ class SmallMatMulSource final : public KernelSource {
     return match_matmul_with_bias(graph, last, uses);
   }
 
+  bool knows(const std::string& kind) const override { return is_matmul_kind(kind); }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!is_matmul(query) || !is_dense_float32(query)) return {};
     const std::optional<MatrixProduct> product = small_product(query);

@@ -58,6 +58,8 @@ void backward_average(const Pool3dKernel& pool, const Binding& at) {
   });
 }
 
+constexpr std::array kinds{"max_pool3d", "max_pool3d_grad", "avg_pool3d", "avg_pool3d_grad"};
+
 struct Pool3dMethod {
   const Pool3dOptions* options;
   void (*run)(const Pool3dKernel& pool, const Binding& at);
@@ -91,6 +93,8 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
 
 class Pool3dSource final : public KernelSource {
  public:
+  bool knows(const std::string& kind) const override { return std::ranges::find(kinds, kind) != kinds.end(); }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!method_of(query) || !is_float32(query.graph, query.region.inputs[0])) return {};
     for (const Value value : {query.region.inputs[0], query.region.outputs[0]}) {

@@ -121,6 +121,8 @@ class PoolSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }
 
+  bool knows(const std::string& kind) const override { return is_known(kind); }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_known(query.region.kind)) return candidates;

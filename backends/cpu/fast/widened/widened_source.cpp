@@ -195,9 +195,8 @@ class WidenedSource final : public KernelSource {
   Denormals denormals() const override { return source_->denormals(); }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (!std::ranges::any_of(query.region.inputs,
-                             [&](Value input) { return has_16_bits(query.type(input).dtype); }))
-      return {};
+    const auto is_narrow = [&](Value input) { return has_16_bits(query.type(input).dtype); };
+    if (!source_->knows(query.region.kind) || std::ranges::none_of(query.region.inputs, is_narrow)) return {};
     const auto wide = std::make_shared<const WideRegion>(query);
     std::vector<Candidate> candidates;
     for (Candidate& candidate : source_->propose(wide->query(query)))

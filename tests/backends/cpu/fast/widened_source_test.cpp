@@ -29,6 +29,17 @@ bool computes_in_float32(const Candidate& candidate) {
   return candidate.implementation.ends_with(" in float32");
 }
 
+// An op as that of a user which refuses float32.
+class OnlyHalf final : public OpOf<OnlyHalf> {
+ public:
+  std::string_view name() const override { return "only_half"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    if (inputs[0].dtype != DType::bfloat16) throw RuleError("takes bfloat16 only");
+    return {inputs[0]};
+  }
+  void compute(const HostCall&) const {}
+};
+
 // Half a unit in the last place, relative to the largest number of a binade.
 double rounding(DType dtype) { return dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11; }
 
@@ -173,6 +184,26 @@ TEST_CASE("batch norm with an addition and a relu rounds once in 16 bits") {
         },
         false);  // keep_all would prevent the region, which rounds once
   }
+}
+
+TEST_CASE("a residual around a part in float32 compiles, and has the values of the portable kernels") {
+  const auto fast = make_cpu_backend();
+  const auto portable = make_portable_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::bfloat16, {64, 256}});
+  const Node y = x + cast(tanh(cast(x, DType::float32)), DType::bfloat16);
+  const std::vector<Node> wanted{y, gradients(sum(cast(y * y, DType::float32)), {x})[0]};
+  const std::vector<Tensor> inputs{drawn(x.type(), "x")};
+  const std::vector<Tensor> found = Runner(graph, wanted, *fast)(inputs);
+  const std::vector<Tensor> expected = Runner(graph, wanted, *portable)(inputs);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(largest_error(found[i], expected[i]) < rounding(DType::bfloat16));
+}
+
+TEST_CASE("an op that takes 16 bits alone is left as it is") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::bfloat16, {8}});
+  const Node y = apply(std::make_shared<const OnlyHalf>(), {x});
+  CHECK(offers(y).size() == 1);  // its reference kernel
 }
 
 TEST_CASE("a region of float32 alone gets no widened kernel") {
