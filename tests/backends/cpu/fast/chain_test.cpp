@@ -28,8 +28,8 @@ struct Net {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});
     std::vector<std::size_t> sizes;
-    for (const Instruction& instruction : compile(graph, outputs, backend)->instructions)
-      sizes.push_back(instruction.nodes.size());
+    const auto program = compile(graph, outputs, backend);
+    for (const Instruction& instruction : program->instructions) sizes.push_back(instruction.nodes.size());
     return sizes;
   }
   // Compares the bits of the results with those of the ops one by one.
