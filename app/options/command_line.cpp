@@ -233,8 +233,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
                "prints class and probability (or output) of each image or row of a table, and exits")
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_text(app, "--images", line.images, "FOLDER",
-           "with --predict and a reconstruction or segmentation: writes each image or mask as a PNG "
-           "file to FOLDER")
+           "with --predict of images or masks: writes each as a PNG file to FOLDER")
       ->needs(predict);
   declare(app, line.generate);
   app.add_flag("--check-gradients", line.check_gradients,
