@@ -188,6 +188,14 @@ GradientReport check_gradients(const OpCase& op_case, Backend& oracle) {
                                    oracle, options);
 }
 
+std::vector<Node> add_inputs(Graph& graph, const OpCase& op_case, DType dtype) {
+  std::vector<Node> nodes;
+  for (const CaseInput& input : op_case.inputs)
+    nodes.push_back(
+        graph.input(fmt::format("input {}", nodes.size()), {input.dtype.value_or(dtype), input.shape}));
+  return nodes;
+}
+
 CaseReport check_op(const OpCase& op_case, Backend& oracle) {
   CaseReport report = check_forward(op_case, op_case.dtypes.front(), oracle);
   report.merge(check_traits(op_case, op_case.dtypes.front()));

@@ -85,6 +85,9 @@ CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 // Compares the oracle's gradients with differences.
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
+// Adds the inputs of a case to a graph. Those without a dtype of their own get `dtype`.
+std::vector<Node> add_inputs(Graph& graph, const OpCase& op_case, DType dtype);
+
 // Runs the checks that do not depend on a backend: the oracle's results, its gradients against differences,
 // and the op's traits (testing/traits.h).
 CaseReport check_op(const OpCase& op_case, Backend& oracle);

@@ -124,11 +124,7 @@ class TraitCheck {
 
 CaseReport check_traits(const OpCase& op_case, DType dtype) {
   Graph graph;
-  std::vector<Node> inputs;
-  for (const CaseInput& input : op_case.inputs)
-    inputs.push_back(
-        graph.input(fmt::format("input {}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
-  op_case.build(graph, inputs);
+  op_case.build(graph, add_inputs(graph, op_case, dtype));
   for (NodeId id = 0; id < graph.size(); ++id) {
     const NodeRecord& record = graph.record(id);
     if (record.op->name() == op_case.op && record.op->reference() != nullptr)

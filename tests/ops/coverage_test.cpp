@@ -101,11 +101,7 @@ Expected wrapped(const Expected& expected, DType dtype) {
 // Returns true if every output of the case in this dtype has this dtype.
 bool keeps_dtype(const OpCase& op_case, DType dtype) {
   Graph graph;
-  std::vector<Node> inputs;
-  for (const CaseInput& input : op_case.inputs)
-    inputs.push_back(
-        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
-  const std::vector<Node> outputs = op_case.build(graph, inputs);
+  const std::vector<Node> outputs = op_case.build(graph, add_inputs(graph, op_case, dtype));
   return std::ranges::all_of(outputs, [&](const Node& output) { return output.dtype() == dtype; });
 }
 

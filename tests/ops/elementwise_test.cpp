@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "tests/support/cases.h"
 
@@ -18,11 +17,7 @@ struct Use {
 
 Use use_in(const OpCase& op_case, DType dtype) {
   Graph graph;
-  std::vector<Node> inputs;
-  for (const CaseInput& input : op_case.inputs)
-    inputs.push_back(
-        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
-  op_case.build(graph, inputs);
+  op_case.build(graph, add_inputs(graph, op_case, dtype));
   for (NodeId id = 0; id < graph.size(); ++id) {
     const NodeRecord& record = graph.record(id);
     if (record.op->name() != op_case.op) continue;

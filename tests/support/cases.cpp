@@ -154,11 +154,7 @@ void check_all(const WrongCases& cases) {
 
 std::shared_ptr<const Op> op_in(const OpCase& op_case, DType dtype) {
   Graph graph;
-  std::vector<Node> inputs;
-  for (const CaseInput& input : op_case.inputs)
-    inputs.push_back(
-        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
-  op_case.build(graph, inputs);
+  op_case.build(graph, add_inputs(graph, op_case, dtype));
   for (NodeId id = 0; id < graph.size(); ++id)
     if (graph.record(id).op->name() == op_case.op) return graph.record(id).op;
   return nullptr;

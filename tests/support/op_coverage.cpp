@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <iterator>
 
 #include "core/autodiff/gradients.h"
@@ -113,10 +112,7 @@ void add_case(CoverageOfOps& to, const OpCase& op_case) {
   own.second_order |= op_case.differentiable && op_case.second_order;
   for (const DType dtype : op_case.dtypes) {
     Graph graph;
-    std::vector<Node> inputs;
-    for (const CaseInput& input : op_case.inputs)
-      inputs.push_back(
-          graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
+    const std::vector<Node> inputs = add_inputs(graph, op_case, dtype);
     const std::vector<Node> outputs = op_case.build(graph, inputs);
     if (dtype == DType::float64) build_gradients(op_case, outputs, inputs);
     for (NodeId id = 0; id < graph.size(); ++id) {
