@@ -93,7 +93,7 @@ VM& Predictor::machine_for(const TensorType& type) {
   return machines_.front().vm;
 }
 
-std::shared_ptr<const Predictor::SharedProgram> Predictor::find_program(const TensorType& type) const {
+std::shared_ptr<Predictor::SharedProgram> Predictor::find_program(const TensorType& type) const {
   for (const auto& program : *programs_)
     if (auto shared = program.lock();
         shared && shared->type == type && shared->placed_times == store_.placed_times())
@@ -112,17 +112,16 @@ std::shared_ptr<Predictor::SharedProgram> Predictor::compile_program(const Tenso
 void Predictor::add_machine(const TensorType& type) {
   Backend& backend = backend_.get();
   const std::lock_guard turn(backend.turn());
-  std::shared_ptr<const SharedProgram> shared = find_program(type);
-  std::shared_ptr<SharedProgram> compiled = shared ? nullptr : compile_program(type);
-  if (compiled) shared = compiled;
+  std::shared_ptr<SharedProgram> shared = find_program(type);
+  const bool is_new = shared == nullptr;
+  if (is_new) shared = compile_program(type);
   ops_on_host_.merge(shared->program().ops_on_host());
   while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
   machines_.emplace_front(shared, backend, store_);  // places the store if nothing has placed it
-  placed_times_ = store_.placed_times();
-  if (!compiled) return;
-  compiled->placed_times = placed_times_;
+  shared->placed_times = placed_times_ = store_.placed_times();
+  if (!is_new) return;
   std::erase_if(*programs_, [](const auto& program) { return program.expired(); });
-  programs_->push_back(compiled);
+  programs_->push_back(shared);
 }
 
 }  // namespace plexaura

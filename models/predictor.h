@@ -72,7 +72,7 @@ class Predictor {
     std::uint64_t placed_times = 0;  // of the store whose addresses the program uses
   };
   // The programs that this object or a clone uses. The backend's turn guards them.
-  using SharedPrograms = std::vector<std::weak_ptr<const SharedProgram>>;
+  using SharedPrograms = std::vector<std::weak_ptr<SharedProgram>>;
 
   struct Machine {
     Machine(const std::shared_ptr<const SharedProgram>& of_program, Backend& backend, ParameterStore& store)
@@ -88,7 +88,7 @@ class Predictor {
             const PredictorOptions& options);
   PassGraph build(const TensorType& type) const;
   // Returns the program that this object or a clone uses, or null.
-  std::shared_ptr<const SharedProgram> find_program(const TensorType& type) const;
+  std::shared_ptr<SharedProgram> find_program(const TensorType& type) const;
   std::shared_ptr<SharedProgram> compile_program(const TensorType& type) const;
   VM& machine_for(const TensorType& type);
   void add_machine(const TensorType& type);
