@@ -46,12 +46,6 @@ struct ChainOp {
   std::size_t buffer = 0;  // for the result; not used by the last op, which writes to the output
 };
 
-// Returns the loop of one op of a graph, or nothing if there is none.
-std::optional<Elementwise> function_of(const Graph& graph, NodeId node) {
-  const Region region = single(graph, node);
-  return elementwise_of({graph, region, {}, {}});
-}
-
 // An input of one element. It is copied into a whole buffer before the first block.
 struct RepeatedInput {
   std::size_t index = 0;
@@ -144,7 +138,7 @@ class Chain {
  private:
   ChainOp op_of(const RegionQuery& query, NodeId node, BufferAssignment& buffers) {
     const auto& inputs = query.graph.record(node).inputs;
-    ChainOp op{*function_of(query.graph, node), {}, {}, 0};
+    ChainOp op{*elementwise_of(query.graph, node), {}, {}, 0};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const TensorType& type = query.type(inputs[i]);
       ChainOperand& operand = op.operands[i];
@@ -187,11 +181,7 @@ std::shared_ptr<const Kernel> make_chain(const RegionQuery& query, const Layout&
 // Returns the layouts of the inputs that have the result's shape, or row-major if none is known.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
-  std::vector<Layout> layouts;
-  for (std::size_t i = 0; i < query.given.size(); ++i)
-    if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
-        std::ranges::find(layouts, *query.given[i]) == layouts.end())
-      layouts.push_back(*query.given[i]);
+  std::vector<Layout> layouts = layouts_like_result(query);
   if (layouts.empty()) layouts.push_back(Layout::row_major(shape.rank()));
   return layouts;
 }
@@ -231,7 +221,7 @@ class ChainSource final : public KernelSource {
       const auto [found, is_new] = known.emplace(node, false);
       if (is_new)
         found->second = is_elementwise(graph, node) && !belongs_to_batch_norm(graph, node, uses) &&
-                        function_of(graph, node).has_value();
+                        elementwise_of(graph, node).has_value();
       return found->second;
     };
     std::vector<Region> regions;

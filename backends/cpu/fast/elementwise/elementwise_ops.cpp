@@ -205,4 +205,19 @@ std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
   return is_half(dtype) ? in_16_bits(query, dtype) : in_own_dtype(query, dtype);
 }
 
+std::optional<Elementwise> elementwise_of(const Graph& graph, NodeId node) {
+  const Region region = single(graph, node);
+  return elementwise_of({graph, region, {}, {}});
+}
+
+std::vector<Layout> layouts_like_result(const RegionQuery& query) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < query.given.size(); ++i)
+    if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
+        std::ranges::find(layouts, *query.given[i]) == layouts.end())
+      layouts.push_back(*query.given[i]);
+  return layouts;
+}
+
 }  // namespace plexaura::fast

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "core/device/backend.h"
 
@@ -31,5 +32,10 @@ void repeat(const std::byte* element, std::size_t bytes, std::byte* to, std::int
 
 // Returns the loop of a region, or nothing if there is none for its op and dtypes.
 std::optional<Elementwise> elementwise_of(const RegionQuery& query);
+// Returns the loop of one op of a graph, or nothing if there is none.
+std::optional<Elementwise> elementwise_of(const Graph& graph, NodeId node);
+
+// Returns the different layouts of the operands that have the result's shape.
+std::vector<Layout> layouts_like_result(const RegionQuery& query);
 
 }  // namespace plexaura::fast

@@ -95,11 +95,7 @@ bool is_stretched_to_pixels(const RegionQuery& query) {
 // layout.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
-  std::vector<Layout> layouts;
-  for (std::size_t i = 0; i < query.given.size(); ++i)
-    if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
-        std::ranges::find(layouts, *query.given[i]) == layouts.end())
-      layouts.push_back(*query.given[i]);
+  std::vector<Layout> layouts = layouts_like_result(query);
   if (layouts.empty())
     layouts.push_back(is_stretched_to_pixels(query) ? blocked_layout(shape)
                                                     : Layout::row_major(shape.rank()));

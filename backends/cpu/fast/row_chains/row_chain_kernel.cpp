@@ -194,7 +194,7 @@ class RowProgramBuilder {
   void append_op(NodeId node) {
     const Region alone = single(query_.graph, node);
     const Value result = alone.outputs[0];
-    Elementwise op = *elementwise_of({query_.graph, alone, {}, {}});
+    Elementwise op = *elementwise_of(query_.graph, node);
     if (alone.kind == "add" && join_assemblies(alone, op.inner)) return;
     RowStep step{
         .inner = std::move(op.inner), .operands = {}, .count = columns_of(query_.type(result).shape)};

@@ -36,11 +36,6 @@ bool has_rows(const Shape& value, const Shape& shape) {
   return true;
 }
 
-bool has_loop(const Graph& graph, NodeId node) {
-  const Region region = single(graph, node);
-  return elementwise_of({graph, region, {}, {}}).has_value();
-}
-
 // A region that grows backwards from its last node.
 class GrowingRowChain {
  public:
@@ -117,7 +112,7 @@ class GrowingRowChain {
       const std::int64_t columns = columns_of(shape_of(graph_, input));
       return has_rows(shape_of(graph_, input), rows_) && (columns == columns_of(shape) || columns == 1);
     };
-    return std::ranges::all_of(record.inputs, fits) && has_loop(graph_, node);
+    return std::ranges::all_of(record.inputs, fits) && elementwise_of(graph_, node).has_value();
   }
 
   bool has_room() const {
