@@ -5,6 +5,7 @@
 #include "core/loops/gemm.h"
 #include "core/loops/types.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/shape.h"
 
 namespace plexaura {
 
@@ -45,7 +46,19 @@ std::vector<TensorType> MatMul::infer(std::span<const TensorType> inputs) const 
   return {{inputs[0].dtype, Shape(std::move(extents))}};
 }
 
-// With A and B after their transposition: grad A = G B^T, grad B = A^T G.
+namespace {
+
+// Joins the matrices of x [..., M, N], which has elements, to one of all rows.
+Node rows_of(const Node& x) {
+  const Shape& shape = x.shape();
+  const std::int64_t columns = shape[shape.rank() - 1];
+  return reshape(x, {shape.elements() / columns, columns});
+}
+
+}  // namespace
+
+// With A and B after their transposition: grad A = G B^T, grad B = A^T G. If B is one matrix for many of A, grad B is
+// one product over all rows.
 std::vector<Node> MatMul::vjp(const VjpRequest& request) const {
   const Node& a = request.inputs[0];
   const Node& b = request.inputs[1];
@@ -57,9 +70,14 @@ std::vector<Node> MatMul::vjp(const VjpRequest& request) const {
   if (request.wanted[0])
     grad_a = ta ? matmul(b, grad, {.transpose_a = tb, .transpose_b = true})
                 : matmul(grad, b, {.transpose_a = false, .transpose_b = !tb});
-  if (request.wanted[1])
-    grad_b = tb ? matmul(grad, a, {.transpose_a = true, .transpose_b = ta})
-                : matmul(a, grad, {.transpose_a = !ta, .transpose_b = false});
+  if (request.wanted[1]) {
+    const bool joins = b.shape().rank() == 2 && a.shape().rank() > 2 && !ta && a.shape().elements() > 0 &&
+                       grad.shape().elements() > 0;
+    const Node left = joins ? rows_of(a) : a;
+    const Node above = joins ? rows_of(grad) : grad;
+    grad_b = tb ? matmul(above, left, {.transpose_a = true, .transpose_b = ta})
+                : matmul(left, above, {.transpose_a = !ta, .transpose_b = false});
+  }
   return {grad_a, grad_b};
 }
 

@@ -100,16 +100,11 @@ Recurrence Recurrent::run_layer(const Weights& weights, const Node& sequence,
   Graph& graph = sequence.graph();
   const bool has_bias = weights.input_bias != nullptr;
   const bool adds_in_loop = has_bias && !adds_products();
-  const std::int64_t steps = sequence.shape()[0];
-  const std::int64_t samples = sequence.shape()[1];
-  // Reshapes to one matrix, so that the gradient of the weights is one product, not one for each step.
-  Node inputs = matmul(reshape(sequence, {steps * samples, sequence.shape()[2]}), weights.input->in(graph),
-                       {.transpose_b = true});
+  Node inputs = matmul(sequence, weights.input->in(graph), {.transpose_b = true});
   if (has_bias) {
     const Node bias = weights.input_bias->in(graph);
     inputs = inputs + (adds_in_loop ? bias : bias + weights.recurrent_bias->in(graph));
   }
-  inputs = reshape(inputs, {steps, samples, inputs.shape()[1]});
   const ScanStep loop =
       scan({inputs}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
         Node recurrent = matmul(carries[0], weights.recurrent->in(graph), {.transpose_b = true});

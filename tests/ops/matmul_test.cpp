@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/autodiff/gradients.h"
+#include "core/ops/reduce.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
@@ -25,6 +27,8 @@ const Cases cases({
     product("one row", {1, 7}, {7, 1}),
     product("a batch", {2, 3, 4}, {2, 4, 5}),
     product("a batch by one matrix", {2, 3, 4}, {4, 5}),
+    product("a batch by one transposed matrix", {2, 3, 2, 4}, {5, 4}, {.transpose_b = true}),
+    product("a batch by one matrix without columns", {2, 3, 4}, {4, 0}),
     product("a transposed batch by one matrix", {2, 4, 3}, {4, 5}, {.transpose_a = true}),
     product("one matrix by a batch", {3, 4}, {2, 5, 4}, {.transpose_b = true}),
     product("broadcast batches", {2, 1, 3, 4}, {3, 5, 4}, {.transpose_b = true}),
@@ -58,6 +62,16 @@ const WrongCases wrong({
 
 TEST_CASE("matmul: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("matmul: every kernel that is offered") { check_other_kernels(cases); }
+
+TEST_CASE("the gradient of one matrix by which a batch is multiplied is one product over all rows") {
+  for (const bool transpose_b : {false, true}) {
+    Graph graph;
+    const Node a = graph.input("a", {DType::float32, {6, 5, 4}});
+    const Node b = graph.input("b", {DType::float32, transpose_b ? Shape{3, 4} : Shape{4, 3}});
+    const Node gradient = gradients(sum(matmul(a, b, {.transpose_b = transpose_b})), {b})[0];
+    CHECK(graph.record(gradient.id()).op->name() == "matmul");
+  }
+}
 TEST_CASE("matmul: what it refuses") { check_all(wrong); }
 
 }  // namespace plexaura::testing::matmul_test
