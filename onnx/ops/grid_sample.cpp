@@ -8,6 +8,7 @@
 #include "onnx/ops/table.h"
 
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/indexing.h"
 #include "core/ops/logic.h"
 #include "core/ops/matmul.h"
@@ -154,14 +155,12 @@ class GridSum {
   Node sum_;
 };
 
-DType computed_type(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
-
 std::vector<Node> grid_sample(Call& call) {
   const SampleRules rules = rules_of(call);
   const Node x = call[0];
   const Shape shape = x.shape();
   check_grid(shape, call[1].shape());
-  const Node grid = cast(call[1], computed_type(call[1].dtype()));
+  const Node grid = cast(call[1], wide_dtype_of(call[1]));
   const std::int64_t axes = shape.rank() - 2;
   const std::int64_t places = grid.shape().elements() / (shape[0] * axes);
   const Node flat_grid = reshape(grid, {shape[0], 1, places, axes});
@@ -175,7 +174,7 @@ std::vector<Node> grid_sample(Call& call) {
     taps.push_back(taps_along((part + 1.0) * ((axis.high - axis.low) / 2) + axis.low, axis, rules));
     extents.push_back(axis.extent);
   }
-  const Node flat = reshape(cast(x, computed_type(x.dtype())), {shape[0], shape[1], -1});
+  const Node flat = reshape(cast(x, wide_dtype_of(x)), {shape[0], shape[1], -1});
   std::vector<std::int64_t> result{shape[0], shape[1]};
   result.insert(result.end(), grid.shape().begin() + 1, grid.shape().end() - 1);
   return {cast(reshape(GridSum(flat, taps, extents).result(), result), x.dtype())};
@@ -218,7 +217,7 @@ std::vector<Node> affine_grid(Call& call) {
     if (extent < 1 || extent > most || (elements *= extent) > most)
       throw UserError(fmt::format("an image with an extent {} is impossible; it has from 1 to {} elements",
                                   extent, most));
-  const DType dtype = computed_type(matrices.dtype());
+  const DType dtype = wide_dtype_of(matrices);
   const Tensor places = unmoved_places(extents, call.flag("align_corners", false)).cast(dtype);
   const Node grid = matmul(call.graph().constant(places), cast(matrices, dtype), {.transpose_b = true});
   result.erase(result.begin() + 1);

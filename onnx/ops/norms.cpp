@@ -9,6 +9,7 @@
 #include "core/ops/axes.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
@@ -25,7 +26,7 @@ Node per_channel(const Node& values, const Node& x) {
 }
 
 // Moments are computed in float32, or in float64 for a wider x.
-Node exact(const Node& x) { return cast(x, x.dtype() == DType::float64 ? DType::float64 : DType::float32); }
+Node exact(const Node& x) { return cast(x, wide_dtype_of(x)); }
 
 // scale (x - mean) / sqrt(variance + epsilon) + shift for x [N, C, ...]; all others are [C].
 Node normalised(const Call& call, const Node& mean, const Node& variance, double epsilon) {

@@ -7,6 +7,7 @@
 #include "onnx/ops/table.h"
 
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/gather.h"
 #include "core/ops/unary.h"
 
@@ -136,7 +137,7 @@ AxisTaps taps_of(const ResizedAxis& axis, const ResizeRules& rules) {
 }
 
 Node weighted_taps(const Node& x, std::int64_t number, const ResizedAxis& axis, const AxisTaps& taps) {
-  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const DType wide = wide_dtype_of(x);
   std::vector<std::int64_t> along(static_cast<std::size_t>(x.shape().rank()), 1);
   along[static_cast<std::size_t>(number)] = axis.to;
   Graph& graph = x.graph();

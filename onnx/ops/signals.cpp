@@ -5,12 +5,12 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <numbers>
-#include <numeric>
 
 #include "onnx/ops/table.h"
 
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/gather.h"
 #include "core/ops/matmul.h"
 #include "core/ops/shape.h"
@@ -127,17 +127,14 @@ Node transformed(const Node& x, std::int64_t axis, std::int64_t length, bool is_
                             .result_parts = is_onesided && is_inverse ? 1 : 2,
                             .is_inverse = is_inverse,
                             .is_onesided = is_onesided};
-  const DType dtype = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const DType dtype = wide_dtype_of(x);
   const Node matrix = x.graph().constant(transform_matrix(transform).cast(dtype));
-  std::vector<std::int64_t> to_back(static_cast<std::size_t>(last + 1));
-  std::iota(to_back.begin(), to_back.end(), 0);
-  std::swap(to_back[static_cast<std::size_t>(axis)], to_back[static_cast<std::size_t>(last - 1)]);
-  const Node rows = permute(slice(x, {.axis = axis, .start = 0, .stop = transform.from}), to_back);
+  const Node rows = transpose(slice(x, {.axis = axis, .start = 0, .stop = transform.from}), axis, last - 1);
   const Node product = matmul(reshape(cast(rows, dtype), {-1, transform.from * parts}), matrix);
   std::vector<std::int64_t> extents = rows.shape().extents();
   extents[static_cast<std::size_t>(last - 1)] = transform.to;
   extents[static_cast<std::size_t>(last)] = transform.result_parts;
-  return permute(cast(reshape(product, extents), x.dtype()), to_back);
+  return transpose(cast(reshape(product, extents), x.dtype()), axis, last - 1);
 }
 
 std::vector<Node> fourier_transform(Call& call) {
