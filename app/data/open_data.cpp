@@ -160,8 +160,7 @@ void describe_images(const Section& data, const DataOptions& options, DataPair& 
 DataPair divide_image_folder(const Section& data, const DataOptions& options, bool trains) {
   refuse_parts(data, options.path);
   const auto whole = std::make_shared<ImageFolderDataset>(options.path, options.images);
-  const auto centred =
-      std::make_shared<ImageFolderDataset>(options.path, without_augmentation(options.images));
+  const auto centred = std::make_shared<ImageFolderDataset>(*whole, without_augmentation(options.images));
   DataPair pair = divide_samples(data, options, whole, centred, trains);
   pair.origin = fnv(std::to_string(hash_of(*whole)), pair.origin);
   pair.is_cut = pair.train->size() > 0;

@@ -138,6 +138,7 @@ RunData open_image_pairs(const Section& data, const Section& model, const DataOp
   const auto train = open_part(data, options, options.images, mask, "train");
   const auto validation = open_part(data, options, centred, mask, options.validates() ? "val" : "train");
   RunData found;
+  found.origin = fnv_start;
   for (std::int64_t i = 0; i < train->size(); ++i) found.origin = fnv(train->name(i) + '\n', found.origin);
   found.origin = fnv(mask ? "masks" : "images", found.origin);
   if (options.use_fraction) train->keep(stratified_fraction(alike(*train), *options.use_fraction, seed));

@@ -93,6 +93,15 @@ ImageFolderDataset::ImageFolderDataset(const fs::path& root, const ImageFolderOp
   for (const std::string& name : class_names_) add_class(name);
 }
 
+ImageFolderDataset::ImageFolderDataset(const ImageFolderDataset& files, const ImageFolderOptions& options)
+    : root_(files.root_),
+      options_(options),
+      class_names_(files.class_names_),
+      files_(files.files_),
+      ignored_(files.ignored_) {
+  check_image_options(root_, options);
+}
+
 void ImageFolderDataset::add_class(const std::string& name) {
   const fs::path folder = root_ / name;
   if (first_not_utf8(name) < name.size())

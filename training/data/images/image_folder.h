@@ -46,6 +46,8 @@ std::int64_t shorter_side_of(const ImageFolderOptions& options);
 class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
+  // The same files with other options.
+  ImageFolderDataset(const ImageFolderDataset& files, const ImageFolderOptions& options);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   Shape sample_shape() const override { return Shape{3, options_.image_size, options_.image_size}; }

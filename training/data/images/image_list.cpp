@@ -88,8 +88,9 @@ std::vector<std::string> ImageList::sorted_names() const {
 }
 
 void ImageList::require_image(std::string_view subject, std::string_view remedy) const {
-  const auto is_one = [&](const std::string& file) { return is_image(head_of(root_ / file)); };
-  if (std::ranges::any_of(sorted_names(), is_one)) return;
+  for (const auto& [below, files] : files_)
+    for (const std::string& file : files)
+      if (is_image(head_of(root_ / below / file))) return;
   throw UserError(fmt::format("{}: {}contains no image (a JPEG or PNG file){}; {}", root_.string(), subject,
                               unread_pictures(), remedy));
 }
