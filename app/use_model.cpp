@@ -198,7 +198,7 @@ void predict(const CommandLine& line, const RunData& data, const TrainerOptions&
   const std::vector<std::string>& files = line.predict;
   std::optional<PredictedImages> images;
   if (!line.images.empty()) {
-    if (model.info().task != Task::reconstruction && model.info().task != Task::segmentation)
+    if (!returns_images(model.info().task))
       throw UserError(
           fmt::format("--images writes the images of a reconstruction or segmentation, and model.task is {}; "
                       "leave it out",

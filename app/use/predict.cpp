@@ -107,22 +107,19 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model, con
     if (!are_probabilities(loss)) return y;
     return loss == Loss::softmax_cross_entropy ? softmax(y, 1) : sigmoid(y);
   };
-  const bool is_segmentation = model.info().task == Task::segmentation;
-  const auto width = static_cast<std::size_t>(is_segmentation ? model.classes() * model.sample_shape()[1] *
-                                                                    model.sample_shape()[2]
-                                                              : model.classes());
+  const bool is_image = returns_images(model.info().task);
   Predictor predict(outputs, store, backend, {.strict = strict});
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());
   for (std::int64_t first = 0; first < all; first += most_at_once) {
     const std::int64_t count = std::min(most_at_once, all - first);
     const std::vector<double> values = predict(part(file.samples, first, count)).to_doubles();
+    const std::size_t width = values.size() / static_cast<std::size_t>(count);
     for (std::int64_t row = 0; row < count; ++row) {
       const std::span of_row = std::span(values).subspan(static_cast<std::size_t>(row) * width, width);
       const std::string& sample = file.names[static_cast<std::size_t>(first + row)];
       const std::string name = printable(sample);
       check_finite(name, of_row);
-      const bool is_image = is_segmentation || model.info().task == Task::reconstruction;
       lines.push_back(name + (is_image ? image_text(sample, of_row, model.info(), images)
                                        : outputs_text(of_row, model.info(), trained)));
     }

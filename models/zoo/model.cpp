@@ -88,6 +88,8 @@ std::string_view name_of(Task task) {
   return names.at(static_cast<std::size_t>(task));
 }
 
+bool returns_images(Task task) { return task == Task::reconstruction || task == Task::segmentation; }
+
 const char* name_of_outputs(Task task) {
   if (task == Task::classification || task == Task::segmentation) return "classes";
   if (task == Task::reconstruction) return "values";

@@ -25,6 +25,8 @@ enum class Task : std::uint8_t {
 std::string_view name_of(Task task);
 // Returns what the outputs are called: "classes", "targets", "values" or "tokens".
 const char* name_of_outputs(Task task);
+// True if a model returns values for each pixel of its input.
+bool returns_images(Task task);
 
 // The loss that training minimises: a mean over the samples.
 enum class Loss : std::uint8_t {

@@ -45,8 +45,6 @@ std::string fault_of_size(const Shape& sample, std::int64_t depth) {
       most > 0 ? fmt::format(", or a depth of at most {}", most) : "");
 }
 
-bool returns_images(Task task) { return task == Task::reconstruction || task == Task::segmentation; }
-
 void check_unet(const ModelInfo& info, const UNetOptions& options) {
   image_channels(info.sample_shape, "unet");
   if (!returns_images(info.task))
