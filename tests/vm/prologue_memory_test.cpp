@@ -1,5 +1,6 @@
 #include "core/vm/prologue_memory.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
 #include <stdexcept>
 
@@ -77,14 +78,19 @@ TEST_CASE("VMs of one program share a prologue, and those of another program or 
   first.run({});
   second.run({});
   CHECK(first.output() == second.output());
-  if (program->prologue.empty()) return;
-  VM wrong(program, test_backend(), {.store = &other, .prologue = prologue});
-  CHECK(
-      user_error([&] { wrong.run({}); }).starts_with("VM: the prologue memory is that of VMs with another"));
   CHECK(user_error([&] {
           VM(compile(graph, outputs, test_backend()), test_backend(),
              {.store = &store, .prologue = prologue});
         }).starts_with("VM: the prologue memory is that of another program"));
+  store.write("w", Tensor::of<float>({3}, {5, 5, 5}));
+  second.run({});
+  first.run({});
+  CHECK(first.output().to_doubles()[2] == doctest::Approx(std::tanh(5.0)).epsilon(1e-6));
+  CHECK(first.output() == second.output());
+  if (program->prologue.empty()) return;
+  VM wrong(program, test_backend(), {.store = &other, .prologue = prologue});
+  CHECK(
+      user_error([&] { wrong.run({}); }).starts_with("VM: the prologue memory is that of VMs with another"));
 }
 
 }  // namespace plexaura::testing::prologue_memory_test
