@@ -52,7 +52,7 @@ if "goal" in keys:
     tensors = {"best.epoch": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}}
     header = json.dumps({"__metadata__": {"goal": "max dice"}, **(tensors if keys["goal"] == "dice" else {})}).encode()
     (folder / "best/state.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(8 * (keys["goal"] == "dice")))
-print("done")
+print("done", *words)
 """
 
 
@@ -199,6 +199,7 @@ class SweepTest(unittest.TestCase):
     def test_a_report_of_each_trial(self):
         self.sweep("--seeds", "2", "--report")
         self.assertTrue((self.folder / "out/seed=1/log.jsonl").exists())
+        self.assertIn("--report out/seed=1", (self.folder / "out/seed=1/output.txt").read_text())
 
     def test_what_is_wrong(self):
         for says, *words in (("there is one trial; give --vary, --folds or --seeds", ),

@@ -136,7 +136,7 @@ def read_record(plan):
         if record["format"] != FORMAT:
             raise ValueError
         plan.done = {trial["name"]: trial for trial in record["trials"] if isinstance(trial["status"], int)}
-        plan.planned = {**record.get("planned", {}), **{name: trial["settings"] for name, trial in plan.done.items()}}
+        plan.planned = record["planned"]
         if not all(isinstance(settings, dict) for settings in plan.planned.values()):
             raise ValueError
         same = (record["command"], record["files"]) == (plan.command, plan.files)
@@ -258,8 +258,6 @@ def last_line(path, start):
 
 
 def report_end(plan, signals):
-    plan.save()
-    check_metric(plan)
     for line in lines_of_sweep(plan.trials, plan.done, plan.metric):
         show(line)
     if signals:

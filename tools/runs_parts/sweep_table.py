@@ -36,7 +36,8 @@ def summary(trials, done, metric):
     for trial in trials:
         row = rows.setdefault(tuple(trial.group().items()), {"settings": trial.group(), "trials": 0, "finished": []})
         row["trials"] += 1
-        row["finished"] += [record for record in finished if record["name"] == trial.name]
+        if is_finished(done.get(trial.name)):
+            row["finished"].append(done[trial.name])
     table = [row_of(row, metrics_of_trials(finished)) for row in rows.values()]
 
     def place(row):
