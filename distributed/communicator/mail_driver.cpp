@@ -47,8 +47,8 @@ std::unique_lock<std::mutex> MailDriver::hold() {
   return lock;
 }
 
-// Lets letters leave and arrive, unless another thread uses the mailbox now. Returns true if letters are still under
-// way.
+// Lets letters leave and arrive, and returns true if some are still under way. If another thread uses the mailbox now,
+// does nothing and returns false.
 bool MailDriver::drive() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   bool is_busy = false;
