@@ -54,6 +54,8 @@ DEVIATIONS = [
     Deviation("polygamma", "gradient", lambda x, order: is_pole(x) | is_infinite(x), "infinite at the poles, 0 at infinity; PyTorch gives NaN"),
     Deviation("sigmoid_cross_entropy", "value", lambda a, b: (a.abs() > 10) | is_infinite(b),
               "exact for large logits, and 0 or infinite for infinite ones; PyTorch loses digits, or gives NaN"),
+    Deviation("layer_norm", "gradient", lambda x, *rest, **options: torch.tensor(bool(rest) and rest[0].numel() == 1),
+              "0 over one element; PyTorch leaves a rounding error"),
     Deviation("interpolate", "gradient", lambda x, mode, size=(), scale=(), align_corners=False: torch.tensor(mode == "nearest" and scale != ()),
               "the derivative of the value; PyTorch's takes other pixels for a scale that does not divide"),
 ]

@@ -91,7 +91,7 @@ def draw_cosine_embedding(random):
 @op("cosine_similarity", "F.cosine_similarity")
 def draw_cosine_similarity(random):
     first, second = random.pair_of_shapes(least_rank=1, empty=False)
-    rank = max(len(first), len(second))
+    rank = max(len(first), len(second), 1)
     first, second = [1] * (rank - len(first)) + first, [1] * (rank - len(second)) + second
     axis = random.axis(rank)
     a, b = random.normal(first), random.normal(second)
