@@ -15,6 +15,10 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
 #endif
   sources.push_back(fast::make_batch_norm_source());
   sources.push_back(fast::make_small_matmul_source());
+  sources.push_back(fast::make_block_matmul_source(DType::float64));
+#ifndef PLEXAURA_HAS_ONEDNN
+  sources.push_back(fast::make_block_matmul_source(DType::float32));
+#endif
   sources.push_back(fast::make_pool_source());
   sources.push_back(fast::make_pool3d_source());
   sources.push_back(fast::make_reduce_source());

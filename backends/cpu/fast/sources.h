@@ -33,6 +33,8 @@ std::unique_ptr<const KernelSource> make_optimizer_source();
 std::unique_ptr<const KernelSource> make_batch_norm_source();
 // matmul of two small matrices.
 std::unique_ptr<const KernelSource> make_small_matmul_source();
+// matmul of float64 or float32, in blocks for the caches.
+std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
 // max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
 // max_pool3d, avg_pool3d, also adaptive ones, and their gradients.

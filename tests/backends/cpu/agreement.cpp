@@ -137,7 +137,7 @@ Tensor drawn(const TensorType& type, std::string_view name, const AgreementOptio
 
 Agreement agreement(const BuildGraph& build, const AgreementOptions& options) {
   Backend& backend = options.backend == nullptr ? fast_backend() : *options.backend;
-  const Run fast = run(build, backend, DType::float32, options, 2);
+  const Run fast = run(build, backend, options.dtype, options, 2);
   const Run oracle = run(build, oracle_backend(), DType::float64, options, 1);
   Agreement result;
   result.program = fast.program;

@@ -9,7 +9,7 @@
 #include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
 
-// Compares the fast kernels with the portable ones in double: the same graph is built twice, in float32 for
+// Compares the fast kernels with the portable ones in double: the same graph is built twice, in float32 (or another dtype) for
 // the CPU backend and in float64 for the oracle.
 
 namespace plexaura::testing {
@@ -32,7 +32,8 @@ struct AgreementOptions {
   double high = 1;
   std::int64_t labels = 10;  // int64 inputs are drawn from [0, labels)
   Mode mode = Mode::train;
-  Backend* backend = nullptr;  // null: the CPU backend
+  Backend* backend = nullptr;    // null: the CPU backend
+  DType dtype = DType::float32;  // of the graph on that backend
 };
 
 // Compiles and runs both graphs. Inputs are random and depend on their names. Runs the CPU's program twice,

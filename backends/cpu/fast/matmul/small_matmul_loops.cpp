@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/matmul/products.h"
 
 namespace plexaura::fast {
 
@@ -47,30 +48,17 @@ PLEXAURA_INLINE void pack_transposed_panel(const float* b, std::int64_t inner, s
     for (std::int64_t lane = 0; lane < lanes; ++lane) panel[k * lanes + lane] = b[columns[lane] + k];
 }
 
-// Rows of a, whose elements are `inner_step` apart; rows are `row_step` apart.
-struct RowsOfA {
-  const float* at;
-  std::int64_t row_step;
-  std::int64_t inner_step;
-};
-
 template <int rows>
-PLEXAURA_INLINE void multiply_rows(const RowsOfA& a, const float* panel, std::int64_t inner,
+PLEXAURA_INLINE void multiply_rows(const RowsOfA<float>& a, const float* panel, std::int64_t inner,
                                    const float* first, float* y, std::int64_t columns, std::int64_t count) {
   float sums[rows][lanes];
   for (auto& sum : sums)
     for (std::int64_t lane = 0; lane < lanes; ++lane) sum[lane] = first[lane];
-  for (std::int64_t k = 0; k < inner; ++k)
-#pragma GCC unroll 4
-    for (int row = 0; row < rows; ++row) {
-      const float factor = a.at[row * a.row_step + k * a.inner_step];
-#pragma omp simd
-      for (std::int64_t lane = 0; lane < lanes; ++lane) sums[row][lane] += factor * panel[k * lanes + lane];
-    }
+  add_products(a, panel, inner, sums);
   for (int row = 0; row < rows; ++row) copy_lanes(sums[row], count, y + row * columns);
 }
 
-PLEXAURA_INLINE void multiply_panel(const MatrixProduct& product, RowsOfA a, const float* panel,
+PLEXAURA_INLINE void multiply_panel(const MatrixProduct& product, RowsOfA<float> a, const float* panel,
                                     const float* first, float* y, std::int64_t count) {
   std::int64_t row = 0;
   const auto advance = [&](std::int64_t rows) {
@@ -88,7 +76,8 @@ PLEXAURA_INLINE void multiply_panel(const MatrixProduct& product, RowsOfA a, con
 
 PLEXAURA_CLONES void multiply_small(const MatrixProduct& product, const float* a, const float* b,
                                     const float* bias, float* panel, float* y) {
-  const RowsOfA rows{a, product.transpose_a ? 1 : product.inner, product.transpose_a ? product.rows : 1};
+  const RowsOfA<float> rows{a, product.transpose_a ? 1 : product.inner,
+                            product.transpose_a ? product.rows : 1};
   float part_of_bias[lanes] = {};
   for (std::int64_t column = 0; column < product.columns; column += lanes) {
     const std::int64_t count = std::min(lanes, product.columns - column);

@@ -14,6 +14,9 @@ struct MatrixProduct {
   bool transpose_b;
 };
 
+// Larger products are faster with threads and with blocks for each cache.
+constexpr std::int64_t most_small_multiplications = std::int64_t{64} * 64 * 64;
+
 // The number of columns of the result that are computed together, from a panel of b: [inner, panel_columns].
 constexpr std::int64_t panel_columns = 16;
 

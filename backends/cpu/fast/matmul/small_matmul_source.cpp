@@ -11,10 +11,6 @@ namespace plexaura::fast {
 
 namespace {
 
-// For larger products a library is faster, although its calls cost more: it uses threads and blocks for each
-// cache.
-constexpr std::int64_t most_multiplications = std::int64_t{64} * 64 * 64;
-
 // Returns nothing if a factor is a batch of matrices, or if the product is too large.
 std::optional<MatrixProduct> small_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
@@ -22,7 +18,7 @@ std::optional<MatrixProduct> small_product(const RegionQuery& query) {
   if (a.rank() != 2 || b.rank() != 2) return std::nullopt;
   const MatrixProduct small{product[0], a[options.transpose_a ? 0 : 1], product[1], options.transpose_a,
                             options.transpose_b};
-  if (small.rows * small.inner * small.columns > most_multiplications) return std::nullopt;
+  if (small.rows * small.inner * small.columns > most_small_multiplications) return std::nullopt;
   return small;
 }
 

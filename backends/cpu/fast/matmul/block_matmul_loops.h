@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+namespace plexaura::fast {
+
+// The sizes of a product [rows, inner] x [inner, columns], and the steps between elements of its factors.
+struct BlockProduct {
+  std::int64_t rows;
+  std::int64_t inner;
+  std::int64_t columns;
+  std::int64_t a_row_step;
+  std::int64_t a_inner_step;
+  std::int64_t b_inner_step;
+  std::int64_t b_column_step;
+};
+
+// The largest block of the result that one call computes. The rows of a that it reads fit into the second cache.
+constexpr std::int64_t most_block_rows = 96;
+constexpr std::int64_t most_block_columns = 256;
+
+// A block of the result: the rows from `row`, the columns from `column`.
+struct ResultBlock {
+  std::int64_t row;
+  std::int64_t rows;
+  std::int64_t column;
+  std::int64_t columns;
+};
+
+// Computes one block of y = a b on the calling thread. y is row-major. The order of the terms of an element does not
+// depend on the blocks.
+void multiply_block(const BlockProduct& product, const ResultBlock& block, const float* a, const float* b,
+                    float* y);
+void multiply_block(const BlockProduct& product, const ResultBlock& block, const double* a, const double* b,
+                    double* y);
+
+}  // namespace plexaura::fast
