@@ -10,7 +10,8 @@
 
 namespace plexaura {
 
-// Member of an object that only one thread may use at a time: see InUse.
+// Records which thread uses an object. A class has this member if only one thread may use an object of it at
+// a time. See InUse.
 class BusyFlag {
  public:
   BusyFlag() = default;
@@ -19,18 +20,18 @@ class BusyFlag {
 
  private:
   friend class InUse;
-  std::atomic<std::thread::id> user_ = std::thread::id();  // default value: the object is not in use
+  std::atomic<std::thread::id> user_ = std::thread::id();  // the default id means: not in use
 };
 
-// Marks such an object as used by the calling thread, until this is destroyed.
+// Marks the object of a BusyFlag as used by the calling thread while this InUse lives.
 class InUse {
  public:
-  // Throws UserError if the object is in use already: with the text `rule` if another thread uses it. If the
-  // calling thread itself uses it, the message says that the object, which `name` describes ("a VM"), was
-  // called from within itself.
+  // Throws UserError if the object is already in use. If another thread uses it, the text is `rule`. If the
+  // calling thread itself uses it, the text says that the object was called from within itself; `name`
+  // describes the object ("a VM").
   InUse(BusyFlag& flag, std::string_view name, std::string_view rule)
       : InUse(flag, name, [&] { return std::string(rule); }) {}
-  // The same with a function that makes the text, which is called only for an error.
+  // Does the same, but calls `rule` to make the text, and only for an error.
   template <std::invocable Rule>
   InUse(BusyFlag& flag, std::string_view name, const Rule& rule) : flag_(flag) {
     std::thread::id user;

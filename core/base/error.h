@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// The base of all errors of Plexaura. The class says who can correct it: the user (a wrong shape, a wrong
-// key, a missing file), the device (out of memory, a failed kernel, a lost rank), or the developers (a broken
-// invariant). The text is one sentence that names the place, what is wrong, the rule, and what to do.
+// The base of all errors of Plexaura. The class says who can correct the cause: the user (a wrong shape, a
+// wrong key, a missing file), the device (out of memory, a failed kernel, a lost rank), or the developers (a
+// broken invariant). The text is one sentence that names the place, what is wrong, the rule, and what to do.
 class PLEXAURA_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -38,8 +38,8 @@ class PLEXAURA_API InternalError : public Error {
   ~InternalError() override;
 };
 
-// Added to the error of a device that has less memory than was requested. A caller that knows what the memory
-// was for can replace the general advice by that.
+// A second base of the error that a device throws if it has less memory than was requested. A caller that
+// catches it and knows the purpose of the memory throws an error with fact() and better advice.
 class PLEXAURA_API OutOfMemory {
  public:
   explicit OutOfMemory(std::string fact) : fact_(std::move(fact)) {}

@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// Owns a file descriptor of the operating system, of a file or a socket, and closes it at its end; below 0 if
-// there is none. Only one thread at a time may move or close it.
+// Owns a file descriptor of the operating system, of a file or a socket, and closes it in the destructor. The
+// descriptor is negative if the object owns none. Only one thread at a time may move or close it.
 class PLEXAURA_API FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -16,7 +16,8 @@ class PLEXAURA_API FileDescriptor {
 
   int number() const { return number_; }
   bool is_there() const { return number_ >= 0; }
-  // Closes it now. Returns false, with errno set, if the system reports that earlier writes were lost.
+  // Closes the descriptor now. Returns false, with errno set, if the system reports that earlier writes were
+  // lost.
   bool close();
 
  private:

@@ -9,8 +9,8 @@ namespace plexaura {
 
 constexpr std::uint64_t fnv_start = 0xcbf29ce484222325U;
 
-// FNV-1a with 64 bits, which is the same on every machine and in every build. To continue a hash, pass it as
-// `hash`.
+// Returns the 64-bit FNV-1a hash of the text. It is the same on every machine and in every build. To continue
+// a hash, pass it as `hash`.
 constexpr std::uint64_t fnv(std::string_view text, std::uint64_t hash = fnv_start) {
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
   return hash;

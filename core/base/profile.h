@@ -14,19 +14,21 @@
 
 namespace plexaura {
 
-// Times of instructions, communication and data loading, for a Chrome or Perfetto trace. Thread-safe.
-// Recording an event may allocate memory.
+// Collects the times of instructions, communication and data loading, for a Chrome or Perfetto trace.
+// Thread-safe. Recording an event may allocate memory.
 class PLEXAURA_API Profile {
  public:
   // Returns the microseconds since the profile was made.
   double now() const;
-  // The trace shows `detail` beside the event: shapes, GFLOP/s, GB/s.
+  // Adds an event. `start` is a value of now(), and `duration` is in microseconds. The trace shows `detail`
+  // beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
-  // Sets how many microseconds later this profile began than another one, to whose times events() converts.
+  // Sets how many microseconds after a reference profile this profile was made. events() adds them to all
+  // times, so that the traces of both have one time axis.
   void begin_after(double microseconds) { later_ = microseconds; }
   // Returns all events as JSON, one on each line, for a TraceFile. `rank` is the rank where they happened.
   std::string events(int rank = 0) const;
-  // Counts an event that is lost for lack of memory. events() reports how many were lost.
+  // Counts an event that was lost for lack of memory. events() reports the number of lost events.
   void miss() noexcept { ++missing_; }
 
  private:
@@ -49,7 +51,7 @@ class PLEXAURA_API Profile {
 class PLEXAURA_API TraceFile {
  public:
   explicit TraceFile(std::string path);  // UserError if the file cannot be created
-  // Begins the events of the next rank. They may be written in several pieces.
+  // Begins the events of the next rank. They may be passed to write() in several pieces.
   void begin_rank();
   void write(std::string_view piece);
   void finish();  // UserError if anything could not be written
@@ -61,9 +63,9 @@ class PLEXAURA_API TraceFile {
   int error_ = 0;  // the first errno of a failed write
 };
 
-// Records an event that lasts from its construction to its destruction. Without a profile it does nothing and
-// allocates nothing; without memory the event is lost. `name` and `category` must outlive it. `number` (of a
-// bucket, for example) and `bytes` become the event's detail.
+// Records an event that lasts from its construction to its destruction. If the profile is null, the span does
+// nothing and allocates nothing. If there is no memory, the event is lost. `name` and `category` must outlive
+// the span. `number` (of a bucket, for example) and `bytes` become the event's detail.
 class PLEXAURA_API ProfileSpan {
  public:
   ProfileSpan(Profile* profile, std::string_view name, std::string_view category,

@@ -33,7 +33,8 @@ namespace plexaura {
 // FieldForm.
 
 // Says how fields of type T are written. `of` converts a T to one of Description::Value's types. `from`
-// converts it back, or throws RuleError with a text that continues "the option ...". Specialise it beside T.
+// converts it back, or throws RuleError with a text that continues "the option ...". Specialise it in the
+// header that declares T.
 template <class T>
 struct FieldForm {};
 

@@ -23,11 +23,12 @@ enum class Mode : std::uint8_t { train, inference };
 struct NodeRecord {
   std::shared_ptr<const Op> op;
   std::vector<Value> inputs;
-  std::vector<TensorType> types;  // types of the outputs
+  std::vector<TensorType> types;  // the types of the node's outputs
   Origin origin;
 };
 
-// After a run, the buffer holds `next`; every read within the run sees the old value.
+// A change of a buffer by a run. After the run, the buffer holds `next`. Every read within the run sees the
+// old value.
 struct Update {
   Value buffer;
   Value next;
@@ -69,7 +70,7 @@ class PLEXAURA_API Graph {
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
   // Returns the origin of a node that is made now: that of the living WithOrigin, if there is one, and
-  // otherwise `where`, with the line of the living Called. The scope is the current one.
+  // otherwise `where`, with the line of the living Called. The origin also has the current scope.
   Origin origin_of(Where where) const;
 
   Mode mode() const { return mode_; }
@@ -83,9 +84,9 @@ class PLEXAURA_API Graph {
   // ordinal there, so that it depends neither on the batch size nor on passes.
   std::int64_t next_stream();
 
-  // While it lives, nodes get a longer scope path: the current one and `name`. With Absolute they get `path`
-  // itself, the path of a module, which is the same wherever the module is called. An empty `path` changes
-  // nothing.
+  // While it lives, new nodes get a longer scope path: the current path and `name`. With Absolute they get
+  // `path` itself: the path of a module, which is the same wherever the module is called. An empty `path`
+  // changes nothing.
   class PLEXAURA_API Scope {
    public:
     struct Absolute {};
@@ -100,8 +101,9 @@ class PLEXAURA_API Graph {
     std::string outer_;
   };
 
-  // While it lives, nodes get this origin instead of the line that makes them: a position in YAML, or the
-  // origin of the node that a gradient belongs to. If its scope is empty, the current scope is used.
+  // While it lives, new nodes get this origin instead of the C++ line that makes them: a position in a YAML
+  // file, or the origin of the node whose gradient is built. If its scope is empty, the current scope is
+  // used.
   class PLEXAURA_API WithOrigin {
    public:
     WithOrigin(Graph& graph, Origin origin);
@@ -115,8 +117,8 @@ class PLEXAURA_API Graph {
   };
   bool has_origin() const { return origin_.has_value(); }  // true while a WithOrigin lives
 
-  // While it lives, the origin of a node also names the line `where` that called the model. If several live,
-  // the outermost counts.
+  // While it lives, the origins of new nodes also name the line `where` that called the model. If several
+  // such objects live, the outermost one counts.
   class PLEXAURA_API Called {
    public:
     Called(Graph& graph, Where where);

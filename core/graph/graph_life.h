@@ -9,8 +9,8 @@ namespace plexaura {
 
 class Graph;
 
-// Lets nodes find out whether their graph still lives. An object belongs to one graph at a time, and has a
-// new generation for each. It is never destroyed.
+// Tells a Node whether its graph still lives. The object belongs to one graph at a time, and has a new
+// generation for each. It is never destroyed, so a Node may refer to it for ever.
 class PLEXAURA_API GraphLife {
  public:
   // Returns an object that belongs to `graph` until end().

@@ -23,21 +23,22 @@ enum class LeafKind : std::uint8_t {
 // Kernels read them there, so that a recorded program uses their new values.
 enum class StepScalar : std::uint8_t {
   gradient_seed,  // share x loss scale: the gradient of the loss with which backward begins
-  share,          // samples of this micro-batch / samples of the whole step, over all ranks and micro-batches
-  samples,        // samples of this micro-batch
+  // Share of this micro-batch in the samples of the whole step (all ranks and micro-batches), from 0 to 1.
+  share,
+  samples,  // samples of this micro-batch
   learning_rate,
   step,        // number of this update, from 1
   stop,        // 1 if this rank was asked to stop
   failed,      // 1 if this rank's own work failed
-  loss_scale,  // the scale within gradient_seed, by which the update divides
+  loss_scale,  // the factor of the loss that gradient_seed contains; the update divides the gradients by it
   random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
 enum class ArenaKind : std::uint8_t { value, gradient, state, shadow, addend, scaling };
 
 // A slice of an arena of the parameter store: `count` physical elements from `offset` on. `state` is the
-// index of the optimizer's state arena. Addends have the same order as gradients; the arena `scaling` holds a
-// LossScale.
+// index of the optimizer's state arena. The arena of addends has the same order as that of gradients. The
+// arena `scaling` holds a LossScale.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;
   std::int64_t state = 0;
@@ -60,10 +61,11 @@ class PLEXAURA_API Leaf final : public Op {
   LeafKind kind() const { return kind_; }
   const std::string& label() const { return label_; }
   const TensorType& type() const { return type_; }
-  const std::shared_ptr<const Tensor>& value() const { return value_; }  // only of a constant
+  // The elements of a constant; null for other leaves.
+  const std::shared_ptr<const Tensor>& value() const { return value_; }
   StepScalar scalar() const { return scalar_; }
   const ArenaSlice& slice() const { return slice_; }
-  std::size_t operand() const { return operand_; }  // its number
+  std::size_t operand() const { return operand_; }  // the operand's number; only for a leaf of kind `operand`
 
   std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
@@ -80,7 +82,7 @@ class PLEXAURA_API Leaf final : public Op {
   std::size_t operand_ = 0;
 };
 
-// Returns the op as a leaf, or null if it is none.
+// Returns the op as a Leaf, or null if it is no leaf.
 PLEXAURA_API const Leaf* as_leaf(const Op& op);
 PLEXAURA_API std::string_view name_of(StepScalar scalar);
 

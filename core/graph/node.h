@@ -22,16 +22,16 @@ struct Subscript;
 
 using NodeId = std::uint32_t;
 
-// One output of one node, without its graph.
+// A value of a graph: one output of one node. The graph is not part of it.
 struct Value {
   NodeId node = 0;
   std::uint32_t output = 0;
   auto operator<=>(const Value&) const = default;
 };
 
-// The user's handle of a value in a graph: small, cheap to copy, and valid as long as its graph. An empty
-// Node belongs to no graph. Using an empty Node as a value, or a Node whose graph was destroyed, throws
-// UserError.
+// The user's handle of a value in a graph. It is small, cheap to copy, and valid as long as its graph lives.
+// An empty Node belongs to no graph. Using an empty Node as a value, or a Node whose graph was destroyed,
+// throws UserError.
 class PLEXAURA_API Node {
  public:
   Node() = default;
@@ -59,7 +59,7 @@ class PLEXAURA_API Node {
 
  private:
   const GraphLife* life_ = nullptr;
-  std::uint32_t generation_ = 0;  // generation of the graph
+  std::uint32_t generation_ = 0;  // the GraphLife's generation that belongs to the graph
   Value value_;
 };
 
@@ -69,11 +69,12 @@ concept WrittenNumber = !std::same_as<T, bool> && (std::integral<T> || std::floa
 template <class T>
 concept WrittenInteger = WrittenNumber<T> && std::integral<T>;
 
-// An argument of operators and builder functions: a node or a number, together with its source line. It is
-// made implicitly, by value, at the call, so that an error can name the user's line. A number takes the dtype
-// of the other operand, which must be able to hold it: for an integer dtype it must be whole and below 2^53,
-// up to which a double is exact; for a floating dtype it must be infinite, or within the dtype's range.
-// Layers pass the Operand that they were given on to the builders, so that the line is that of their caller.
+// An argument of operators and builder functions: a node or a number, together with its source line. The
+// conversion to Operand at the call records the line, so that an error can name the user's line. A number
+// takes the dtype of the other operand, which must be able to hold it: for an integer dtype it must be whole
+// and below 2^53, up to which a double is exact; for a floating dtype it must be infinite, or within the
+// dtype's range. A layer passes its Operand on to the builders, so that errors name the line of the layer's
+// caller.
 class PLEXAURA_API Operand {
  public:
   Operand(Node node, std::source_location where = std::source_location::current())

@@ -26,9 +26,9 @@ class PLEXAURA_API RuleError : public std::invalid_argument {
 struct VjpRequest {
   std::span<const Node> inputs;
   std::span<const Node> outputs;
-  // One per output; an empty Node stands for zero, also for each saved output.
+  // The gradient of each output. An empty Node stands for zero. It is empty for each saved output.
   std::span<const Node> grad_outputs;
-  std::vector<bool> wanted;  // one per input: true if its gradient will be used
+  std::vector<bool> wanted;  // for each input: true if its gradient will be used
 };
 
 // The precision of an op in a program that computes in 16 bits instead of float32: see
@@ -42,15 +42,16 @@ enum class Precision : std::uint8_t {
 // The facts about an op that passes and kernels need. They are stated only here, so that no other file lists
 // ops by name. The tests check each op of ops.def against them.
 struct OpTraits {
-  int saved_outputs = 0;    // the number of last outputs that are made only for backward and get no gradient
-  bool random = false;      // two equal nodes draw different numbers, so they are never merged
+  int saved_outputs = 0;  // the number of last outputs that are made only for backward and get no gradient
+  // The op draws random numbers, so two equal nodes have different results and are never merged.
+  bool random = false;
   bool view = false;        // output 0 is input 0 with another shape, element by element in row-major order
   bool collective = false;  // needs other ranks: runs at a host point, unless the backend offers a kernel
   // True if element i of each output depends only on the elements of the inputs that broadcasting aligns with
   // it. The reference kernel must read all of these before it writes element i, so that an output may share
   // the memory of an input of the same type.
   bool elementwise = false;
-  // Inputs that only the gradient needs: no kernel reads them.
+  // The inputs that no kernel reads. Only the op's gradient needs them.
   std::vector<std::size_t> unread_inputs = {};
   Precision precision = Precision::wide;
   std::vector<std::size_t> wide_inputs = {};  // inputs that stay in float32 if the op computes in 16 bits
@@ -79,8 +80,8 @@ class PLEXAURA_API Op {
 
   // Returns the gradient of each input, built with the public builder functions, so that it is a graph and
   // can be differentiated again. An empty Node stands for zero. A gradient may have the broadcast shape of
-  // the output: the caller sums it down. For an op with saved outputs this is the total derivative with
-  // respect to the inputs. Default: throws UserError, "has no gradient".
+  // the output: the caller sums it to the input's shape. For an op with saved outputs this is the total
+  // derivative with respect to the inputs. Default: throws UserError, "has no gradient".
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
   // Returns null for an op without reference kernel. Default: null; OpOf returns the op's compute().
@@ -106,7 +107,7 @@ class OpWith : public Op {
   Options options_;
 };
 
-PLEXAURA_API bool operator==(const Op& a, const Op& b);  // same name, and all options equal
+PLEXAURA_API bool operator==(const Op& a, const Op& b);  // true if the names and all options are equal
 
 [[noreturn]] PLEXAURA_API void throw_wrong_class(const Op& op);
 

@@ -13,11 +13,12 @@ namespace plexaura {
 // around it; and the line that called the outermost module.
 struct PLEXAURA_API Origin {
   std::string file;
-  std::uint32_t line = 0;                           // 0 if the file alone is the place
-  std::uint32_t column = 0;                         // 0 if the place is a line of C++
-  std::string scope;                                // "layer1.0.conv1"; empty outside of modules
-  bool is_gradient = false;                         // true: built by gradients() for a node at this place
-  std::optional<std::source_location> caller = {};  // empty if it is the same line
+  std::uint32_t line = 0;    // 0 if the origin is a file without a line
+  std::uint32_t column = 0;  // column of a YAML file; 0 for a line of C++
+  std::string scope;         // "layer1.0.conv1"; empty outside of modules
+  bool is_gradient = false;  // true if gradients() built the node for a node at this place
+  // The line that called the outermost module; empty if it is the same line.
+  std::optional<std::source_location> caller = {};
 
   static Origin at(std::source_location where);
 };

@@ -34,7 +34,7 @@ class PLEXAURA_API Subgraph {
 
   // True if both have the same structure. The places where nodes were written do not count.
   bool operator==(const Subgraph& other) const;
-  std::uint64_t hash() const { return hash_; }  // of the structure; the same on every machine
+  std::uint64_t hash() const { return hash_; }  // hash of the structure; the same on every machine
 
  private:
   std::shared_ptr<const Graph> graph_;

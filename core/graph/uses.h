@@ -13,7 +13,7 @@ class PLEXAURA_API Uses {
  public:
   explicit Uses(const Graph& graph, std::span<const Value> kept);
   const std::vector<NodeId>& readers(Value value) const;
-  bool kept(Value value) const;  // true for outputs and updates of the program, visible from outside
+  bool kept(Value value) const;  // true if the value is an output or an update of the program
   bool only_read_by(Value value, NodeId reader) const {
     return !kept(value) && readers(value) == std::vector{reader};
   }

@@ -15,8 +15,8 @@ PLEXAURA_API Node adaptive_max_pool1d(Operand x, std::int64_t output);
 PLEXAURA_API Node adaptive_avg_pool2d(Operand x, Size2d output);
 PLEXAURA_API Node adaptive_max_pool2d(Operand x, Size2d output);
 
-// The largest element over all axes after the first two: [N, C, ...] -> [N, C]. Equal elements share the gradient
-// evenly.
+// The largest element of each channel of each sample, over all axes after the first two: [N, C, ...] -> [N,
+// C]. Equal elements share the gradient evenly.
 PLEXAURA_API Node global_max_pool(Operand x);
 
 }  // namespace plexaura

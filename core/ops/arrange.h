@@ -24,21 +24,22 @@ enum class PadMode : std::uint8_t { constant, reflect, replicate, circular };
 
 struct AxisPadding {
   std::int64_t axis = 0;
-  std::int64_t before = 0;  // elements to add, 0 or more
+  std::int64_t before = 0;  // number of elements to add, 0 or more
   std::int64_t after = 0;
 };
 
 struct PadOptions {
   PadMode mode = PadMode::constant;
-  double value = 0;  // of PadMode::constant; other modes refuse another value than 0
+  double value = 0;  // the number that PadMode::constant adds; it must be 0 in other modes
 };
 
 // Adds elements at both ends of axes, each of which is named once. `reflect` adds fewer elements at each end than the
 // axis has, `circular` at most as many, and `replicate` any number if the axis is not empty.
 PLEXAURA_API Node pad(Operand x, const std::vector<AxisPadding>& widths, PadOptions options = {});
 
-// The last two axes of x are matrices. triu() replaces the elements below a diagonal by 0, and tril() those above it.
-// Diagonal 0 is the main one, positive ones are above it and negative ones below it.
+// The last two axes of x are matrices. triu() replaces the elements below a diagonal by 0, and tril() those
+// above it. Diagonal 0 is the main diagonal; positive numbers are diagonals above it, and negative ones below
+// it.
 PLEXAURA_API Node triu(Operand x, std::int64_t diagonal = 0);
 PLEXAURA_API Node tril(Operand x, std::int64_t diagonal = 0);
 

@@ -11,7 +11,7 @@ namespace plexaura {
 struct AttentionOptions {
   bool is_causal = false;            // query i attends to keys 0 to i only; not together with a mask
   double dropout = 0;                // the probability that an attention weight becomes 0, as in dropout()
-  std::optional<double> scale = {};  // of the products; by default 1 / sqrt(E)
+  std::optional<double> scale = {};  // factor of the products query key^T; by default 1 / sqrt(E)
 };
 
 // Attention (Vaswani et al., arXiv:1706.03762): softmax(scale query key^T) value, where the softmax is over the keys.
@@ -26,7 +26,7 @@ PLEXAURA_API Node scaled_dot_product_attention(Operand query, Operand key, Opera
 
 struct RotaryOptions {
   double base = 10000;      // above 0
-  std::int64_t offset = 0;  // the position of the first element of the sequence
+  std::int64_t offset = 0;  // position of the first element of the sequence
   // True: the pairs are neighbouring elements. False: element i and element i + D / 2.
   bool interleaved = false;
 };

@@ -14,7 +14,7 @@ namespace plexaura {
 // x.
 
 struct BatchNormOptions {
-  double epsilon = 1e-5;  // above 0
+  double epsilon = 1e-5;  // added to the variance; above 0
   static void fields(auto& self, auto& visitor) { visitor("epsilon", self.epsilon); }
 };
 
@@ -32,8 +32,8 @@ PLEXAURA_API Node normalise(Operand x, Operand scale, Operand shift, Operand mea
 
 struct BatchNormResult {
   Node y;
-  Node mean;      // of the batch, [C]
-  Node variance;  // of the batch, biased, [C]
+  Node mean;      // mean of the batch, [C]
+  Node variance;  // variance of the batch, biased, [C]
 };
 
 // Batch normalisation for training: normalise() with the batch's own moments.

@@ -11,7 +11,8 @@ namespace plexaura {
 PLEXAURA_API Node add(Operand a, Operand b);
 PLEXAURA_API Node sub(Operand a, Operand b);
 PLEXAURA_API Node mul(Operand a, Operand b);
-PLEXAURA_API Node div(Operand a, Operand b);  // integers: rounded towards zero, and 0 for a division by zero
+// Quotients of integers are rounded towards zero, and are 0 for b = 0.
+PLEXAURA_API Node div(Operand a, Operand b);
 
 // weight_a * a + weight_b * b. Floating.
 PLEXAURA_API Node weighted_sum(Operand a, double weight_a, Operand b, double weight_b);
@@ -44,7 +45,7 @@ inline Node operator-(Operand a, Operand b) { return sub(a, b); }
 inline Node operator*(Operand a, Operand b) { return mul(a, b); }
 inline Node operator/(Operand a, Operand b) { return div(a, b); }
 
-// `a` becomes the result, which is a new node; other handles of the old node keep it.
+// Adds b to a. The variable `a` then holds a new node; other handles of the old node keep it.
 inline Node& operator+=(Node& a, Operand b) { return a = add({a, b.where()}, b); }
 inline Node& operator-=(Node& a, Operand b) { return a = sub({a, b.where()}, b); }
 inline Node& operator*=(Node& a, Operand b) { return a = mul({a, b.where()}, b); }

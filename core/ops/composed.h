@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// For builders that compose other ops.
+// Functions for builders that compose other ops.
 
 // While the result lives, new nodes have the line of the builder's caller as their origin.
 inline Graph::WithOrigin origin_of_caller(const Operand& x) {

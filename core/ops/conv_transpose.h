@@ -14,7 +14,7 @@ namespace plexaura {
 template <class Size>
 struct ConvTransposeOptions {
   Size stride{1};
-  Size padding{0};  // cut from both sides of an axis of the result
+  Size padding{0};  // elements that are cut from both ends of each axis of the result
   Size dilation{1};
   std::int64_t groups = 1;
   Size output_padding{0};  // less than the stride

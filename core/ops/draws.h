@@ -7,7 +7,7 @@
 
 namespace plexaura::portable {
 
-// Returns the index of a value's first element in the global batch, or 0 if axis 0 is no batch.
+// Returns the index of a value's first element in the global batch. Returns 0 if axis 0 is not the batch.
 inline std::int64_t first_index(const Shape& shape, bool batch, std::int64_t first_sample) {
   return batch && shape.rank() > 0 ? first_sample * stride_of(shape, 0) : 0;
 }

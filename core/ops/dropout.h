@@ -7,7 +7,7 @@ namespace plexaura {
 
 struct DropoutOptions {
   double p = 0.5;     // the probability that an element becomes 0; at least 0 and less than 1
-  bool batch = true;  // axis 0 is the batch; false: all ranks draw the same
+  bool batch = true;  // true if axis 0 is the batch; false: all ranks draw the same numbers
 
   static void fields(auto& self, auto& visitor) {
     visitor("p", self.p);
@@ -15,7 +15,7 @@ struct DropoutOptions {
   }
 };
 
-// Also has the number of the op's random stream, which differs for each random op of the graph.
+// DropoutOptions, and the number of the op's random stream. Each random op of a graph has another stream.
 struct DropoutDraws : DropoutOptions {
   std::int64_t stream = 0;
 
@@ -33,12 +33,12 @@ struct DropoutGradOptions {
 
 // Sets elements of x to 0 with probability p, and divides the others by 1 - p. Returns x itself in
 // Mode::inference, or if p is 0. Floating. The random bits depend only on the run's seed, the step, this op's
-// stream and the element's place in the global batch, so that any number of ranks and micro-batches draws
-// what one rank with the whole batch draws. A VM that is run without a StepBlock draws new bits in each run.
-// With a StepBlock, the block must give the step: vm.run(feeds, {.step = n, .seed = s}).
+// stream and the element's place in the global batch. So any number of ranks and micro-batches draws the
+// numbers that one rank with the whole batch draws. A VM that is run without a StepBlock draws new bits in
+// each run. With a StepBlock, the block must give the step: vm.run(feeds, {.step = n, .seed = s}).
 PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 
-// grad / (1 - p) where the mask is true, else 0. `p` is that of the dropout.
+// The gradient of dropout(): grad / (1 - p) where the mask is true, else 0. `p` is the dropout's probability.
 PLEXAURA_API Node dropout_grad(Operand grad_out, Operand mask, double p);
 
 // Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true for elements that are kept.

@@ -13,9 +13,10 @@ namespace plexaura {
 // Classes and functions that all families of elementwise ops use. Users call the builders of unary.h and
 // binary.h instead.
 
-// The options of a function: numbers, in the order in which its functor expects them.
+// The options of an elementwise function: numbers, in the order in which the constructor of its functor
+// expects them.
 struct FunctionOptions {
-  std::vector<std::string_view> names = {};  // must have static storage
+  std::vector<std::string_view> names = {};  // the names of the numbers; the texts must have static storage
   std::vector<double> values = {};
 
   static void fields(auto& self, auto& visitor) {
@@ -52,12 +53,12 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:
-  std::string_view name_;  // has static storage
+  std::string_view name_;  // text with static storage
   Vjp vjp_;
   Precision precision_;
 };
 
-// Appends the op with this name and returns its result.
+// Appends the op with this name to the operand's graph, and returns its result.
 Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision = Precision::follows,
            FunctionOptions options = {});
 
@@ -88,13 +89,13 @@ class PLEXAURA_API BinaryOp final : public FunctionOp {
   OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:
-  std::string_view name_;  // has static storage
+  std::string_view name_;  // text with static storage
   Vjp vjp_;
   Domain domain_;
   Precision precision_;
 };
 
-// Appends the op with this name and returns its result.
+// Appends the op with this name to the operands' graph, and returns its result.
 Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, Domain domain = Domain::numbers,
             FunctionOptions options = {}, Precision precision = Precision::follows);
 
@@ -112,15 +113,16 @@ void require_same_dtype(const TensorType& a, const TensorType& b);
 // Returns the common dtype with the broadcast shape. Throws RuleError if the dtypes differ.
 TensorType broadcast_types(const TensorType& a, const TensorType& b);
 
-// For builders that compose other ops. Unless `holds`, throws UserError with the caller's line, the builder,
-// the types of its operands (numbers are left out) and the rule.
+// Checks the operands of builders that compose other ops. Unless `holds` is true, throws UserError with the
+// caller's line, the builder, the types of its operands (numbers are left out) and the rule.
 void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
                   const std::string& rule);
-// Returns the axis, or the axes, of a value of this rank, counted from the front. Throws this error for an axis that
-// does not exist. axes_of() takes the axes of x, returns them in ascending order, and refuses one that is named twice.
+// Returns the axis, or the axes, of a value of this rank, counted from the front. Throws the error of
+// require_that() for an axis that does not exist. axes_of() takes the axes of x, returns them in ascending
+// order, and refuses one that is named twice.
 std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank);
 std::vector<std::int64_t> axes_of(std::string_view builder, const Operand& x, std::vector<std::int64_t> axes);
-// Throws this error unless x has a floating dtype.
+// Throws the error of require_that() unless x has a floating dtype.
 void require_floating_operand(std::string_view builder, const Operand& x);
 
 }  // namespace plexaura

@@ -8,7 +8,7 @@
 namespace plexaura {
 
 struct GatherOptions {
-  std::int64_t axis = 0;  // of x; negative ones count from the end
+  std::int64_t axis = 0;  // axis of x; negative numbers count from the end
   static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
@@ -39,7 +39,7 @@ class PLEXAURA_API Gather final : public OpOf<Gather, GatherOptions> {
 };
 
 struct GatherGradOptions {
-  std::int64_t axis = 0;  // of the result, from the front
+  std::int64_t axis = 0;  // axis of the result, counted from the front
   std::int64_t extent = 0;
   static void fields(auto& self, auto& visitor) {
     visitor("axis", self.axis);

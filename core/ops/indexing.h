@@ -31,7 +31,7 @@ PLEXAURA_API Node scatter_add(Operand x, Operand indices, Operand updates, std::
 PLEXAURA_API Node masked_fill(Operand x, Operand mask, Operand value);
 
 struct AlongAxisOptions {
-  std::int64_t axis = 0;  // from the front
+  std::int64_t axis = 0;  // counted from the front
   static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 
@@ -47,7 +47,7 @@ class PLEXAURA_API TakeAlongAxis final : public OpOf<TakeAlongAxis, AlongAxisOpt
 };
 
 struct TakeAlongAxisGradOptions : AlongAxisOptions {
-  std::int64_t extent = 0;  // of the result along the axis
+  std::int64_t extent = 0;  // extent of the result along the axis
   static void fields(auto& self, auto& visitor) {
     AlongAxisOptions::fields(self, visitor);
     visitor("extent", self.extent);

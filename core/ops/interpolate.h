@@ -13,8 +13,8 @@ namespace plexaura {
 enum class InterpolateMode : std::uint8_t { nearest, nearest_exact, linear, bilinear, bicubic, trilinear };
 
 struct InterpolateOptions {
-  // Exactly one of the two is given, with a number for each axis after N and C, or one number for all of
-  // them. An extent becomes `size`, or itself times `scale`, rounded down.
+  // The size of the result. Exactly one of `size` and `scale` is given: a number for each axis after N and C,
+  // or one number for all of them. An extent becomes `size`, or itself times `scale`, rounded down.
   std::vector<std::int64_t> size = {};
   std::vector<double> scale = {};
   InterpolateMode mode = InterpolateMode::nearest;

@@ -9,7 +9,7 @@
 namespace plexaura {
 
 struct LayerNormOptions {
-  double epsilon = 1e-5;  // above 0
+  double epsilon = 1e-5;  // added to the variance; above 0
 };
 
 // Layer normalisation (Ba, Kiros and Hinton, arXiv:1607.06450). Over the last axes of x, those that `scale`

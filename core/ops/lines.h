@@ -25,7 +25,8 @@ inline std::int64_t front_axis(std::int64_t axis, std::int64_t rank) {
 struct Lines {
   std::int64_t before = 1;
   std::int64_t extent = 1;
-  std::int64_t behind = 1;  // also the distance of two neighbours of a line
+  // Number of elements after an axis; also the distance between neighbours on a line.
+  std::int64_t behind = 1;
 
   // `axis` counts from the front.
   static Lines along(const Shape& shape, std::int64_t axis) {

@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// For builders of losses that compose other ops.
+// Functions for builders of losses that compose other ops.
 
 // Checks that the operands of a loss have one floating type and shape. While it lives, new nodes have the line of the
 // loss's caller as their origin.

@@ -10,11 +10,11 @@ namespace plexaura {
 
 template <class Size>
 struct LpPoolOptions {
-  double p = 2;  // a finite number above 0
+  double p = 2;  // order of the norm: a finite number above 0
   Size kernel{1};
-  std::optional<Size> stride = {};  // by default the kernel's size
-  // Also windows that reach beyond the input, if they begin in it. Their sum is that of the elements in the input,
-  // multiplied by the size of the window and divided by the number of these elements.
+  std::optional<Size> stride = {};  // distance between windows; by default the size of the kernel
+  // True: windows may reach beyond the input, if they begin in it. The sum of such a window is the sum of the
+  // elements in the input, multiplied by the size of the window and divided by the number of these elements.
   bool ceil_mode = false;
 };
 

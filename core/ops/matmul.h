@@ -6,8 +6,8 @@
 namespace plexaura {
 
 struct MatMulOptions {
-  bool transpose_a = false;  // a is [..., K, M]
-  bool transpose_b = false;  // b is [..., N, K]
+  bool transpose_a = false;  // true if a is [..., K, M]
+  bool transpose_b = false;  // true if b is [..., N, K]
 
   static void fields(auto& self, auto& visitor) {
     visitor("transpose_a", self.transpose_a);

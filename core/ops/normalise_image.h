@@ -16,7 +16,7 @@ struct PixelScale {
 
 struct NormaliseImageOptions {
   PixelScale scale = {};
-  DType dtype = DType::float32;  // of the result; floating
+  DType dtype = DType::float32;  // dtype of the result; floating
 
   static void fields(auto& self, auto& visitor) {
     visitor("mean", self.scale.mean);

@@ -11,7 +11,7 @@ namespace plexaura {
 // float32 for a 16-bit x, which is computed in float32. The results have x's type. Floating.
 
 struct GroupNormOptions {
-  double epsilon = 1e-5;  // above 0
+  double epsilon = 1e-5;  // added to the variance; above 0
 };
 
 // Group normalisation (Wu and He, arXiv:1803.08494). The channels of x [N, C, ...] are divided into `groups` groups,

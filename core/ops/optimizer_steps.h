@@ -43,13 +43,14 @@ class StepSegmentFields {
  private:
   std::vector<std::int64_t> counts_;
   std::vector<double> decays_;
-  std::vector<double> rates_;  // empty: all are 1
+  std::vector<double> rates_;  // empty: all rates are 1
 };
 
 struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;  // requires momentum
-  // In order, without gaps, covering the slice; empty: no decay, and everywhere the same learning rate.
+  // The segments in order, without gaps, covering the slice. Empty: no decay, and the same learning rate for
+  // all elements.
   std::vector<StepSegment> segments = {};
 
   static void fields(auto& self, auto& visitor) {
@@ -75,7 +76,7 @@ struct AdamOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   bool decoupled = false;  // AdamW: decay changes the value directly, not through the gradient
-  std::vector<StepSegment> segments = {};  // as those of SgdOptions
+  std::vector<StepSegment> segments = {};  // segments of the slice, as in SgdOptions
 
   static void fields(auto& self, auto& visitor) {
     visitor("beta1", self.beta1);
@@ -104,11 +105,11 @@ PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Ope
 struct RmsOptions {
   double kept = 0.99;   // factor of the old mean square
   double added = 0.01;  // factor of the new square
-  double initial = 0;   // is added to the mean square below the root
+  double initial = 0;   // added to the mean square before the root is taken
   double epsilon = 1e-8;
   double momentum = 0;
-  bool centered = false;                   // the mean square is that of the gradient's distance from its mean
-  std::vector<StepSegment> segments = {};  // as those of SgdOptions
+  bool centered = false;                   // subtracts the square of the gradient's mean from the mean square
+  std::vector<StepSegment> segments = {};  // segments of the slice, as in SgdOptions
 
   static void fields(auto& self, auto& visitor) {
     visitor("kept", self.kept);
@@ -121,7 +122,7 @@ struct RmsOptions {
   }
 };
 
-// The state of rms_step().
+// The optimizer state that rms_step() reads.
 struct RmsState {
   Node square;
   Node mean = {};      // empty unless centered

@@ -13,7 +13,7 @@ namespace plexaura {
 
 struct ValuesAndIndices {
   Node values;
-  Node indices;  // places of the values along the axis
+  Node indices;  // places of the values along the axis, int64
 };
 
 // The indices that put the elements in ascending order: the first one is the place of the smallest element. No gradient.
@@ -30,12 +30,13 @@ PLEXAURA_API ValuesAndIndices median(Operand x, std::int64_t axis, bool keepdims
 // The median of all elements.
 PLEXAURA_API Node median(Operand x);
 
-// The value between two neighbours in order, lower and higher, for a fraction of the way from one to the other:
-// `nearest` takes the one whose place is nearer, or has the even place if both are as near.
+// The value of quantile() at a place between two neighbouring elements in ascending order. `linear`
+// interpolates between them, `lower` and `higher` take one of them, and `midpoint` takes their mean.
+// `nearest` takes the nearer one or, if both are equally near, the one whose place is even.
 enum class Interpolation : std::uint8_t { linear, lower, higher, midpoint, nearest };
 
 struct QuantileOptions {
-  std::optional<std::int64_t> axis = {};  // none: all elements
+  std::optional<std::int64_t> axis = {};  // empty: over all elements
   bool keepdims = false;                  // the axis remains, with extent 1
   Interpolation interpolation = Interpolation::linear;
 };
@@ -44,14 +45,16 @@ struct QuantileOptions {
 // axis must not be empty. 16-bit floats are interpolated in float32.
 PLEXAURA_API Node quantile(Operand x, double q, QuantileOptions options = {});
 
-// For each value the number of elements of `sorted` that are smaller or, if `right`, not larger: the place at which
-// the value can be inserted. `sorted` [N] is in ascending order, which is not checked; or [..., N] for values
-// [..., M], with an order for each line of values. Both have one dtype. int64. No gradient.
+// The number of elements of `sorted` that are smaller than each value or, if `right`, not larger than it. It
+// is the place at which the value can be inserted. `sorted` is [N], or [..., N] for values [..., M], with its
+// own order for each line of values. It must be in ascending order, which is not checked. Both have one
+// dtype. The result has the type int64 and the shape of `values`. No gradient.
 PLEXAURA_API Node searchsorted(Operand sorted, Operand values, bool right = false);
 
 struct ArgSortOptions {
   bool descending = false;
-  std::optional<std::int64_t> count = {};  // how many indices are returned, from the first on; none: all
+  // Number of indices that are returned, from the first on; empty: all.
+  std::optional<std::int64_t> count = {};
   static void fields(auto& self, auto& visitor) {
     visitor("descending", self.descending);
     visitor("count", self.count);

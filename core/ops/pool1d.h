@@ -9,9 +9,9 @@ namespace plexaura {
 
 struct MaxPool1dOptions {
   std::int64_t kernel = 1;
-  std::optional<std::int64_t> stride = {};  // by default the kernel's size
-  std::int64_t padding = 0;                 // at most half the kernel; padding is never the largest element
-  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+  std::optional<std::int64_t> stride = {};  // distance between windows; by default the size of the kernel
+  std::int64_t padding = 0;  // at most half the kernel; elements of the padding are never the largest
+  bool ceil_mode = false;    // the last window may reach beyond the padding, if it begins before it
 };
 
 // max_pool2d() of images with one row: x [N, C, L], L not 0 -> [N, C, OL] with OL = (L + 2 padding - kernel) / stride
@@ -20,12 +20,12 @@ PLEXAURA_API Node max_pool1d(Operand x, MaxPool1dOptions options);
 
 struct AvgPool1dOptions {
   std::int64_t kernel = 1;
-  std::optional<std::int64_t> stride = {};  // by default the kernel's size
+  std::optional<std::int64_t> stride = {};  // distance between windows; by default the size of the kernel
   std::int64_t padding = 0;                 // zeros, at most half the kernel
-  // The sum is divided by the number of the window's elements that lie in the input. True: elements in the
-  // padding count, too.
+  // The sum is divided by the number of the window's elements that lie in the input. True: also counts
+  // elements in the padding.
   bool count_include_pad = true;
-  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+  bool ceil_mode = false;  // the last window may reach beyond the padding, if it begins before it
 };
 
 // avg_pool2d() of images with one row. Shapes as for max_pool1d().

@@ -10,9 +10,9 @@ namespace plexaura {
 
 struct MaxPool2dOptions {
   Size2d kernel = {};
-  std::optional<Size2d> stride = {};  // by default the kernel's size
-  Size2d padding{0, 0};               // at most half the kernel; padding is never the largest element
-  bool ceil_mode = false;             // also windows that reach beyond the padding, if they begin before it
+  std::optional<Size2d> stride = {};  // distance between windows; by default the size of the kernel
+  Size2d padding{0, 0};    // at most half the kernel; elements of the padding are never the largest
+  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
 };
 
 // The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2
@@ -31,12 +31,12 @@ PLEXAURA_API Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions o
 
 struct AvgPool2dOptions {
   Size2d kernel = {};
-  std::optional<Size2d> stride = {};  // by default the kernel's size
+  std::optional<Size2d> stride = {};  // distance between windows; by default the size of the kernel
   Size2d padding{0, 0};               // zeros, at most half the kernel
-  // True: the sum is divided by the size of the window's part within the padded image. False: by that within
-  // the image.
+  // True: the sum over a window is divided by the number of its elements in the padded image. False: by the
+  // number of its elements in the image.
   bool count_include_pad = true;
-  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
 };
 
 // The mean of each window. Shapes as for max_pool2d().
@@ -53,7 +53,7 @@ PLEXAURA_API Node global_avg_pool(Operand x);
 struct PoolOptions {
   Window2d window = {};
   Size2d input{0, 0};             // height and width of the input, for gradients
-  bool count_include_pad = true;  // only for averages
+  bool count_include_pad = true;  // used only for averages
 
   static void fields(auto& self, auto& visitor) {
     visitor("kernel", self.window.kernel);
@@ -76,11 +76,11 @@ class PLEXAURA_API PoolOp : public OpOf<PoolOp, PoolOptions> {
  protected:
   // Returns the type of the pooled value. Throws RuleError for a wrong window or input.
   TensorType pooled(const TensorType& x) const;
-  // Returns the type of the value that is pooled to `y`. Throws RuleError if there is none.
+  // Returns the type of the input that is pooled to a value of type `y`. Throws RuleError if there is none.
   TensorType unpooled(const TensorType& y) const;
 
  private:
-  std::string_view name_;  // has static storage
+  std::string_view name_;  // text with static storage
 };
 
 // Outputs: y; saved: the place of the largest element in its window, counted row by row, as uint8 of y's

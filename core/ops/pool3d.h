@@ -10,9 +10,9 @@ namespace plexaura {
 
 struct MaxPool3dOptions {
   Size3d kernel = {};
-  std::optional<Size3d> stride = {};  // by default the kernel's size
-  Size3d padding{0};                  // at most half the kernel; padding is never the largest element
-  bool ceil_mode = false;             // also windows that reach beyond the padding, if they begin before it
+  std::optional<Size3d> stride = {};  // distance between windows; by default the size of the kernel
+  Size3d padding{0};       // at most half the kernel; elements of the padding are never the largest
+  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
 };
 
 // The largest element of each window: x [N, C, D, H, W], D, H and W not 0 -> [N, C, OD, OH, OW] of which, for
@@ -22,12 +22,12 @@ PLEXAURA_API Node max_pool3d(Operand x, MaxPool3dOptions options);
 
 struct AvgPool3dOptions {
   Size3d kernel = {};
-  std::optional<Size3d> stride = {};  // by default the kernel's size
+  std::optional<Size3d> stride = {};  // distance between windows; by default the size of the kernel
   Size3d padding{0};                  // zeros, at most half the kernel
-  // True: the sum is divided by the size of the window's part within the padded image. False: by that within
-  // the image.
+  // True: the sum over a window is divided by the number of its elements in the padded image. False: by the
+  // number of its elements in the image.
   bool count_include_pad = true;
-  bool ceil_mode = false;  // also windows that reach beyond the padding, if they begin before it
+  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
 };
 
 // The mean of each window. Shapes as for max_pool3d().
@@ -39,13 +39,13 @@ PLEXAURA_API Node avg_pool3d(Operand x, AvgPool3dOptions options);
 PLEXAURA_API Node adaptive_max_pool3d(Operand x, Size3d output);
 PLEXAURA_API Node adaptive_avg_pool3d(Operand x, Size3d output);
 
-// The options of the ops below.
+// The options of all pooling ops over three axes.
 struct Pool3dOptions {
   Window3d window = {};
   bool ceil_mode = false;
-  std::optional<Size3d> output = {};  // of adaptive pooling, which has no window
+  std::optional<Size3d> output = {};  // extents of the result of adaptive pooling, which has no window
   Size3d input{0};                    // extents of the input, for gradients
-  bool count_include_pad = true;      // only for averages
+  bool count_include_pad = true;      // used only for averages
 
   static void fields(auto& self, auto& visitor) {
     visitor("kernel", self.window.kernel);

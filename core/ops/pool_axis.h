@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// The places of a pool's windows along one axis.
+// The windows of a pooling op along one axis. `place` is the number of a window.
 struct PoolAxis {
   std::int64_t input;
   std::int64_t output;
@@ -16,7 +16,7 @@ struct PoolAxis {
   std::int64_t stride;
   std::int64_t padding;
 
-  // The window of a place is from start() to stop(), which may lie in the padding.
+  // The window reaches from start() to stop(), which is exclusive. Both may lie in the padding.
   std::int64_t start(std::int64_t place) const {
     return adaptive ? place * input / output : place * stride - padding;
   }
@@ -32,7 +32,7 @@ struct PoolAxis {
   std::int64_t begin(std::int64_t place) const { return std::max<std::int64_t>(0, start(place)); }
   std::int64_t end(std::int64_t place) const { return std::min(input, stop(place)); }
 
-  // The places whose windows contain a position of the image.
+  // The first and the last window that contain a position of the image.
   std::int64_t first_viewer(std::int64_t position) const {
     if (adaptive) return position * output / input;
     const std::int64_t moved = position + padding;

@@ -7,16 +7,16 @@
 namespace plexaura {
 
 struct RandomOptions {
-  bool batch = true;  // axis 0 is the batch; false: all ranks draw the same
+  bool batch = true;  // true if axis 0 is the batch; false: all ranks draw the same numbers
 
   static void fields(auto& self, auto& visitor) { visitor("batch", self.batch); }
 };
 
-// Random values of a floating type, in both modes. They depend only on the run's seed, the step, this op's
-// stream and the element's place in the global batch, so that any number of ranks and micro-batches draws
-// what one rank with the whole batch draws. Training draws new values in each step. Validation draws the same
-// values for a sample each time, and so does a Predictor. A VM without a StepBlock draws new values in each
-// run: see VM::run.
+// Random values of a floating type, for training and for inference. They depend only on the run's seed, the
+// step, this op's stream and the element's place in the global batch. So any number of ranks and
+// micro-batches draws the numbers that one rank with the whole batch draws. Training draws new values in each
+// step. Validation draws the same values for a sample each time, and so does a Predictor. A VM without a
+// StepBlock draws new values in each run: see VM::run.
 
 // Uniformly distributed values: low + (high - low) u, where u has 32 random bits and 0 <= u < 1, rounded to
 // the dtype. A result that is rounded to `high` is replaced by the next smaller number, so `high` is never
@@ -34,8 +34,8 @@ PLEXAURA_API Node normal(Graph& graph, const TensorType& type, double mean = 0, 
 
 struct RandomDraws : RandomOptions {
   TensorType type = {};
-  double first = 0;   // the lower bound, or the mean
-  double second = 1;  // the upper bound, or the deviation
+  double first = 0;   // lower bound of uniform(), or mean of normal()
+  double second = 1;  // upper bound of uniform(), or deviation of normal()
   std::int64_t stream = 0;
 
   static void fields(auto& self, auto& visitor) {

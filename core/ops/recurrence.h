@@ -6,8 +6,8 @@
 namespace plexaura {
 
 struct RecurrenceOptions {
-  std::int64_t axis = 0;  // negative ones count from the end
-  bool reverse = false;   // begins at the end of the axis
+  std::int64_t axis = 0;  // negative numbers count from the end
+  bool reverse = false;   // true: the recurrence begins at the end of the axis
   static void fields(auto& self, auto& visitor) {
     visitor("axis", self.axis);
     visitor("reverse", self.reverse);

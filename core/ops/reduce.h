@@ -24,7 +24,7 @@ PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
 // The mean over axes; NaN if there are no elements. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
 
-// The same along one axis.
+// Does the same along one axis.
 inline Node sum(Operand x, WrittenInteger auto axis) {
   return sum(x, {.axes = {static_cast<std::int64_t>(axis)}});
 }
@@ -37,7 +37,7 @@ inline Node mean(Operand x, WrittenInteger auto axis) {
 PLEXAURA_API Node max(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
 
-// The same along one axis. For the larger one of two values see maximum().
+// Does the same along one axis. For the larger one of two values see maximum().
 inline Node max(Operand x, WrittenInteger auto axis) {
   return max(x, {.axes = {static_cast<std::int64_t>(axis)}});
 }

@@ -9,7 +9,7 @@ namespace plexaura {
 struct ReorderOptions {
   Layout to;
 
-  // Only for writing: a layout cannot be parsed from text.
+  // Writes the layout as text. It cannot be read back, because a layout cannot be parsed from text.
   static void fields(auto& self, auto& visitor) { visitor("to", to_string(self.to)); }
 };
 

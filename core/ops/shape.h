@@ -23,7 +23,7 @@ PLEXAURA_API Node broadcast_to(Operand x, Shape shape);
 PLEXAURA_API Node permute(Operand x, std::vector<std::int64_t> axes);
 
 struct ReshapeOptions {
-  std::vector<std::int64_t> extents = {};  // one may be -1
+  std::vector<std::int64_t> extents = {};  // extents of the result; one may be -1
   static void fields(auto& self, auto& visitor) { visitor("shape", self.extents); }
 };
 
@@ -53,7 +53,7 @@ class PLEXAURA_API BroadcastTo final : public OpOf<BroadcastTo, BroadcastToOptio
 };
 
 struct PermuteOptions {
-  std::vector<std::int64_t> axes = {};  // from the front
+  std::vector<std::int64_t> axes = {};  // counted from the front
   static void fields(auto& self, auto& visitor) { visitor("axes", self.axes); }
 };
 

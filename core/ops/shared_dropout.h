@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// dropout() with one draw for many elements: all of them become 0, or all are divided by 1 - p. As dropout(), they
-// return x itself in Mode::inference, or if p is 0. Floating.
+// dropout() with one draw for many elements: all of them become 0, or all are divided by 1 - p. Like
+// dropout(), these functions return x itself in Mode::inference, or if p is 0. Floating.
 
 // One draw for each channel of each sample: x [N, C, L], [N, C, H, W] and [N, C, D, H, W].
 PLEXAURA_API Node dropout1d(Operand x, DropoutOptions options = {});

@@ -12,7 +12,7 @@ namespace plexaura {
 // negative step, start is the last index and stop is before the first one. Indices outside of the axis are
 // left out.
 struct SliceOptions {
-  std::int64_t axis = 0;  // negative ones count from the end
+  std::int64_t axis = 0;  // negative numbers count from the end
   std::optional<std::int64_t> start = {};
   std::optional<std::int64_t> stop = {};
   std::int64_t step = 1;  // not 0; a negative step reverses the order
@@ -34,7 +34,7 @@ PLEXAURA_API Node slice_grad(Operand grad_out, std::int64_t extent, SliceOptions
 
 // The indices that SliceOptions select, for an axis of known extent.
 struct SliceIndices {
-  std::int64_t axis = 0;  // from the front
+  std::int64_t axis = 0;  // counted from the front
   std::int64_t start = 0;
   std::int64_t step = 1;
   std::int64_t count = 0;

@@ -13,7 +13,7 @@ PLEXAURA_API Node softmax(Operand x, std::int64_t axis = -1);
 PLEXAURA_API Node log_softmax(Operand x, std::int64_t axis = -1);
 
 struct SoftmaxOptions {
-  std::int64_t axis = 0;  // from the front
+  std::int64_t axis = 0;  // counted from the front
   static void fields(auto& self, auto& visitor) { visitor("axis", self.axis); }
 };
 

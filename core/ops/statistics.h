@@ -19,7 +19,7 @@ inline Node prod(Operand x, WrittenInteger auto axis) {
 struct VarianceOptions {
   std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
   bool keepdims = false;                // reduced axes stay, with extent 1
-  double correction = 1;                // is subtracted from the number of elements
+  double correction = 1;                // subtracted from the number of elements in the divisor
 };
 
 // var is the sum of (x - mean)^2 divided by (n - correction), for n elements along axes. std_dev is its square root.

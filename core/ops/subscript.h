@@ -52,7 +52,7 @@ struct Subscript {
   Subscript(std::initializer_list<AxisIndex> of_axes, Where at = Where::current())
       : axes(of_axes), where(at) {}
 
-  std::vector<AxisIndex> axes;  // from the first axis on
+  std::vector<AxisIndex> axes;  // one index for each axis, from the first axis on
   Where where;
 };
 

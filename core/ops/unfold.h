@@ -7,10 +7,10 @@
 namespace plexaura {
 
 struct UnfoldOptions {
-  std::int64_t axis = 0;      // negative ones count from the end
-  std::int64_t size = 1;      // elements of a window
-  std::int64_t step = 1;      // from the start of a window to that of the next one
-  std::int64_t dilation = 1;  // from an element of a window to the next one
+  std::int64_t axis = 0;      // negative numbers count from the end
+  std::int64_t size = 1;      // number of elements of a window
+  std::int64_t step = 1;      // distance between the starts of neighbouring windows
+  std::int64_t dilation = 1;  // distance between neighbouring elements of a window
   static void fields(auto& self, auto& visitor) {
     visitor("axis", self.axis);
     visitor("size", self.size);

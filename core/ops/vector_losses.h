@@ -12,8 +12,8 @@ namespace plexaura {
 
 struct TripletMarginOptions {
   double margin = 1;
-  double p = 2;           // of the norm: above 0, or infinite
-  double epsilon = 1e-6;  // added to each element of a difference
+  double p = 2;           // order of the norm: above 0, or infinite
+  double epsilon = 1e-6;  // added to each element of a difference before the norm is taken
   bool swap = false;      // takes the smaller of the distances anchor - negative and positive - negative
   Reduction reduction = Reduction::mean;
 };

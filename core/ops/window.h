@@ -10,8 +10,7 @@
 
 namespace plexaura {
 
-// A pair of numbers along the axes H and W. A single number sets both: `.padding = 1` and `Size2d{3}` are
-// square.
+// Two numbers, for the axes H and W. A single number sets both: `.padding = 1` and `Size2d{3}` are square.
 struct Size2d {
   std::int64_t h = 1;
   std::int64_t w = 1;
@@ -22,7 +21,7 @@ struct Size2d {
   constexpr bool operator==(const Size2d&) const = default;
 };
 
-// Three numbers along the axes D, H and W. A single number sets all three.
+// Three numbers, for the axes D, H and W. A single number sets all three.
 struct Size3d {
   std::int64_t d = 1;
   std::int64_t h = 1;
@@ -50,7 +49,7 @@ struct PLEXAURA_API FieldForm<Size3d> {
 inline std::array<std::int64_t, 2> list_of(Size2d size) { return {size.h, size.w}; }
 inline std::array<std::int64_t, 3> list_of(Size3d size) { return {size.d, size.h, size.w}; }
 
-// Adds an axis D, along which the number is `d`.
+// Returns the three numbers with `d` for the axis D.
 inline Size3d with_depth(Size2d size, std::int64_t d) { return {d, size.h, size.w}; }
 
 // The movement of a window over the last axes of a value, in convolution and in pooling: over H and W of [N,
@@ -61,14 +60,14 @@ struct SlidingWindow {
   Size stride = {};
   Size padding{0};
   Size dilation = {};
-  std::optional<Size> padding_end = {};  // at the end of each axis; by default `padding`
+  std::optional<Size> padding_end = {};  // padding at the end of each axis; by default `padding`
 
-  // Throws RuleError for numbers that are wrong for any input.
+  // Throws RuleError for numbers that no input allows.
   void check() const;
   // Returns the number of places of the window along each axis. Throws RuleError if it does not fit even once.
   Size outputs(Size input) const;
-  // Returns the same, but also counts a place at which the window reaches beyond the padding at the end, if it begins
-  // before that padding.
+  // Does the same as outputs(), but also counts a place at which the window reaches beyond the padding at the
+  // end, if it begins before that padding.
   Size outputs_rounded_up(Size input) const;
 };
 

@@ -21,7 +21,8 @@ struct PLEXAURA_API Initialiser {
   Fan fan = Fan::none;
   // The constant, or the deviation. With a fan, the deviation is sqrt(value / fan).
   double value = 0;
-  // Elements at this index of the first axis start as 0: the row of an embedding that means "nothing here".
+  // Elements at this index of the first axis start as 0. An embedding uses it for the index that means "no
+  // word".
   std::optional<std::int64_t> zero_row = {};
 
   static Initialiser zeros() { return {}; }
@@ -31,14 +32,16 @@ struct PLEXAURA_API Initialiser {
   static Initialiser normal(double deviation) { return {Kind::normal, Fan::none, deviation}; }
   static Initialiser glorot_uniform() {
     return {Kind::uniform, Fan::average, 1};
-  }  // Glorot & Bengio 2010: variance 2 / (in + out)
+  }  // variance 2 / (fan_in + fan_out); Glorot and Bengio 2010
   static Initialiser glorot_normal() { return {Kind::normal, Fan::average, 1}; }
-  static Initialiser he_uniform() { return {Kind::uniform, Fan::in, 2}; }  // He et al. 2015: variance 2 / in
+  // Variance 2 / fan_in; He et al. 2015.
+  static Initialiser he_uniform() { return {Kind::uniform, Fan::in, 2}; }
   static Initialiser he_normal() { return {Kind::normal, Fan::in, 2}; }
   static Initialiser he_normal_fan_out() {
     return {Kind::normal, Fan::out, 2};
   }  // as published ResNets are initialised
-  static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }  // within 1 / sqrt(in)
+  // Values in [-1, 1) / sqrt(fan_in).
+  static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 
   // Makes the initial tensor of the parameter `name`. Throws UserError if the type is not floating, if a
   // constant is not finite, and if a deviation or limit is negative or not finite.

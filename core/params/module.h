@@ -34,7 +34,8 @@ class PLEXAURA_API Parameter {
   const Shape& shape() const { return shape_; }
   const Initialiser& initialiser() const { return initialiser_; }
   ParameterRole role() const { return role_; }
-  const std::string& name() const { return name_; }  // "layer1.0.conv1.weight"; empty until named
+  // Such as "layer1.0.conv1.weight"; empty until the parameter is named.
+  const std::string& name() const { return name_; }
 
   // Returns this parameter as a leaf of the graph, the same node in every call. Throws UserError, with the
   // caller's line, if the parameter has no name yet.
@@ -68,8 +69,10 @@ class PLEXAURA_API Module {
   // Calls `visit` with each parameter, buffer and child module, and its name in this module.
   virtual void members(MemberVisitor& visit);
 
-  const std::string& path() const { return path_; }  // "layer1.0"; empty at the root, and until named
-  DType dtype() const { return dtype_; }             // dtype of its parameters; float32 until named
+  // Such as "layer1.0"; empty at the root, and until the module is named.
+  const std::string& path() const { return path_; }
+  // Dtype of the module's parameters; float32 until the module is named.
+  DType dtype() const { return dtype_; }
 
  protected:
   enum class Lines : std::uint8_t { own, of_caller };
@@ -98,7 +101,7 @@ class PLEXAURA_API Module {
   DType dtype_ = DType::float32;
 };
 
-// The name of a member, and the line that gave it this name.
+// The name of a member, and the source line that names it.
 struct MemberName {
   template <class Text>
   requires std::convertible_to<const Text&, std::string_view> MemberName(
@@ -117,7 +120,7 @@ class PLEXAURA_API MemberVisitor {
   virtual void operator()(MemberName name, Parameter& parameter) = 0;
   virtual void operator()(MemberName name, Module& module) = 0;
 
-  // For an optional member. If it is empty, it is skipped.
+  // Visits an optional member. If it is null, it is skipped.
   template <class T>
   void operator()(MemberName name, const std::unique_ptr<T>& member) {
     if (member) (*this)(name, *member);
@@ -130,7 +133,8 @@ class PLEXAURA_API MemberVisitor {
   void operator()(MemberName name, std::optional<T>& member) {
     if (member) (*this)(name, *member);
   }
-  // For a list, such as std::vector<Block> or std::vector<std::unique_ptr<Block>>. Its elements get numbers.
+  // Visits the elements of a list, such as std::vector<Block> or std::vector<std::unique_ptr<Block>>. They
+  // get numbers as names.
   template <std::ranges::forward_range List>
   requires(!std::derived_from<List, Module>) void operator()(MemberName name, List& list) {
     std::size_t i = 0;
@@ -147,7 +151,8 @@ class PLEXAURA_API MemberVisitor {
 // another root, and for a module that contains itself.
 PLEXAURA_API std::vector<ParameterSpec> specs_of(Module& root, DType dtype, std::string_view prefix = {});
 
-// Makes the store of a model: names it as above, with initial values from the seed.
+// Makes the store of a model: names the parameters with specs_of(), and computes initial values from the
+// seed.
 PLEXAURA_API ParameterStore make_store(Module& root, DType dtype, std::uint64_t seed = 0);
 
 // Freezes the trainable parameters whose names match the pattern by is_named_like(), for example "layer1.*".

@@ -25,7 +25,7 @@ PLEXAURA_API bool is_parameter_name(std::string_view name);
 
 // A model's description of one of its parameters.
 struct ParameterSpec {
-  std::string name;  // "layer1.0.conv1.weight"; see is_parameter_name()
+  std::string name;  // such as "layer1.0.conv1.weight"; see is_parameter_name()
   TensorType type;
   ParameterRole role = ParameterRole::trainable;
   Initialiser initialiser;                // zeros by default
@@ -46,7 +46,8 @@ class PLEXAURA_API ParameterStore {
   // Throws UserError for an invalid name, two parameters of one name, a mix of dtypes, or a type that is not
   // floating.
   explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
-  ParameterStore(const ParameterStore&) = delete;  // share() makes another handle of the same parameters
+  // Deleted; share() makes another handle of the same parameters.
+  ParameterStore(const ParameterStore&) = delete;
   // A moved-from store remains a handle of the same parameters, for objects that refer to it.
   ParameterStore(ParameterStore&& other) noexcept : state_(other.state_) {}
   ParameterStore& operator=(const ParameterStore&) = delete;
@@ -65,21 +66,22 @@ class PLEXAURA_API ParameterStore {
   const ParameterSpec& spec(std::string_view name) const;
   bool contains(std::string_view name) const;
   DType dtype() const;
-  std::int64_t trainable_elements() const;  // without padding, as in "25,557,032 parameters"
+  // Number of trainable elements without padding, as in "25,557,032 parameters".
+  std::int64_t trainable_elements() const;
 
   // Read and overwrite a parameter in its logical layout. write() raises the version, and throws UserError
   // for another type.
   Tensor read(std::string_view name) const;
   void write(std::string_view name, const Tensor& value);
 
-  // Freezes a trainable parameter, or makes a frozen one trainable again, by name or alias. Programs compiled
-  // from then on use it; the store itself changes when it is placed for the next training program. Throws
-  // UserError for a buffer.
+  // Freezes a trainable parameter, or makes a frozen one trainable again, by name or alias. The new role
+  // counts for programs that are compiled after the call. The arenas change when the store is placed for the
+  // next training program. Throws UserError for a buffer.
   void set_trainable(std::string_view name, bool trainable);
 
-  // The dtypes of the arenas: all are that of the parameters, until they are set. As with set_trainable(),
-  // programs compiled from then on use them, and the store changes when it is placed. Throws UserError if
-  // values would have another dtype than dtype(), or if an arena would not be floating.
+  // Return and set the dtypes of the arenas. Until they are set, all are the dtype of the parameters. New
+  // dtypes count for programs that are compiled after the call; the arenas change when the store is placed.
+  // Throws UserError if the dtype of the values is not dtype(), or if a dtype is not floating.
   const ArenaTypes& types() const { return state_->types; }
   void set_types(const ArenaTypes& types);
 
@@ -92,20 +94,22 @@ class PLEXAURA_API ParameterStore {
   bool placed() const { return state_->backend.has_value(); }
   const Placement& placement() const { return state_->placement; }
 
-  // Makes `count` state arenas of the optimizer. New ones are zero, and surplus ones are freed. An arena ends after the
-  // last parameter that has this state: see TrainedParts::have_state(). Needs a placement.
+  // Makes the number of state arenas of the optimizer equal to `count`. New arenas are zero, and surplus ones
+  // are freed. An arena ends after the last parameter that has this state: see TrainedParts::have_state().
+  // Needs a placement.
   void require_states(std::int64_t count);
   std::int64_t states() const { return static_cast<std::int64_t>(state_->states.size()); }
-  // Throw UserError for a parameter without this state.
+  // Read and write the optimizer's state with this index for a parameter. Throw UserError for a parameter
+  // without this state.
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
-  // For the beginning of a training: sets all states to zero, the number of updates to 0, and the loss scale,
-  // if there is one, to its initial value.
+  // Begins a training: sets all states to zero, the number of updates to 0, and the loss scale, if there is
+  // one, to its initial value.
   void reset_states();
 
   // The parts of the parameters that Optimizers of this store train.
   TrainedParts& trained_parts() const { return state_->trained_parts; }
-  // The number of updates that the states have seen, of all Optimizers together.
+  // Returns the number of updates that all Optimizers of the store have made together.
   std::int64_t updates() const { return state_->trained_parts.updates(); }
 
   // Throw UserError if the types have no loss scale.
@@ -116,15 +120,15 @@ class PLEXAURA_API ParameterStore {
   // replaces the value, the next value: see replaced_buffers().
   Tensor read_gradient(std::string_view name) const;
 
-  // Returns the values of the shadow. Throws UserError if the types have none.
+  // Returns a parameter's values in the shadow. Throws UserError if ArenaTypes::shadow is empty.
   Tensor read_shadow(std::string_view name) const;
 
   // Addresses in device memory. These need a placement.
   Address values() const;
   Address gradients() const;
   Address state(std::int64_t index) const;
-  Address shadow() const;   // UserError if the types have none
-  Address scaling() const;  // UserError if the types have no loss scale
+  Address shadow() const;   // throws UserError if there is no shadow
+  Address scaling() const;  // throws UserError if there is no loss scale
   // A second arena of gradients, whose contents are added to the first one. The first call allocates it.
   Address addends();
   // Copies the values to the shadow, if there is one. Must be called after values are written by their
@@ -153,8 +157,8 @@ class PLEXAURA_API ParameterStore {
 
   struct State {
     std::vector<ParameterSpec> specs;
-    std::map<std::string, std::size_t, std::less<>> by_name;  // includes aliases
-    std::vector<Tensor> logical;                              // empty once placed
+    std::map<std::string, std::size_t, std::less<>> by_name;  // contains aliases, too
+    std::vector<Tensor> logical;  // the values before the first place(); empty afterwards
     std::optional<BackendUse> backend;
     ArenaTypes types;
     Placement placement;
@@ -162,7 +166,7 @@ class PLEXAURA_API ParameterStore {
     std::unique_ptr<Memory> shadow;   // null if there is none
     std::unique_ptr<Memory> scaling;  // null if there is no loss scale
     std::unique_ptr<Memory> gradients;
-    std::unique_ptr<Memory> addends;  // null until first used
+    std::unique_ptr<Memory> addends;  // null until addends() is called
     std::vector<std::unique_ptr<Memory>> states;
     std::uint64_t version = 1;
     std::uint64_t placed_times = 0;

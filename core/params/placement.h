@@ -13,15 +13,15 @@
 namespace plexaura {
 
 enum class ParameterRole : std::uint8_t {
-  trainable,  // has a gradient and optimizer state
-  buffer,     // running statistics: changed by updates
-  frozen      // read only
+  trainable,  // has a gradient and optimizer state; updates change it
+  buffer,     // running statistics, which updates change
+  frozen      // never changes
 };
 
 // The first elements of the tail: numbers that each step stores after the gradients, and that are summed over
-// ranks and micro-batches as these are. The metrics of the model begin at first_metric.
+// ranks and micro-batches as the gradients are. The metrics of the model begin at first_metric.
 enum class TailSlot : std::uint8_t { loss, samples, stop, failed, first_metric };
-inline constexpr std::int64_t tail_count = 16;  // elements reserved
+inline constexpr std::int64_t tail_count = 16;  // number of elements of the tail
 inline constexpr std::size_t most_metrics = tail_count - static_cast<std::size_t>(TailSlot::first_metric);
 
 constexpr TailSlot metric_slot(std::size_t index) {
@@ -37,11 +37,11 @@ struct LossScale {
   static constexpr float growth_steps = 2000;
 
   float scale = 1 << 16;
-  float good_steps = 0;     // since the last change of the scale
-  float skipped_steps = 0;  // total number
+  float good_steps = 0;     // steps in a row with finite gradients since the last change of the scale
+  float skipped_steps = 0;  // steps skipped in all
   bool operator==(const LossScale&) const = default;
 };
-// The indices of its members in ArenaKind::scaling.
+// The index of each member of LossScale in ArenaKind::scaling.
 enum class ScalingSlot : std::uint8_t { scale, good_steps, skipped_steps };
 inline constexpr std::int64_t scaling_count = 3;
 constexpr ArenaSlice slice_of(ScalingSlot slot) {
@@ -51,10 +51,11 @@ static_assert(sizeof(LossScale) == scaling_count * sizeof(float));
 
 // The dtypes of the store's arenas. All are floating.
 struct ArenaTypes {
-  DType values = DType::float32;     // also of the tail and of buffers in the gradient arena
-  DType gradients = DType::float32;  // of trainables
+  DType values = DType::float32;     // dtype of the values, of the tail, and of buffers in the gradient arena
+  DType gradients = DType::float32;  // dtype of the gradients of trainable parameters
   DType states = DType::float32;
-  std::optional<DType> shadow = {};  // dtype of the copy of values that each update writes; empty: no copy
+  // Dtype of a copy of the values that each update writes; empty: there is no copy.
+  std::optional<DType> shadow = {};
 
   static ArenaTypes all(DType dtype) { return {dtype, dtype, dtype}; }
   // Weights, gradients and state in float32, and a shadow for programs that compute in `narrow`, bfloat16 or
@@ -87,23 +88,25 @@ struct PLEXAURA_API Placement {
     ParameterRole role;
     Layout layout;
     std::int64_t offset;
-    std::int64_t count;  // physical elements, padding included
+    std::int64_t count;  // number of physical elements, padding included
     bool operator==(const Entry&) const = default;
   };
 
   ArenaTypes types;
-  // In arena order; trainables in the order in which backward finishes their gradients.
+  // The entries in arena order. Trainable parameters are in the order in which backward finishes their
+  // gradients.
   std::vector<Entry> entries;
 
   // Appends an entry. Trainables come first, then buffers, then frozen parameters; throws InternalError for
   // another order.
   void append(std::string name, TensorType type, ParameterRole role, Layout layout);
-  const Entry* find(std::string_view name) const;  // null if there is none; valid until entries change
+  // Null if no entry has the name; valid until entries change.
+  const Entry* find(std::string_view name) const;
 
   std::int64_t count(ParameterRole role) const;
   std::int64_t value_count() const;
-  std::int64_t gradient_count() const;  // elements of trainables, buffers and tail
-  std::int64_t tail_offset() const;     // offset in the gradient arena
+  std::int64_t gradient_count() const;  // number of elements of trainable parameters, buffers and tail
+  std::int64_t tail_offset() const;     // offset of the tail in the gradient arena
 
   // Returns the bytes of the arena before this element. For the number of all elements, this is the size of
   // the arena.
@@ -130,7 +133,8 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// Cuts the trainables, in order, into buckets of at least `bytes` each.
+// Divides the trainable parameters, in order, into buckets of at least `bytes` bytes; the last of them may be
+// smaller. Adds a bucket with buffers and tail.
 PLEXAURA_API std::vector<Bucket> make_buckets(const Placement& placement, std::int64_t bytes);
 
 }  // namespace plexaura

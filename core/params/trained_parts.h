@@ -14,17 +14,18 @@ namespace plexaura {
 
 // A part of a store's parameters, which one optimizer trains.
 struct TrainedPart {
-  std::string name;                   // the optimizer and its parameters, such as "adam of d.*"
-  std::set<std::string> parameters;   // no two parts have one in common
-  std::int64_t seed = 0;              // of the optimizer's random numbers
-  std::int64_t updates = 0;           // that the optimizer has made
-  std::int64_t states = 0;            // numbers that the optimizer keeps for each element of its parameters
-  bool has_ranks = false;             // the optimizer makes its steps with other ranks
-  std::vector<double> schedule = {};  // the state of its learning-rate schedule, which a checkpoint keeps
+  std::string name;  // the optimizer and the patterns of its parameters, such as "adam of d.*"
+  std::set<std::string> parameters;  // names of the parameters; no parameter belongs to two parts
+  std::int64_t seed = 0;             // seed of the optimizer's random numbers
+  std::int64_t updates = 0;          // number of updates that the optimizer has made
+  std::int64_t states = 0;           // numbers that the optimizer keeps for each element of a parameter
+  bool has_ranks = false;            // true if the optimizer makes its steps together with other ranks
+  // State of the optimizer's learning-rate schedule, which a checkpoint keeps.
+  std::vector<double> schedule = {};
 };
 
-// The parts of one store. A part ends with the last pointer to it, or when another one takes its place. Not
-// thread-safe.
+// The parts of one store. Each part has a pointer that its optimizer holds. A part ends when the last pointer
+// to it is destroyed, or when another part replaces it. Not thread-safe.
 class PLEXAURA_API TrainedParts {
  public:
   using Part = std::shared_ptr<TrainedPart>;
@@ -34,9 +35,9 @@ class PLEXAURA_API TrainedParts {
   // Returns the names of all parts, such as "adam of d.*; sgd of g.*".
   std::string names() const;
 
-  // Returns the parts that remain if these parameters become a part: those that share none of their `trainable`
-  // parameters with it. A part that shares all of them does not remain. Throws UserError for a part that shares
-  // some of them.
+  // Returns the parts that remain if `parameters` become a part: a part remains if none of its trainable
+  // parameters is among them, and does not remain if all of them are. Throws UserError if only some of them
+  // are. `trainable` has the names of all trainable parameters of the store.
   std::vector<Part> beside(const std::set<std::string>& parameters,
                            const std::set<std::string>& trainable) const;
   // Adds a part, and ends all parts that are not in `remaining`.
@@ -50,12 +51,13 @@ class PLEXAURA_API TrainedParts {
   // Ends all parts.
   void clear() { parts_.clear(); }
 
-  // The number of updates that all optimizers together have made, also those whose parts have ended. Each Optimizer
-  // counts it, and load_checkpoint() sets it.
+  // The number of updates that all optimizers together have made, including optimizers whose parts have
+  // ended. Each Optimizer counts it, and load_checkpoint() sets it.
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }
 
-  // Set while an Optimizer of the store is in a call: another thread may not be in a call of any Optimizer of the store.
+  // Marks a call of an Optimizer of the store. While it is set, another thread may not call any Optimizer of
+  // the store.
   BusyFlag& busy() { return busy_; }
 
  private:

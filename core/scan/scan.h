@@ -12,9 +12,10 @@ namespace plexaura {
 struct ScanOptions {
   // The number of steps. It may be left out if there are xs, whose axis 0 has this extent.
   std::optional<std::int64_t> steps = {};
-  bool reverse = false;     // from the last step to the first
-  bool recompute = false;   // the gradient computes the values of a step again, so that they need no memory
-  bool same_draws = false;  // random ops draw the same numbers in each step
+  bool reverse = false;  // true: from the last step to the first
+  // True: the gradient computes the values of a step again, instead of keeping them for all steps.
+  bool recompute = false;
+  bool same_draws = false;  // true: random ops draw the same numbers in each step
 };
 
 // The result of a scan's body: the carries for the next step, and the values that the scan collects.
@@ -23,7 +24,8 @@ struct ScanStep {
   std::vector<Node> outputs = {};
 };
 
-// Called once, with the carries and with one element of each of the xs along axis 0.
+// The function that builds the body of a scan. It is called once, with the carries and with one element,
+// along axis 0, of each of the xs.
 using ScanBody = std::function<ScanStep(const std::vector<Node>& carries, const std::vector<Node>& xs)>;
 
 // A loop over axis 0 of `xs`. Calls `body` once, and runs the nodes that it appends to the graph in each

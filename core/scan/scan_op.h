@@ -12,20 +12,22 @@ namespace plexaura {
 // The roles of the operands and the outputs of a scan's body.
 struct ScanForm {
   std::int64_t steps = 0;
-  std::size_t carries = 0;  // the first operands, and the first outputs: the operands of the next step
-  std::size_t stacked = 0;  // operands after the carries; each step gets one element of them, along axis 0
-  std::size_t saved = 0;    // the last outputs, which only the gradient reads
+  // Number of the first operands; as many first outputs are these operands in the next step.
+  std::size_t carries = 0;
+  // Number of operands after the carries; each step gets one element of them, along axis 0.
+  std::size_t stacked = 0;
+  std::size_t saved = 0;  // number of the last outputs, which only the gradient reads
   bool reverse = false;
   bool recompute = false;
 };
 
 // The op of scan(). The operands of the body are carries, stacked operands, and operands that are the same in
 // each step; the op has an input for each of them. Its outputs are the carries after the last step, followed
-// by all other outputs of the body, stacked. The last of these that are not saved are the carries before each
-// step.
+// by all other outputs of the body, stacked. The last of the unsaved ones are the carries before each step.
 //
 // The gradient of a scan that saves values holds two bodies. `whole` reads no saved value and computes all of
-// them again. `body`, which is run, is a part of it: further stacked operands stand for the saved values.
+// them again. `body`, which is run, is a part of `whole`: it has further stacked operands for the saved
+// values.
 class PLEXAURA_API Scan final : public Op {
  public:
   Scan(ScanForm form, std::shared_ptr<const Subgraph> body, std::shared_ptr<const Subgraph> whole = nullptr);
@@ -58,7 +60,7 @@ class PLEXAURA_API Scan final : public Op {
 // again. `body` has the other outputs.
 PLEXAURA_API std::shared_ptr<const Scan> make_scan(ScanForm form, const Subgraph& body);
 
-// Returns the op as a scan, or null if it is none.
+// Returns the op as a Scan, or null if it is another op.
 PLEXAURA_API const Scan* as_scan(const Op& op);
 
 // Return the type of one element along axis 0, and the type of `steps` stacked elements.

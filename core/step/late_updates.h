@@ -20,7 +20,7 @@ class LateUpdates {
 
   // Makes all updates open. With `failed` this rank will not run them.
   void open(const StepBlock& block, bool failed);
-  // Closes the update of the bucket. Returns whether it was open.
+  // Closes the update of the bucket. Returns true if it was open.
   bool take(std::size_t bucket);
   bool any_open() const;
   void run(std::size_t bucket);

@@ -15,8 +15,9 @@ namespace plexaura {
 // The slot of the tail that holds LossOutputs::weight. A model without a weight may use it for its last metric.
 inline constexpr TailSlot weight_slot = metric_slot(most_metrics - 1);
 
-// Returns the loss of `samples` samples. `sum`: the sum of their losses. `weight`: the sum of LossOutputs::weight, which
-// divides the loss instead of the number of samples unless it is 0; empty if the model has no weight.
+// Returns the mean loss of `samples` samples, whose losses add up to `sum`. `weight` is the sum of
+// LossOutputs::weight; empty if the model has no weight. The sum is divided by the weight, or by the number
+// of samples if the weight is empty or 0.
 PLEXAURA_API double mean_loss(double sum, double samples, std::optional<double> weight);
 
 // The tail of a step, summed over ranks and micro-batches.
@@ -29,8 +30,8 @@ struct StepMetrics {
   std::optional<double> weight = {};           // the sum of LossOutputs::weight; empty if the model has none
 };
 
-// Metrics as the slots of the tail, and back. Used to sum them over ranks if no strategy has summed them with the
-// gradients. `is_weighted`: the model has a LossOutputs::weight.
+// Metrics as the slots of the tail, and back. Metrics are summed over ranks in this form if no strategy has
+// summed them together with the gradients. `is_weighted`: the model has a LossOutputs::weight.
 using StepTail = std::array<double, static_cast<std::size_t>(tail_count)>;
 PLEXAURA_API StepTail tail_of(const StepMetrics& metrics);
 PLEXAURA_API StepMetrics metrics_of(const StepTail& tail, bool is_weighted = false);

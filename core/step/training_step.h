@@ -29,13 +29,14 @@ namespace plexaura {
 struct Metric {
   std::string name;
   Node mean = {};
-  Node sum = {};  // exact for counts, whatever the division into micro-batches
+  // The sum over the samples of a micro-batch; exact for counts, whatever the division into micro-batches.
+  Node sum = {};
 };
 
 // Numbers that are computed in validation only, from sums over all validation samples: a ratio of two sums, for example.
 // They do not depend on how the samples are divided into batches and among ranks.
 struct ValidationSums {
-  Node sums = {};  // over the samples of one batch, of any shape and floating dtype
+  Node sums = {};  // sums over the samples of one batch, of any shape and floating dtype
   // Returns names and values. `totals`: the elements of `sums`, row-major, each added up over all batches and ranks.
   // `samples`: the number of samples. Both may be NaN, if there was no validation. Empty: no numbers are reported.
   std::function<std::vector<std::pair<std::string, double>>(std::span<const double> totals, double samples)>
@@ -95,30 +96,33 @@ PLEXAURA_API bool sums_over_ranks(const Program& program);
 
 struct MicroBatchInputs {
   std::span<const Feed> feeds;
-  std::int64_t samples = 0;       // of this micro-batch; selects the program
-  std::int64_t first_sample = 0;  // position in the step's global batch
+  std::int64_t samples = 0;       // samples of this micro-batch; they select the program
+  std::int64_t first_sample = 0;  // position of the first sample in the step's global batch
 };
 
 struct StepInputs {
-  std::span<const MicroBatchInputs> micro_batches = {};  // the same number on every rank, at least one
+  // This rank's micro-batches, at least one, as many as on every other rank.
+  std::span<const MicroBatchInputs> micro_batches = {};
   // The micro-batches are divided, in order, into this many shards of the same number of micro-batches. The gradients of
   // each shard are kept separately, for a strategy that adds them as if they came from several ranks.
   std::int64_t shards = 1;
-  std::int64_t global_samples = 1;  // summed over ranks and micro-batches
+  std::int64_t global_samples = 1;  // samples of the step over all ranks and micro-batches
   std::int64_t step = 1;            // number of this update, from 1
-  std::int64_t epoch = 0;           // `epoch` and `ends_epoch` are passed to the strategy
+  std::int64_t epoch = 0;  // number of the epoch; `epoch` and `ends_epoch` are passed to the strategy
   bool ends_epoch = false;
   double learning_rate = 0;
-  double loss_scale = 1;  // factor of the gradients; if it is not 1, the update must divide by it
+  // Factor of the loss and so of the gradients; if it is not 1, the update must divide by it.
+  double loss_scale = 1;
   std::int64_t seed = 0;
   bool stop = false;                // this rank was asked to stop
   std::exception_ptr failure = {};  // why this rank has no batch; null if it has one
 };
 
-// Makes training steps, in the same way on every rank: the gradients of each micro-batch, the strategy's exchange, and the
-// update bucket by bucket. Its programs are compiled before. Each number of samples needs a program for a step with one
-// micro-batch; if a step or a shard has several, it needs programs for the first, the last and the other micro-batches.
-// Throws UserError for a step while another thread makes one, and if the backend was destroyed. A backend that a
+// Makes training steps. A step computes the gradients of each micro-batch, exchanges them by the strategy,
+// and updates the parameters bucket by bucket. All ranks make the same step together. Programs are compiled
+// before they are added. Each number of samples needs a program for a step with one micro-batch; if a step or
+// a shard has several, it needs programs for the first, the last and the other micro-batches. Throws
+// UserError for a step while another thread makes one, and if the backend was destroyed. A backend that a
 // std::shared_ptr owns is kept alive.
 class PLEXAURA_API TrainingStep {
  public:
@@ -130,9 +134,10 @@ class PLEXAURA_API TrainingStep {
 
   WeightsImmigration& border() { return border_; }
 
-  // Sets one update program per bucket, null for a bucket without an update. Called before add_program(), if the strategy
-  // declares updates_late; the programs replace the `update` of add_program(). The update of a bucket must not need the
-  // gradients of other buckets, and the model must not sum over ranks.
+  // Sets one update program per bucket, null for a bucket without an update. It is called before
+  // add_program() if the strategy declares updates_late. The programs replace the `update` of add_program().
+  // The update of a bucket must not need the gradients of other buckets, and the model must not sum over
+  // ranks.
   void update_late(const std::vector<std::shared_ptr<const Program>>& updates);
 
   // Adds the program of a micro-batch of `samples` samples. `gradients` computes the gradients; if `is_first` is false, it
@@ -150,12 +155,12 @@ class PLEXAURA_API TrainingStep {
   // an op of the model sums over ranks, the other ranks would wait there for this rank: then run() throws at once.
   StepTicket run(const StepInputs& inputs);
 
-  // The number of the last step whose update this rank has made or left open until the next step, even if after_update()
-  // threw afterwards. 0 if there is none.
+  // Returns the number of the last step whose update this rank has made or has left open until the next step,
+  // even if after_update() threw afterwards. Returns 0 if there is none.
   std::int64_t updated_step() const { return updated_step_; }
 
-  // Makes the open updates, and lets the strategy put the weights into the store that are to be evaluated or saved. Called
-  // by all ranks together, before anything reads the store outside of a step.
+  // Makes the open updates. Then the strategy puts those weights into the store that are to be evaluated or
+  // saved. All ranks call it together, before the store is read outside of a step.
   void await_weights();
   // Undoes await_weights(): the strategy takes its training weights back. run() calls it. A rank that may call
   // await_weights() again without a run() in between must call it itself.
@@ -177,7 +182,7 @@ class PLEXAURA_API TrainingStep {
     auto operator<=>(const Key&) const = default;
   };
 
-  // What is done at a host point of a program.
+  // The work that is done when a program stops at a host point.
   struct PointWork {
     void (TrainingStep::*work)(std::size_t bucket);
     std::size_t bucket;
@@ -205,26 +210,27 @@ class PLEXAURA_API TrainingStep {
   Backend& backend_;
   ParameterStore store_;
   Strategy& strategy_;
-  const StrategyParts& parts_;  // of the strategy
+  const StrategyParts& parts_;  // the strategy's parts
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
   std::vector<PointWork>
-      works_;  // one for each host point of the programs; the id of a host point is its index here
-  std::optional<LateUpdates> late_;  // open updates of the step before
+      works_;  // the work at each host point of the programs; the index is the id of the host point
+  std::optional<LateUpdates> late_;  // the updates of the step before that are still open
   // Destroyed before the members above: the device may wait for exchanges that its destructor cancels.
   WeightsImmigration border_;
   bool divides_loss_scale_ = false;  // the update divides by StepInputs::loss_scale
   bool sums_in_programs_ = false;    // an op of a program sums over all ranks
   // The state of the present step.
-  std::size_t announced_ = 0;            // number of buckets whose gradients were announced to the strategy
-  std::size_t asked_ = 0;                // number of buckets for which before_update() was called
-  bool updating_ = false;                // before_update() was called in this step
-  bool exchanging_ = false;              // a call of the strategy about the update is under way
-  bool skips_ = false;                   // the strategy skips the update
-  std::vector<UpdateAnswer> exchanged_;  // one per bucket; only used if ranks agree before the update
-  bool shown_ = false;                   // the store has the weights that the strategy shows for evaluation
+  std::size_t announced_ = 0;  // number of buckets whose gradients were announced to the strategy
+  std::size_t asked_ = 0;      // number of buckets for which before_update() was called
+  bool updating_ = false;      // before_update() was called in this step
+  bool exchanging_ = false;    // a call of the strategy about the update is under way
+  bool skips_ = false;         // true if the strategy skips the update
+  // The strategy's answer for each bucket; only used if ranks agree before the update.
+  std::vector<UpdateAnswer> exchanged_;
+  bool shown_ = false;  // true while the store has the weights that the strategy shows for evaluation
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // number of the last step in `metrics_`
   std::int64_t updated_step_ = 0;

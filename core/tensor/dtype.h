@@ -26,7 +26,7 @@ struct bfloat16 {
   operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
-// IEEE binary16: 5 bits of exponent, 10 of fraction. Rounds to nearest even.
+// A 16-bit float as in IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Rounds to nearest even.
 struct float16 {
   std::uint16_t bits = 0;
 

@@ -26,7 +26,7 @@ struct HostView {
 
 struct HostCall {
   std::span<const HostView> inputs;
-  std::span<const HostView> outputs;  // uninitialised
+  std::span<const HostView> outputs;  // outputs, uninitialised
 };
 
 // Copies the elements of a value to one of the same size in bytes. Does nothing if the target is null or the

@@ -32,11 +32,13 @@ class PLEXAURA_API Layout {
   const std::vector<Block>& blocks() const { return blocks_; }
   bool is_row_major() const;
 
-  std::int64_t block_of(std::int64_t axis) const;   // product of the axis' blocks, 1 for none
-  Shape padded(const Shape& shape) const;           // logical axes, extents with padding
-  std::int64_t elements(const Shape& shape) const;  // physical elements, padding included
+  // Product of the block sizes of the axis; 1 if it has no blocks.
+  std::int64_t block_of(std::int64_t axis) const;
+  Shape padded(const Shape& shape) const;           // the extent of each logical axis, padding included
+  std::int64_t elements(const Shape& shape) const;  // number of physical elements, padding included
   std::int64_t bytes(const TensorType& type) const;
-  // Returns for each logical axis the number of elements between two neighbours of its outermost piece.
+  // Returns for each logical axis the distance, in elements, from one of its blocks to the next one. For an
+  // axis without blocks it is the distance between neighbouring elements.
   std::vector<std::int64_t> outer_strides(const Shape& shape) const;
 
   // Returns offsets[axis][index]. The physical offset of an element is the sum of one of these for each axis.

@@ -31,9 +31,11 @@ class PLEXAURA_API ReorderPlan {
   std::size_t target_bytes_;
   bool same_layout_;
   bool pads_;
-  std::int64_t pieces_;  // runs along the last logical axis; if both layouts are equal: runs of bytes
-  std::vector<std::vector<std::int64_t>> read_;   // Layout::axis_offsets of the source
-  std::vector<std::vector<std::int64_t>> write_;  // the same of the target; a scalar counts as one axis of 1
+  // Number of pieces: runs along the last logical axis, or runs of bytes if both layouts are equal.
+  std::int64_t pieces_;
+  std::vector<std::vector<std::int64_t>> read_;  // Layout::axis_offsets of the source
+  // Layout::axis_offsets of the target; a scalar counts as one axis of extent 1.
+  std::vector<std::vector<std::int64_t>> write_;
 };
 
 }  // namespace plexaura

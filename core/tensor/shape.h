@@ -35,7 +35,7 @@ class PLEXAURA_API Shape {
   std::vector<std::int64_t> extents_;
 };
 
-PLEXAURA_API std::string to_string(const Shape& shape);  // "[2,3]"
+PLEXAURA_API std::string to_string(const Shape& shape);  // such as "[2,3]"
 
 // Returns the broadcast shape by numpy's rule: shapes are aligned at the last axis, and an extent of 1 is
 // repeated. Throws std::invalid_argument, whose text is only the rule, if the shapes do not match.
@@ -55,6 +55,6 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-PLEXAURA_API std::string to_string(const TensorType& type);  // "float32[2,3]"
+PLEXAURA_API std::string to_string(const TensorType& type);  // such as "float32[2,3]"
 
 }  // namespace plexaura

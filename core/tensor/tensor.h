@@ -44,7 +44,8 @@ class PLEXAURA_API Tensor {
 
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }
-  // A holder of this pointer keeps the elements at their address, but does not prevent their change.
+  // The memory of the elements. Holding this pointer keeps the elements at their address, but does not
+  // prevent changes of them.
   const std::shared_ptr<std::byte>& memory() const { return memory_; }
 
   // Returns the elements as T. Throws UserError if T does not belong to the dtype.
@@ -77,7 +78,7 @@ class PLEXAURA_API Tensor {
   static void check_count(const Shape& shape, std::size_t values);
 
   TensorType type_;
-  std::shared_ptr<std::byte> memory_;  // belongs to this tensor alone, or is a part of larger memory
+  std::shared_ptr<std::byte> memory_;  // memory of this tensor alone, or a part of larger memory
 };
 
 template <class T>

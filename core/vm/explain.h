@@ -16,9 +16,10 @@ namespace plexaura {
 // Throws UserError if the node is empty or its graph was destroyed.
 PLEXAURA_API std::string explain(const Node& node);
 
-// The same for a node of the graph that `program` was compiled from, and the instruction and kernel that compute
-// it with the nodes of its region. The passes keep no record of a node, so it is recognised by its op, options,
-// types and origin. If the program has another number of such nodes than the graph, the text says so instead.
+// Describes a node of the graph from which `program` was compiled. Also describes the instruction and the
+// kernel of the program that compute the node, and the other nodes that the same instruction computes.
+// Compiling keeps no record of a node. So the node is recognised in the program by its op, options, types and
+// origin. If graph and program have different numbers of such nodes, the text says so instead.
 PLEXAURA_API std::string explain(const Node& node, const Program& program);
 
 }  // namespace plexaura

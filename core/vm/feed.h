@@ -9,8 +9,9 @@
 
 namespace plexaura {
 
-// A value for the input of a program with this name. A temporary tensor is kept in the Feed. Of any other tensor the Feed
-// only refers to the elements: reading them after the tensor was destroyed or assigned to throws UserError.
+// A value for the input of a program with this name. A temporary tensor is kept in the Feed. For any other
+// tensor, the Feed refers to the tensor's elements. Reading them after the tensor was destroyed or assigned
+// to throws UserError.
 class PLEXAURA_API Feed {
  public:
   Feed(std::string name, const Tensor& tensor);
@@ -28,7 +29,7 @@ class PLEXAURA_API Feed {
 
   std::string name_;
   TensorType type_;
-  std::shared_ptr<std::byte> kept_;  // null if the tensor is not kept
+  std::shared_ptr<std::byte> kept_;  // the memory of a temporary tensor; null for other tensors
   std::weak_ptr<std::byte> memory_;
 };
 

@@ -18,9 +18,10 @@ class FeedSlot {
 
   std::byte* address() const { return memory_->address(); }
   std::size_t bytes() const { return memory_->bytes(); }
-  std::size_t index() const { return index_; }  // among the slots of its kind
+  std::size_t index() const { return index_; }  // the slot's number in its FeedSlots
 
-  // Records that all work that reads the slot is in this stream now.
+  // Records an event in the stream: all enqueued work that reads the slot is done when the event is reached.
+  // Returns the event.
   Event& mark_read(Stream stream);
   // Waits until no enqueued work reads the slot. Throws a failure of the device.
   void wait();
@@ -32,21 +33,22 @@ class FeedSlot {
   bool marked_ = false;  // mark_read() was called since the last wait()
 };
 
-// A pool of slots of one kind of memory. Slots are allocated when they are needed.
+// A pool of FeedSlots with one kind of memory. A slot is allocated when it is needed.
 class FeedSlots {
  public:
   FeedSlots(Backend& backend, MemoryUse use, std::size_t least_bytes)
       : backend_(backend), use_(use), least_bytes_(least_bytes) {}
 
-  // Returns a slot that is not in use, after no enqueued work reads it. Takes turns between two slots, so that one can be
-  // written while the device still reads the other.
+  // Returns a slot of at least `bytes` bytes that nobody else uses. Waits until no enqueued work reads it.
+  // Takes turns between at least two slots, so that one can be written while the device still reads the
+  // other.
   std::shared_ptr<FeedSlot> take(std::size_t bytes);
   FeedSlot* find(const std::byte* address) const;
 
  private:
   struct Entry {
     std::shared_ptr<FeedSlot> slot;
-    std::uint64_t taken;  // the number of the last take()
+    std::uint64_t taken;  // number of the call of take() that returned the slot last
   };
 
   BackendUse backend_;
@@ -56,10 +58,11 @@ class FeedSlots {
   std::uint64_t takes_ = 0;
 };
 
-// The memory from which runs are fed. Programs that never run at the same time share one. A data loader writes batches into
-// tensors from take(). A run that is fed these tensors reads them in place; if the device's memory is not host memory, it
-// copies them from there to the device. Only one thread may call these functions; any thread may write the tensors.
-// Throws UserError if the backend was destroyed. A backend that a std::shared_ptr owns is kept alive.
+// The memory from which runs are fed. Programs that never run at the same time may share it. A data loader
+// writes batches into tensors from take(). A run that is fed these tensors reads them in place; if the
+// device's memory is not host memory, it copies them from there to the device. Only one thread may call these
+// functions; any thread may write the tensors. Throws UserError if the backend was destroyed. A backend that
+// a std::shared_ptr owns is kept alive.
 class PLEXAURA_API FeedMemory {
  public:
   // `least_bytes` is the minimum size of a slot: the largest Program::feed_bytes, so that all programs use the same slots.
@@ -74,13 +77,14 @@ class PLEXAURA_API FeedMemory {
   std::shared_ptr<FeedSlot> take_slot(std::size_t bytes);
   // Returns the slot that contains the address; null if none does.
   FeedSlot* find(const std::byte* address) const;
-  // Returns the slot that kernels read: this slot, or a slot in device memory to which it is copied.
+  // Returns the slot from which kernels read: the given slot, or a slot in device memory to which it is
+  // copied.
   FeedSlot& send(FeedSlot& slot, std::size_t bytes);
 
  private:
   BackendUse backend_;
-  FeedSlots written_;  // host memory
-  FeedSlots device_;   // unused if the device's memory is host memory
+  FeedSlots written_;  // slots in host memory
+  FeedSlots device_;   // slots in device memory; unused if the device's memory is host memory
 };
 
 }  // namespace plexaura

@@ -22,20 +22,21 @@ namespace plexaura {
 //   Function f(graph, {x, v}, {loss, slope}, *backend);
 //   const std::vector<Tensor> results = f(xs, vs);  // the values of loss and slope
 //
-// It keeps what it needs of the graph, which may be destroyed. It shares the store, and a backend that a std::shared_ptr
-// owns; a call throws UserError if any other backend was destroyed. After the store is placed anew, for example by an
-// Optimizer, the next call compiles again. It can be moved.
+// The Function keeps the nodes that it needs, so the graph may be destroyed. It shares the store, and a
+// backend that a std::shared_ptr owns; a call throws UserError if any other backend was destroyed. After the
+// store is placed anew, for example by an Optimizer, the next call compiles again. It can be moved.
 class PLEXAURA_API Function {
  public:
-  // `inputs` are the inputs of the graph in the order of the arguments: all that the outputs need, and none twice.
-  // `outputs` are any nodes of the graph, at least one. `store` is needed if they need parameters or buffers. Throws
-  // UserError if one of these rules is broken, and what compile() throws.
+  // `inputs` are inputs of the graph, in the order of the arguments. They include all inputs that the outputs
+  // need, and none of them twice. `outputs` are any nodes of the graph, at least one. `store` is needed if
+  // they need parameters or buffers. Throws UserError if one of these rules is broken, and what compile()
+  // throws.
   Function(const Graph& graph, std::vector<Node> inputs, std::vector<Node> outputs, Backend& backend,
            ParameterStore* store = nullptr);
 
-  // Returns the values of the outputs. Applies the updates of buffers that the graph has. The n-th call is step n of seed 0
-  // for random ops. Throws UserError for a wrong number or type of tensors, and while another thread is in a call: each
-  // thread needs a clone() of its own.
+  // Returns the values of the outputs. Also applies the graph's updates of buffers. The n-th call is step n
+  // of seed 0 for random ops. Throws UserError for a wrong number or type of tensors, and while another
+  // thread is in a call: each thread needs a clone() of its own.
   template <std::same_as<Tensor>... Tensors>
   std::vector<Tensor> operator()(const Tensors&... inputs) {
     return call(std::array<const Tensor*, sizeof...(Tensors)>{&inputs...});
@@ -55,17 +56,18 @@ class PLEXAURA_API Function {
   void start();
   ParameterStore* store() { return store_ ? &*store_ : nullptr; }
 
-  std::shared_ptr<const Source> source_;  // null in an object that was moved
+  std::shared_ptr<const Source> source_;  // the program and its parts; null in an object that was moved from
   BackendUse backend_;
   std::optional<ParameterStore> store_;
   std::shared_ptr<const Program> program_;
   std::unique_ptr<VM> vm_;
-  std::uint64_t placed_times_ = 0;  // of the store, when the VM was made
+  std::uint64_t placed_times_ = 0;  // ParameterStore::placed_times() when the VM was made
   BusyFlag busy_;
 };
 
-// Returns the value of one node for a look at it: evaluate(y, {{"x", tensor}}, *backend). For feeds see VM::run(). `store` is
-// needed if the node needs parameters or buffers. Changes no buffer. Compiles in every call; use a Function for more calls.
+// Returns the value of one node, to inspect it: evaluate(y, {{"x", tensor}}, *backend). For feeds see
+// VM::run(). `store` is needed if the node needs parameters or buffers. Changes no buffer. Compiles in every
+// call; use a Function for more calls.
 PLEXAURA_API Tensor evaluate(const Node& node, std::span<const Feed> feeds, Backend& backend,
                              ParameterStore* store = nullptr);
 PLEXAURA_API Tensor evaluate(const Node& node, std::initializer_list<Feed> feeds, Backend& backend,

@@ -31,16 +31,16 @@ class HostCalls {
  private:
   struct StagedSlot {
     const Slot* slot;
-    std::size_t offset;  // in the staging memory
+    std::size_t offset;  // offset in the staging memory
     std::size_t bytes() const { return static_cast<std::size_t>(slot->layout.bytes(slot->type)); }
   };
   struct Call {
-    std::size_t index;  // of the instruction
+    std::size_t index;  // index of the instruction
     std::vector<StagedSlot> inputs = {};
     std::vector<StagedSlot> outputs = {};
-    std::size_t workspace = 0;            // offset in the staging memory; only for an op
-    std::string name = {};                // only for a sum: its name, equal on all ranks
-    std::unique_ptr<Launch> launch = {};  // only for an op
+    std::size_t workspace = 0;  // offset of the kernel's workspace in the staging memory; only for an op
+    std::string name = {};      // the name of a sum over ranks, equal on all ranks; empty for an op
+    std::unique_ptr<Launch> launch = {};  // the kernel of an op; null for a sum over ranks
   };
 
   const Instruction& instruction_of(const Call& call) const { return program_.instructions[call.index]; }
@@ -58,7 +58,7 @@ class HostCalls {
   Profile* profile_;
   Observer observer_;
   std::vector<Call> calls_;
-  // One for all calls, which run one after the other; null if there are none.
+  // The staging memory of all calls, which run one after the other; null if there are no calls.
   std::unique_ptr<Memory> staging_;
   std::unique_ptr<Event> copied_;
 };

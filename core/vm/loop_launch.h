@@ -14,15 +14,15 @@ using AddressOf = std::function<Address(const Slot&)>;
 
 // Functions that observe the instructions of a loop's body. Both are empty if nothing observes them.
 struct LoopObserver {
-  std::function<double()> now;  // in microseconds of the profile
-  // Called after each instruction of `body`; it began at `start`.
+  std::function<double()> now;  // returns the time in microseconds of the profile
+  // Called after each instruction of `body`. The instruction began at `start`.
   std::function<void(const Program& body, const Instruction& instruction, double start,
                      const AddressOf& address)>
       observe;
 };
 
-// A loop with its addresses. Instructions of the body that use only what is the same in each step are bound once, those that
-// use carries twice, and those that use stacked operands once for each step.
+// A loop with its addresses. An instruction of the body is bound to addresses once if its operands are the
+// same in each step, twice if it uses carries, and once for each step if it uses stacked operands.
 class LoopLaunch final : public Launch {
  public:
   // The loop, the binding's name and the backend must outlive this object. `constants` are those of the body.
@@ -39,7 +39,7 @@ class LoopLaunch final : public Launch {
   struct Bound {
     const Instruction* instruction;
     Use use;
-    // One for all steps; or one for even and one for odd steps; or one for each step.
+    // One launch for all steps; or one for even and one for odd steps; or one for each step.
     std::vector<std::unique_ptr<Launch>> launches;
   };
 
@@ -49,7 +49,8 @@ class LoopLaunch final : public Launch {
   std::unique_ptr<Launch> bind(const Instruction& instruction, std::int64_t step) const;
   Address address(const Place& place, std::int64_t step) const;
   Address copy_address(const std::vector<LoopMemory::Copy>& copies, std::size_t operand) const;
-  // `step` counts from the first one that runs; the element is that of the stacked operands.
+  // Returns the index of the stacked operands' element in this step. `step` counts from the first step that
+  // runs, which has the last element if the loop is reversed.
   std::int64_t element(std::int64_t step) const { return loop_.reverse ? loop_.steps - 1 - step : step; }
   Address element_address(const std::vector<Address>& operands, const std::vector<LoopOperand>& sizes,
                           std::size_t operand, std::int64_t step) const;

@@ -37,7 +37,7 @@ class ProgramFeeds {
   const Program& program_;
   FeedMemory& memory_;
   FeedSlot* current_ = nullptr;
-  std::vector<const std::byte*> given_;  // addresses of the elements, in the order of Program::feeds
+  std::vector<const std::byte*> given_;  // addresses of the fed elements, in the order of Program::feeds
 };
 
 }  // namespace plexaura

@@ -34,7 +34,7 @@ class ProgramMemory {
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<Memory> constants_;
   std::shared_ptr<PrologueMemory> prologue_;
-  Address prologue_address_ = nullptr;  // null until it is needed
+  Address prologue_address_ = nullptr;  // address of the prologue's memory; null until it is needed
   ProgramFeeds feeds_;
 };
 

@@ -22,16 +22,16 @@ class PLEXAURA_API PrologueMemory {
   // Returns the address of the memory, and allocates it in the first call. `values` is the address of the store's values,
   // or null without a store. Throws UserError if backend or values differ from those of the first call.
   Address allocate(Backend& backend, Address values);
-  // Calls compute(), unless its last call was for this version of the store and did not throw.
+  // Calls compute(), unless its last successful call was for the same version of the store.
   void refresh(std::uint64_t version, const std::function<void()>& compute);
 
  private:
   std::shared_ptr<const Program> program_;
   std::mutex mutex_;
-  const Backend* backend_ = nullptr;  // null before the first call of allocate()
+  const Backend* backend_ = nullptr;  // the backend of the first call of allocate(); null before
   Address values_ = nullptr;
   std::unique_ptr<Memory> memory_;
-  std::uint64_t version_ = 0;  // of the store, when the values were computed; 0: never
+  std::uint64_t version_ = 0;  // version of the store from which the values were computed; 0: not computed
 };
 
 }  // namespace plexaura

@@ -15,11 +15,13 @@ namespace plexaura {
 // A point of a program at which a VmRun stops. All instructions before it are enqueued by then.
 struct HostPoint {
   std::size_t
-      instruction;  // the run stops before this one; the number of instructions: it stops after the last one
-  std::size_t id = 0;  // returned by VmRun::next()
-  // Enqueues copies and events at this point. If it is empty, a segment ends at the point, and no instruction after the
-  // point is enqueued before the run continues. Otherwise the point is inside a segment, and a recording of the segment
-  // contains what this enqueues. A recording is replayed as a whole, before the run stops at the points inside it.
+      // The run stops before the instruction with this index; the number of instructions: at the end.
+      instruction;
+  std::size_t id = 0;  // number that VmRun::next() returns at this point
+  // Enqueues copies and events at this point. If it is empty, a segment ends at the point, and no later
+  // instruction is enqueued before the run continues. Otherwise the point is inside a segment, and a
+  // recording of the segment contains the copies and events. A recording is replayed as a whole, before the
+  // run stops at the points inside it.
   std::function<void()> enqueue = {};
 };
 
@@ -27,10 +29,10 @@ struct HostPoint {
 // `enqueue`, and after each instruction that the host carries out.
 struct Segment {
   std::size_t begin = 0;
-  std::size_t end = 0;                   // the instruction after the last one of the segment
-  std::vector<HostPoint> inner = {};     // the host points in the segment, all with `enqueue`, in their order
-  bool ends_on_host = false;             // the host carries out the last instruction
-  std::optional<std::size_t> then = {};  // the id of the host point after the segment, if there is one
+  std::size_t end = 0;                   // index after the segment's last instruction
+  std::vector<HostPoint> inner = {};     // host points inside the segment, in their order; all have `enqueue`
+  bool ends_on_host = false;             // the host carries out the segment's last instruction
+  std::optional<std::size_t> then = {};  // id of the host point that follows the segment; empty if none does
 };
 
 // Divides a program into segments. `points` may be in any order; those at the same instruction keep their order. Throws

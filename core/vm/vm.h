@@ -24,18 +24,19 @@ struct VmOptions {
   // Memory for intermediate values and feeds. Programs that share it overwrite each other's. Null: the VM allocates its own.
   std::shared_ptr<Workspace> workspace = {};
   Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
-  std::vector<HostPoint> host_points = {};  // where a VmRun stops, in any order
-  bool watch = false;                       // checks the results of each instruction for NaN and Inf
-  class Profile* profile = nullptr;         // gets an event for each instruction; the VM waits after each
+  std::vector<HostPoint> host_points = {};  // points at which a VmRun stops, in any order
+  bool watch = false;                       // run() checks the results of each instruction for NaN and Inf
+  // Records an event for each instruction; the VM then waits after each instruction.
+  class Profile* profile = nullptr;
   // Memory for values that are computed from parameters alone. VMs of the same program, backend and store may share it.
   // Null: the VM makes its own.
   std::shared_ptr<PrologueMemory> prologue = {};
 };
 
-// Runs a program. Use one VM per thread: a call while another thread is in a call throws UserError. VMs may share the
-// program. run() enqueues the work and, on an asynchronous device, returns before it is done. It allocates nothing once it
-// has run from each slot of its workspace's FeedMemory. A VM shares the store, and a backend that a std::shared_ptr owns.
-// If any other backend was destroyed, calls throw UserError.
+// Runs a program. Use one VM per thread: a call while another thread is in a call throws UserError. VMs may
+// share the program. run() enqueues the work. On an asynchronous device it returns before the work is done.
+// It allocates nothing after it has run from each slot of its workspace's FeedMemory. A VM shares the store,
+// and a backend that a std::shared_ptr owns. If any other backend was destroyed, calls throw UserError.
 class PLEXAURA_API VM {
  public:
   VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options = {});
