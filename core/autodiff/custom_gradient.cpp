@@ -11,7 +11,8 @@ namespace plexaura {
 
 namespace {
 
-// The value of its first input. The gradient of the others is what a builder makes of them.
+// The op of custom_gradient(). Its output is its first input. The gradients of the other inputs are what the
+// user's backward function builds.
 class CustomGradient final : public OpOf<CustomGradient> {
  public:
   explicit CustomGradient(std::size_t inputs, BackwardBuilder backward)

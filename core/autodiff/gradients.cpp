@@ -199,8 +199,8 @@ UserError does_not_depend(const Node& loss, const Node& node) {
       fmt::format("gradients({}): the loss does not depend on {}; leave it out", named(loss), named(node)));
 }
 
-// The error names the node where the gradient ends: the last node that has a gradient, since the nodes before
-// it have none. If this node reads a saved output, the error names the op that saved it.
+// Returns an error that names the node where the gradient ends: the last node that has a gradient, since the
+// nodes before it have none. If this node reads a saved output, the error names the op that saved it.
 UserError gets_no_gradient(const Node& loss, const Node& node, const BackwardPass& pass) {
   NodeId barrier = loss.id();
   for (const NodeId id : nodes_on_paths(node, loss))

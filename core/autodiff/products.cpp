@@ -37,8 +37,8 @@ void check_directions(std::string_view function, const char* what, const Node& o
   }
 }
 
-// A value that takes no memory, for cotangents by which a vjp is differentiated. Since a vjp is linear in them, no result
-// depends on it.
+// Returns a node of the same type that takes no memory. It is the cotangent by which a vjp is differentiated:
+// since a vjp is linear in its cotangents, no result depends on their values.
 Node any_like(const Node& node) {
   Origin origin = node.graph().record(node.id()).origin;
   origin.is_gradient = true;

@@ -2,7 +2,8 @@
 
 namespace plexaura {
 
-// Defined here, so that the type information of each class exists once, for all shared objects.
+// Defined here and not in the header, so that the type information of each class exists only once, for all
+// shared objects.
 Error::~Error() = default;
 UserError::~UserError() = default;
 DeviceError::~DeviceError() = default;

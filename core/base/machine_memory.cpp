@@ -72,8 +72,8 @@ GroupMemory memory_of_own_groups() {
   return memory_of_groups(groups.str(), "/sys/fs/cgroup");
 }
 
-// Returns the smaller of the control groups' number and the system's own, the sum of these lines of
-// /proc/meminfo, in KiB there.
+// Returns the smaller of two numbers of bytes: `of_groups`, and the sum of the lines of /proc/meminfo that
+// begin with these words. Those lines are in KiB.
 std::size_t least(std::optional<std::size_t> of_groups, std::initializer_list<std::string_view> words) {
   const std::size_t of_system = 1024 * sum_of_lines("/proc/meminfo", words);
   return std::min(of_groups.value_or(unlimited), of_system == 0 ? unlimited : of_system);

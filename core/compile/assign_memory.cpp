@@ -145,7 +145,7 @@ class Assigner {
     if (const auto home = homes_.find(root); home != homes_.end()) return home->second;
     const auto planned = planned_.find(root);
     return planned == planned_.end() ? Place{}
-                                     : planned->second;  // an output that nothing reads has no place
+                                     : planned->second;  // an output that nothing reads gets no place
   }
 
   const Lowered& lowered_;

@@ -106,8 +106,8 @@ class Binder {
     return found == entries_.end() ? nullptr : found->second;
   }
 
-  // Returns the parameter of a shadow; any other value itself. A parameter and its shadow have the same
-  // layout.
+  // Returns the parameter for the shadow of a parameter, and any other value itself. A parameter and its
+  // shadow have the same layout.
   Value stored_of(Value value) const {
     const auto found = result_.shadows.find(value);
     return found == result_.shadows.end() ? value : found->second;
@@ -292,7 +292,7 @@ class Binder {
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) choose_home(*targets[i], candidate.outputs[i]);
     BoundInstruction step{region, candidate, std::move(work), {}, query.wanted, false};
-    step.candidate.make = nullptr;  // it refers to the graph, which may be destroyed
+    step.candidate.make = nullptr;  // `make` refers to the graph, which may be destroyed
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
     const bool has_target =
         std::ranges::any_of(targets, [](const Target* target) { return target != nullptr; });
@@ -452,7 +452,8 @@ class Binder {
   std::set<Value> wanted_;
   // The indices in gradient_targets for each value, ascending.
   std::map<Value, std::vector<std::size_t>> targets_of_value_;
-  std::unordered_map<std::string_view, const Placement::Entry*> entries_;  // the given placement's, by name
+  // The entries of the given placement, by name.
+  std::unordered_map<std::string_view, const Placement::Entry*> entries_;
   std::set<Value> from_parameters_;
   std::map<std::pair<Value, std::string>, Value> reorders_;
 };

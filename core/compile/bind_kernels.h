@@ -16,10 +16,12 @@ namespace plexaura {
 
 // A value's home outside the arena, and the layout it must have there. Exactly one of the first four is set.
 struct Target {
-  std::string gradient_of;                 // the gradient arena, at this parameter or buffer
-  std::optional<TailSlot> tail;            // the gradient arena, after all parameters
-  std::optional<std::size_t> output = {};  // of the body of a loop: where this output lies
-  std::optional<Value> updated_leaf = {};  // where this buffer or arena slice lies
+  // The value is written to the gradient arena, as the gradient of this parameter or buffer.
+  std::string gradient_of;
+  std::optional<TailSlot> tail;  // the value is written to this slot of the tail of the gradient arena
+  // In the body of a loop: the output of the loop's instruction to which the value is written.
+  std::optional<std::size_t> output = {};
+  std::optional<Value> updated_leaf = {};  // the value is written to this buffer or arena slice
   Layout layout = {};
 };
 
@@ -43,11 +45,12 @@ struct BoundInstruction {
 
 // A graph in which every value has a layout and every region an instruction.
 struct Lowered {
-  std::unique_ptr<Graph> graph;         // with the reorders that were added
-  std::vector<Value> roots;             // the values that the caller wants to read, in its order
-  std::vector<BoundInstruction> steps;  // in order; those of the prologue have their flag set
+  std::unique_ptr<Graph> graph;  // the graph, with the reorders that were added
+  std::vector<Value> roots;      // the values that the caller wants to read, in its order
+  // In the order in which they run; instructions of the prologue have their flag set.
+  std::vector<BoundInstruction> steps;
   std::map<Value, Layout> layouts;
-  std::map<Value, Value> alias_of;  // a view -> the value whose memory it reads
+  std::map<Value, Value> alias_of;  // maps a view to the value whose memory it reads
   // A cast of a parameter -> the parameter, if the store's shadow has the cast value.
   std::map<Value, Value> shadows;
   std::map<Value, Target> targets;                  // values that a kernel writes directly to their home
@@ -63,11 +66,12 @@ struct BindRequest {
   std::vector<std::pair<Value, Target>> gradient_targets;  // bind_kernels() fills in the layouts
   const Placement* placement;
   bool fuse;
-  bool prologue;                     // true: the prologue may compute what depends on the store alone
-  Tuner* tuner;                      // null: estimates
+  bool prologue;                     // true if the prologue may compute values that depend on the store alone
+  Tuner* tuner;                      // measures kernels; null: estimates choose the kernels
   bool strict = false;               // throws UserError for an op that the host would compute
   std::optional<DType> shadow = {};  // the dtype of the store's second copy of the parameters, if it has one
-  std::vector<bool> same_operands = {};  // see CompileOptions
+  // The operands of a loop's body that are the same in each step: see CompileOptions.
+  std::vector<bool> same_operands = {};
 };
 
 // Visits the regions in order, and takes for each the candidate that is cheapest together with the reorders

@@ -332,16 +332,18 @@ class Compiler {
   std::span<const ProgramOutput> outputs_;
   Backend& backend_;
   const CompileOptions& options_;
-  const Placement* placement_;  // null: the program makes it
+  const Placement* placement_;  // null: the program makes the placement
   std::shared_ptr<Program> program_;
-  const Leaf* first_stored_ = nullptr;                     // of the user's graph
-  std::map<std::string_view, const Leaf*> stored_leaves_;  // of the user's graph: parameters and buffers
+  const Leaf* first_stored_ = nullptr;  // the first parameter or buffer of the user's graph
+  // Parameters and buffers of the user's graph, by name.
+  std::map<std::string_view, const Leaf*> stored_leaves_;
   std::unordered_map<std::string_view, const Placement::Entry*> entries_;
   Lowered lowered_;
   std::map<std::string, std::int64_t> feed_offsets_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
-  std::vector<Value> kept_;  // values of the user's graph, with keep_all: the roots after the outputs
+  // With keep_all: the values of the user's graph, which follow the outputs in the roots.
+  std::vector<Value> kept_;
   std::size_t readable_ = 0;
 };
 

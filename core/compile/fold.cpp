@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t largest_constant = 1 << 20;  // bytes
+constexpr std::int64_t largest_constant = 1 << 20;  // in bytes
 
 const Tensor* constant_of(const Graph& graph, Value value) {
   const Leaf* leaf = as_leaf(*graph.record(value.node).op);

@@ -15,7 +15,7 @@ class PLEXAURA_API LoopMemory {
   // A copy of the part of a stacked operand that one step uses.
   struct Copy {
     std::size_t operand;
-    std::size_t offset;  // in the workspace
+    std::size_t offset;  // offset in the workspace
   };
 
   explicit LoopMemory(const LoopWork& loop);

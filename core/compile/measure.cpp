@@ -20,14 +20,15 @@ namespace plexaura {
 
 namespace {
 
-constexpr double shortest_span = 1e-4;              // seconds between two readings of the clock
-constexpr double shortest_span_of_a_device = 1e-3;  // longer: the host starts and awaits a run more slowly
+constexpr double shortest_span = 1e-4;  // seconds between two readings of the clock
+// In seconds, longer than on a CPU, since the host starts and awaits a run more slowly.
+constexpr double shortest_span_of_a_device = 1e-3;
 constexpr int most_repeats = 1000;
 constexpr int most_rounds = 20;
-constexpr double enough = 0.05;  // seconds of all runs together
+constexpr double enough = 0.05;  // measuring ends when all runs together have taken this many seconds
 constexpr double noise = 1e-3;   // seconds by which a run may be slower because of other programs
 
-// Returns numbers from -1 to 1, the same in every process.
+// Returns `count` numbers from -1 to 1, which are the same in every process.
 Tensor numbers(DType dtype, std::int64_t count) {
   Tensor numbers({DType::float32, {count}});
   std::uint64_t seed = 0;
@@ -60,7 +61,8 @@ class Operands {
   Address at(std::string_view name, std::size_t number, std::size_t bytes) {
     return at(name, number, bytes, [&](Address address) { write_zeros(backend_, address, bytes); });
   }
-  // Floating inputs on a GPU are not zero: with zeros it would need less power and run faster.
+  // Returns the memory of an input. Floating inputs on a GPU are not zero: with zeros a GPU needs less power
+  // and runs faster.
   Address input(std::size_t number, DType dtype, std::size_t bytes) {
     if (backend_.info().host_memory || !is_floating(dtype)) return at("input", number, bytes);
     return at("input", number, bytes,
@@ -125,7 +127,7 @@ class Trial {
   void run(int repeats) {
     for (int i = 0; i < repeats; ++i) launch_->run();
   }
-  // Records the runs, since a recorded step does not include the host's time to launch a kernel.
+  // Records the runs of the kernel. A recorded run does not include the host's time to launch the kernel.
   void record(int repeats) {
     recording_ = backend_.record([&] { run(repeats); });
     recorded_ = repeats;
@@ -135,8 +137,8 @@ class Trial {
   std::unique_ptr<Event> done_;
   std::string name_ = "a kernel that is being measured";
   std::unique_ptr<Launch> launch_;
-  std::unique_ptr<Recording> recording_;  // null: nothing was recorded
-  int recorded_ = 0;                      // repeats
+  std::unique_ptr<Recording> recording_;  // null if nothing was recorded
+  int recorded_ = 0;                      // number of runs in the recording
 };
 
 // The candidates that are still measured, and the shortest time of each. A candidate that fails is dropped,
@@ -194,7 +196,7 @@ class Contest {
   }
 
   Operands operands_;
-  std::vector<std::unique_ptr<Trial>> trials_;  // null: dropped
+  std::vector<std::unique_ptr<Trial>> trials_;  // null: the candidate was dropped
   std::vector<double> least_;
   std::exception_ptr failure_;
 };
@@ -204,7 +206,7 @@ class Contest {
 std::vector<double> measure(Backend& backend, const RegionQuery& query,
                             std::span<const Candidate> candidates) {
   Contest contest(backend, query, candidates);
-  contest.run(1);  // the first run is slower, and warms up
+  contest.run(1);  // the first run is slower, since it warms up caches
   contest.run(1);
   contest.drop_slow();
   const double span = backend.info().host_memory ? shortest_span : shortest_span_of_a_device;

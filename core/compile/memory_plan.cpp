@@ -23,7 +23,8 @@ bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last &&
 std::vector<std::size_t> alive_at(std::span<const Lifetime> lifetimes) {
   std::size_t end = 0;
   for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 1);
-  std::vector<std::size_t> alive(end + 1, 0);  // differences first, then their sums
+  // First the change of the bytes at each instruction, then the sums of these changes.
+  std::vector<std::size_t> alive(end + 1, 0);
   for (const Lifetime& lifetime : lifetimes) {
     alive[lifetime.first] += whole_granules(lifetime.bytes);
     alive[lifetime.last + 1] -= whole_granules(lifetime.bytes);
@@ -67,7 +68,7 @@ class Packing {
     std::size_t best = none;
     std::size_t least_slack = none;
     std::size_t gap_start = 0;
-    for (const std::size_t other : placed_) {  // in the order of offsets
+    for (const std::size_t other : placed_) {  // placed lifetimes, in the order of offsets
       if (!overlap(lifetimes_[index], lifetimes_[other])) continue;
       const std::size_t start = plan_.offsets[other];
       if (start >= gap_start + bytes && start - gap_start - bytes < least_slack) {
@@ -168,7 +169,7 @@ class Sweep {
 
   std::span<const Lifetime> lifetimes_;
   MemoryPlan plan_;
-  std::map<std::size_t, std::size_t> gaps_;                 // start -> bytes, below top_
+  std::map<std::size_t, std::size_t> gaps_;  // maps the start of a gap to its bytes; gaps lie below top_
   std::set<std::pair<std::size_t, std::size_t>> by_bytes_;  // (bytes, start) of the same gaps
   std::size_t top_ = 0;                                     // no memory in use is at or above it
 };
@@ -209,7 +210,7 @@ MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t in
   MemoryPlan close = plan_memory(lifetimes);
   if (instructions == 0) return close;
   MemoryPlan apart = plan_memory(stretched(lifetimes, instructions));
-  constexpr std::size_t largest_share = 100;  // of the peak
+  constexpr std::size_t largest_share = 100;  // the arena may grow by its peak divided by this number
   return apart.peak <= close.peak + close.peak / largest_share ? apart : close;
 }
 

@@ -17,7 +17,8 @@ std::size_t hash_of(const Op& op, const std::vector<Value>& inputs) {
 }  // namespace
 
 PassGraph merge(const PassGraph& from) {
-  // A hash -> the nodes of the target that have it. Nodes are compared before they are merged.
+  // Maps a hash to the nodes of the target that have it. Nodes with the same hash are compared before they
+  // are merged.
   std::unordered_multimap<std::size_t, NodeId> seen;
   const auto replace = [&](Graph& target, NodeId id,
                            const std::vector<Value>& inputs) -> std::optional<std::vector<Value>> {

@@ -96,7 +96,7 @@ class Narrowing {
       const Value input = record.inputs[i];
       if (!is_floating(source_.type(input).dtype) || stays_wide(*record.op, i)) continue;
       if (is_unread(traits, i)) {
-        // The operand is cast for the op's gradient, which reads it.
+        // No kernel reads the operand. It is cast only for the op's gradient, which reads it.
         if (is_float32(input) && is_beyond_range(input)) return false;
         continue;
       }
@@ -153,9 +153,9 @@ class Narrowing {
 
   const Graph& source_;
   const DType narrow_;
-  std::set<NodeId> weights_;      // of the source: what depends on parameters and constants alone
-  std::set<Value> read_;          // of the source: what nodes read
-  std::map<Value, Value> casts_;  // of the target: to the other one of the two dtypes
+  std::set<NodeId> weights_;      // nodes of the source that depend on parameters and constants alone
+  std::set<Value> read_;          // values of the source that a node reads
+  std::map<Value, Value> casts_;  // values of the target, cast to the other one of the two dtypes
 };
 
 }  // namespace

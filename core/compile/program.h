@@ -20,20 +20,22 @@ namespace plexaura {
 struct Place {
   enum class Space : std::uint8_t {
     arena,     // intermediate values, at planned offsets
-    feed,      // step block and inputs, in the slot that the run reads
-    constant,  // copied to the device once
-    prologue,  // computed from parameters, buffers and constants alone, and again after the store has changed
-    value,     // this and the next five: arenas of the parameter store
+    feed,      // step block and inputs, in the feed slot of the run
+    constant,  // constants, which are copied to the device once
+    // Values that the prologue computes from parameters, buffers and constants, again after the store has
+    // changed.
+    prologue,
+    value,  // arenas of the parameter store: this and the next five
     gradient,
     state,
     shadow,
     addend,
     scaling,
-    input,  // of the body of a loop: an operand of the instruction that runs the body
+    input,  // in the body of a loop: an operand of the loop's instruction
     output
   };
   Space space = Space::arena;
-  std::int64_t index = 0;  // which state arena, input or output
+  std::int64_t index = 0;  // number of the state arena, the input or the output
   std::int64_t offset = 0;
   bool operator==(const Place&) const = default;
 };
@@ -61,14 +63,14 @@ struct CollectiveWork {};
 // An op for which the backend has no kernel. The host runs the op's reference kernel on row-major copies of
 // the operands.
 struct HostWork {
-  std::shared_ptr<const Kernel> kernel;  // reads and writes addresses of the host
+  std::shared_ptr<const Kernel> kernel;  // the reference kernel, which reads and writes host addresses
 };
 
 // An operand of a loop.
 struct LoopOperand {
-  bool is_stacked = false;  // each step uses one element along axis 0
-  bool is_used = false;     // false: the body neither reads nor writes it
-  std::size_t bytes = 0;    // that a step uses
+  bool is_stacked = false;  // true if each step uses one element along axis 0
+  bool is_used = false;     // false if the body neither reads nor writes the operand
+  std::size_t bytes = 0;    // number of bytes that a step uses
 };
 
 // A program that runs in each step of a loop: the loop's body. The body reads and writes the operands of the
@@ -78,19 +80,19 @@ struct LoopWork {
   std::shared_ptr<const Program> body;
   std::int64_t steps = 0;
   bool reverse = false;
-  std::size_t carries = 0;  // how many of the first inputs and outputs are carried from step to step
+  std::size_t carries = 0;  // number of the first inputs and outputs that are carried from step to step
   std::vector<LoopOperand> inputs = {};
   std::vector<LoopOperand> outputs = {};
-  Place constants = {};  // of the body
+  Place constants = {};  // place of the body's constants
 };
 
 // The work of an instruction: a kernel, a sum over ranks, an op that the host computes, or a loop.
 using InstructionWork = std::variant<KernelWork, CollectiveWork, HostWork, LoopWork>;
 
 struct Instruction {
-  std::string name;            // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
-  std::string implementation;  // the candidate's: Candidate::implementation
-  std::vector<NodeId> nodes;   // one node, or those of a region
+  std::string name;            // such as "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
+  std::string implementation;  // Candidate::implementation of the kernel
+  std::vector<NodeId> nodes;   // the node, or the nodes of a region
   InstructionWork work;
   std::vector<std::optional<Slot>> inputs;   // empty for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // empty for an output that nothing reads
@@ -107,24 +109,24 @@ struct PLEXAURA_API Program {
   struct Feed {
     std::string name;
     TensorType type;
-    std::int64_t offset;  // in bytes, in the feed slot
+    std::int64_t offset;  // offset in the feed slot, in bytes
   };
 
   std::unique_ptr<const Graph> graph;  // after all passes, with reorders
   std::vector<std::string> passes;     // one line for each pass, in order
-  std::vector<Instruction> prologue;   // runs again only if the store's version has changed
+  std::vector<Instruction> prologue;   // instructions that run again only if the store's version has changed
   std::vector<Instruction> instructions;
   std::vector<Feed> feeds;
-  // Inputs of the graph that no output needs. A run may be given them or not.
+  // The inputs of the graph that no output needs. A run may be given them or not.
   std::vector<std::string> unread_inputs;
-  std::vector<Slot> outputs;   // outputs that VM::output reads, in the caller's order
-  std::map<Value, Slot> kept;  // with keep_all: all computed values of the user's graph
+  std::vector<Slot> outputs;  // outputs that VM::output reads, in the order of ProgramOutputs without a place
+  std::map<Value, Slot> kept;  // with keep_all: all computed values of the user's graph, and where they lie
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
   std::size_t arena_bytes = 0;        // size of the arena
-  std::size_t arena_lower_bound = 0;  // no plan can need less
+  std::size_t arena_lower_bound = 0;  // the least arena that any plan needs
   std::size_t prologue_bytes = 0;
-  Placement placement;  // given to compile(), or made by it
+  Placement placement;  // the placement that compile() was given or has made
   std::size_t reorders = 0;
   std::string backend;
 

@@ -56,8 +56,8 @@ void RegionOrder::for_each_producer(Group group, F&& visit) const {
   }
 }
 
-// Marks the groups up to position `last` that depend on the region. Returns false if one of them feeds the
-// region.
+// Marks the groups, up to position `last`, that depend on the region. Returns false if one of these groups
+// feeds the region.
 bool RegionOrder::find_behind(std::size_t last) {
   std::vector<Group> open = region_;
   bool comes_back = false;

@@ -28,7 +28,7 @@ class PLEXAURA_API RegionOrder {
   std::int64_t visits() const { return visits_; }
 
  private:
-  using Group = NodeId;  // the first node of a region that was joined, or a single node
+  using Group = NodeId;  // the node of a single node, or the first node of a region
   enum class Mark : std::uint8_t { none, region, behind, before };
 
   template <class F>

@@ -70,7 +70,7 @@ class Selection {
  private:
   struct Offer {
     Region region;
-    double saving;  // seconds
+    double saving;  // estimated seconds that the region saves
   };
 
   // Returns the regions that may be taken and save time, from the end of the graph to its beginning.
@@ -135,7 +135,7 @@ class Selection {
   RegionOrder order_;
   std::vector<std::size_t> owner_;  // the index of each node's region
   std::vector<Region> regions_;
-  std::vector<NodeId> collectives_;  // they run in this order on every rank, whatever it fuses
+  std::vector<NodeId> collectives_;  // they run in this order on every rank, whatever regions the rank has
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace plexaura {
 
 namespace {
-constexpr std::size_t scalars = 8;  // all members of StepScalar except `random`
+constexpr std::size_t scalars = 8;  // number of scalars: the members of StepScalar except `random`
 constexpr std::size_t float32_at = scalars * sizeof(double);
 constexpr std::size_t random_at = 96;
 static_assert(float32_at + scalars * sizeof(float) <= random_at);

@@ -13,13 +13,13 @@
 namespace plexaura {
 
 enum class Tuning : std::uint8_t {
-  off,     // estimates choose the kernels
-  cached,  // measures only kernels whose times are not known
-  measure  // measures everything once, known times too
+  off,     // nothing is measured; estimates choose the kernels
+  cached,  // kernels without known times are measured
+  measure  // everything is measured once, also if its time is known
 };
 
 // Returns a text of device, library, processor, threads and the build of the kernels. Measured times are
-// valid where this text is the same.
+// valid for backends with the same text.
 PLEXAURA_API std::string where_times_hold(const BackendInfo& info);
 
 // Measures how long kernels take if a backend offers several for one region. The times can be saved as text:
@@ -40,20 +40,21 @@ class PLEXAURA_API Tuner {
   // Returns how many sets of candidates were measured by this object, or by another rank for it; see
   // add_own().
   std::size_t measured() const { return count(Part::own); }
-  double seconds_spent() const { return seconds_spent_; }  // that this object has spent on measuring
+  double seconds_spent() const { return seconds_spent_; }  // seconds that this object has spent on measuring
   // Returns how many sets of candidates have known times that compile() has asked for.
   std::size_t used() const { return count(Part::used); }
 
   enum class Part : std::uint8_t {
     all,
-    own,  // measured by this object, or for it: see add_own()
-    used  // those that compile() asked for; they suffice to choose the same kernels again
+    own,  // sets of candidates that this object has measured, or others for it: see add_own()
+    // Sets of candidates that compile() has asked for; their times suffice to choose the same kernels again.
+    used
   };
   std::string to_text(Part part = Part::all) const;
   // Reads a text that to_text() returned, here or elsewhere. It does not replace times that this object has
   // measured. Returns false, and changes nothing, if to_text() cannot have written the text.
   bool add(std::string_view text) { return add(text, false); }
-  // Does the same, for times that others have measured for this object.
+  // Does the same with times that others have measured for this object.
   bool add_own(std::string_view text) { return add(text, true); }
 
  private:

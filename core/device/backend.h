@@ -46,8 +46,8 @@ enum class Stream : std::uint8_t { compute, copy };
 class PLEXAURA_API Event {
  public:
   virtual ~Event();
-  virtual void record(Stream stream) = 0;  // passes when all work that is in the stream now is done
-  virtual void signal() = 0;               // passes now, on behalf of the host; any thread may call it
+  virtual void record(Stream stream) = 0;  // passes when all work that is in the stream at this call is done
+  virtual void signal() = 0;  // lets the event pass now, on behalf of the host; any thread may call it
   virtual void reset() = 0;
   // Makes all work that enters the stream from now on wait for the event. Returns at once.
   virtual void hold(Stream stream) = 0;
@@ -69,9 +69,10 @@ class PLEXAURA_API Recording {
 // One or more nodes that one kernel computes, with their inputs and outputs. A single op is a region of one
 // node.
 struct Region {
-  std::string kind;            // the op's name, or the backend's name for the pattern: "batch_norm+relu"
-  std::vector<NodeId> nodes;   // in topological order; the last one is the end of the region
-  std::vector<Value> inputs;   // values from outside; for a single op all its inputs, repeated ones too
+  std::string kind;           // the name of the op, or the backend's name of the pattern: "batch_norm+relu"
+  std::vector<NodeId> nodes;  // in topological order; the last one is the end of the region
+  // Values from outside the region; for a single op all its inputs, repeated ones too.
+  std::vector<Value> inputs;
   std::vector<Value> outputs;  // values that other nodes may read
 };
 
@@ -82,7 +83,7 @@ struct RegionQuery {
   // The layout of each input. Empty for a parameter without a placement, which takes any layout at no cost,
   // and for all inputs while the engine selects regions.
   std::vector<std::optional<Layout>> given;
-  std::vector<bool> wanted;  // one for each output: true if a node or the caller reads it
+  std::vector<bool> wanted;  // for each output: true if a node or the caller reads it
 
   const TensorType& type(Value value) const { return graph.type(value); }
   const Op& op(std::size_t index = 0) const { return *graph.record(region.nodes[index]).op; }
@@ -120,14 +121,14 @@ struct Candidate {
   // A text that the program prints, such as "onednn jit:avx512_core". It distinguishes candidates with the
   // same layouts.
   std::string implementation;
-  std::vector<Layout> inputs;   // that the kernel needs
-  std::vector<Layout> outputs;  // that the kernel writes
-  // One for each input: true if the kernel reads it. An input that it does not read may be freed earlier, and
-  // its address is null. Empty: the kernel reads all inputs.
+  std::vector<Layout> inputs;   // the layout of each input that the kernel needs
+  std::vector<Layout> outputs;  // the layout of each output that the kernel writes
+  // For each input: true if the kernel reads it. An input that it does not read may be freed earlier, and its
+  // address is null. Empty: the kernel reads all inputs.
   std::vector<bool> reads;
   // Pairs (i, j): output i may use the memory of input j.
   std::vector<std::pair<std::size_t, std::size_t>> in_place;
-  double seconds = 0;  // an estimate; infinite: taken only if measured as the fastest of several
+  double seconds = 0;  // estimated seconds; infinite: only a measurement can choose the candidate
   bool has_estimate() const { return std::isfinite(seconds); }
   // Generates the code. Must be called while the graph and the region of the query exist. Two calls may
   // return the same kernel.
@@ -135,7 +136,7 @@ struct Candidate {
 };
 
 struct BackendInfo {
-  std::string name;  // "cpu"
+  std::string name;  // such as "cpu"
   // The library and the processor, for --version. Measured times are valid where `name`, `description`,
   // `kind` and `build` are equal.
   std::string description;
@@ -144,14 +145,15 @@ struct BackendInfo {
   // The processor, its instructions and the number of threads. Results have equal bits where builds and this
   // text are equal.
   std::string kind = {};
-  // Bytes that a reorder reads and writes per second. The engine estimates the time of a reorder from it.
+  // The speed of a reorder: bytes that it reads and writes per second. The engine estimates the time of a
+  // reorder from it.
   double bytes_reordered_in_a_second = 1e10;
   // A stamp of the backend's own kernels. It changes when their code changes.
   std::string build = {};
 };
 
 enum class MemoryUse : std::uint8_t {
-  device,  // kernels read and write it; initially undefined
+  device,  // memory of the device, which kernels read and write; initially undefined
   staging  // host memory that asynchronous copies read and write
 };
 
@@ -167,8 +169,8 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
 
   virtual const BackendInfo& info() const = 0;
 
-  // Allocates any number of bytes, also 0. Throws DeviceError, with the number of bytes that were requested
-  // and that are there.
+  // Allocates any number of bytes, also 0. Throws DeviceError, with the requested and the available number of
+  // bytes.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) = 0;
 
   // Enqueues a copy between device memory and staging memory, or within either of them. Staging memory must

@@ -6,7 +6,7 @@
 namespace plexaura {
 
 std::string core_library_folder() {
-  static const char here = 0;  // its address is in this shared object
+  static const char here = 0;  // the address of this variable lies in this shared object
   Dl_info info{};
   if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return ".";
   return std::filesystem::absolute(info.dli_fname).parent_path().string();

@@ -5,7 +5,8 @@
 
 #include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/device/contract.h"  // generated: PLEXAURA_CONTRACT, a hash of the headers between engine and plugin
+// Generated header: PLEXAURA_CONTRACT, a hash of the headers between engine and plugin.
+#include "core/device/contract.h"
 
 // The interface of a backend in a shared object, plexaura_<name>.so, which is opened at run time. The object
 // links plexaura_core and exports the one function that PLEXAURA_PLUGIN defines. It stays loaded once it was
@@ -14,7 +15,7 @@
 namespace plexaura {
 
 // The user's options of a backend, by name: {"lazy", "1"}. The backend defines names and values, and throws
-// UserError for those that it does not know.
+// UserError for options that it does not know.
 using BackendOptions = std::map<std::string, std::string, std::less<>>;
 
 #define PLEXAURA_TEXT_OF_(x) #x
@@ -29,11 +30,11 @@ inline constexpr const char* plugin_stamp =
 #endif
     ;
 
-// What the function that a plugin exports returns. `stamp` must stay the first member, so that an engine of
-// any build can read it before it trusts the rest.
+// The result of the function that a plugin exports. `stamp` must stay the first member, so that an engine of
+// any build can read it before it trusts the other members.
 struct PluginEntry {
   const char* stamp;
-  Backend* (*open)(const BackendOptions& options);  // the caller owns the result; may throw
+  Backend* (*open)(const BackendOptions& options);  // makes the backend, which the caller owns; may throw
 };
 
 inline constexpr const char* plugin_entry_name = "plexaura_plugin";

@@ -11,8 +11,8 @@ namespace plexaura {
 // steps: until it may write the samples' staging memory again, until the device has read the samples that the
 // new ones replace, and for the loss and metrics of the step before.
 struct TransferCounts {
-  std::uint64_t copies = 0;           // between host and device, those in replays included
-  std::uint64_t recorded_copies = 0;  // how many of these are in recordings
+  std::uint64_t copies = 0;           // number of copies between host and device, including copies in replays
+  std::uint64_t recorded_copies = 0;  // number of these copies that are in recordings
   // Waits of the host for events that a stream records, also for events that have passed already.
   std::uint64_t waits = 0;
 };
@@ -21,7 +21,7 @@ struct TransferCounts {
 class PLEXAURA_API CountsTransfers {
  public:
   virtual ~CountsTransfers();
-  virtual TransferCounts transfers() const = 0;  // any thread may call it
+  virtual TransferCounts transfers() const = 0;  // any thread may call transfers()
 };
 
 }  // namespace plexaura

@@ -42,7 +42,8 @@ std::vector<std::string> gather_errors(Collective& collective, const std::except
   try {
     return collective.gather_all(encode(mine), what);
   } catch (const std::exception&) {
-    // The error to agree on is often that of the collective itself, which then refuses this call as well.
+    // If this rank has an error, it is often an error of the collective itself, which then refuses this call
+    // as well.
     if (mine) rethrow(mine);
     throw;
   }

@@ -53,9 +53,10 @@ class PLEXAURA_API Collective {
   // Returns how long a rank waits for another one; infinite if it never waits.
   virtual double deadline_seconds() const { return std::numeric_limits<double>::infinity(); }
 
-  // While it is on, every wait for other ranks in a call of any object of this process throws a DeviceError,
-  // and that object must not be used any more. It serves to end a thread whose work is no longer needed. If
-  // an implementation cannot interrupt waits, they last until their deadline. Any thread may call it.
+  // While interruption is on, every wait for other ranks in a call of any object of this process throws a
+  // DeviceError, and that object must not be used any more. This ends a thread whose work is no longer
+  // needed. If an implementation cannot interrupt waits, they last until their deadline. Any thread may call
+  // it.
   virtual void interrupt_waits(bool /*on*/) {}
 
   // Returns the texts of all ranks, in the order of ranks. They may differ in length.

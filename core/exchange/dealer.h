@@ -13,13 +13,14 @@ struct DealtSteps {
   std::int64_t first = 0;
   std::int64_t end = 0;
   std::int64_t parts = 1;          // number of parts of a step
-  std::int64_t parts_of_last = 1;  // of the last step, whose batch may be smaller
-  std::int64_t behind = 0;         // steps of the run before these; it identifies the deal
+  std::int64_t parts_of_last = 1;  // number of parts of the last step, whose batch may be smaller
+  std::int64_t behind = 0;         // number of the run's steps before these; it identifies the deal
 };
 
 // The result of Dealer::draw().
 struct Draw {
-  // The step of the part. Without a part: the step after the last one that was dealt.
+  // The number of the part's step in the epoch. Without a part: of the step after the last one that was
+  // dealt.
   std::int64_t step_in_epoch = 0;
   std::optional<std::int64_t> part = {};  // index of the part in its step; empty: no part is left
 };

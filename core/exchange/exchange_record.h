@@ -9,14 +9,16 @@ namespace plexaura {
 // The amounts that a rank has exchanged with others over some steps, and the times. All figures are this
 // rank's own.
 struct ExchangeRecord {
-  std::int64_t bytes = 0;                       // bytes of the gradients or weights that it contributed
-  std::optional<std::int64_t> sent_bytes = {};  // in messages to other ranks; empty if not counted
-  double seconds = 0;                           // time during which an exchange was running
-  bool overlaps = false;                        // whether exchanges run while the rank computes
+  std::int64_t bytes = 0;  // bytes of gradients or weights that this rank contributed
+  // Bytes of this rank's messages to other ranks; empty if not counted.
+  std::optional<std::int64_t> sent_bytes = {};
+  double seconds = 0;     // time during which an exchange was running
+  bool overlaps = false;  // true if exchanges run while the rank computes
   // The part of `seconds` in which the training thread only waited. Empty if a device computes meanwhile.
   std::optional<double> waited_seconds = {};
 
-  // Returns the share of the exchange's time that was hidden behind computation.
+  // Returns the share of the exchange's time during which this rank computed, from 0 to 1; empty if
+  // waited_seconds is empty.
   std::optional<double> overlap() const {
     if (!overlaps || !waited_seconds || seconds <= 0) return std::nullopt;
     return std::max(1 - *waited_seconds / seconds, 0.0);

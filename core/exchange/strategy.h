@@ -14,7 +14,7 @@
 #include "core/exchange/weights_immigration.h"
 
 // A Strategy says how ranks work together. It consists of parts, each an interface with one task. A run reads
-// the parts once, when it is set up. Parts that a strategy does not have cost nothing.
+// the parts once, when it is set up. A part that a strategy lacks costs nothing.
 
 namespace plexaura {
 
@@ -46,8 +46,8 @@ class PLEXAURA_API GradientSum {
   virtual void agree() {}
 };
 
-// Exchanges weights over ranks after updates, or shows other weights than those that train. Its functions may
-// call all ranks, except is_exchanging().
+// Exchanges weights over ranks after updates, or provides other weights for validation and checkpoints than
+// training uses. Its functions may call all ranks, except is_exchanging().
 class PLEXAURA_API WeightExchange {
  public:
   virtual ~WeightExchange();
@@ -58,7 +58,7 @@ class PLEXAURA_API WeightExchange {
   // Called before validation, a checkpoint or the end of the run, if StrategyParts::shows_weights is
   // declared. May replace the weights by those to be validated and saved.
   virtual void show_weights() {}
-  // Called after show_weights(), before the next step if there is one. Restores the weights that train.
+  // Called after show_weights(), before the next step if there is one. Restores the weights of training.
   virtual void take_weights_back() {}
 
   // With local scope: true if an exchange is still running after the step that was made last. The same on all
@@ -68,9 +68,9 @@ class PLEXAURA_API WeightExchange {
 
 // A tensor of a strategy that a checkpoint keeps.
 struct StrategyState {
-  std::string name;  // see is_parameter_name()
+  std::string name;  // see is_parameter_name() for valid names
   Tensor value;
-  bool of_rank = false;  // true: each rank has its own; false: all ranks get that of rank 0
+  bool of_rank = false;  // true: each rank has its own tensor; false: all ranks get the tensor of rank 0
 };
 
 // State of a strategy that outlives the strategy: it is kept in checkpoints and, with local scope, on the
@@ -112,7 +112,9 @@ enum class GradientScope : std::uint8_t {
   // This rank's share of the mean over the whole batch of the step. The strategy sums all buckets, with the
   // tail.
   global,
-  local  // the mean over this rank's own samples: the trainer sums the tails, those of several steps at once
+  // The gradient is the mean over this rank's own samples; the trainer sums the tails, those of several steps
+  // at once.
+  local
 };
 
 // The parts of a strategy, which owns them, and its declarations about them. A null part is one that the
@@ -123,8 +125,8 @@ struct StrategyParts {
 
   // Null: the ranks make each step together. Otherwise, with local scope, each rank makes its own steps, from
   // the parts of batches that the dealer hands out, and no step is agreed on or summed. When all parts are
-  // handed out, all ranks come to show_weights(), which brings them the same weights. Then the number of a
-  // step is its place in the run, and a rank may make several steps with the same number, or none.
+  // handed out, all ranks call show_weights(), which sets the same weights on all of them. Then the number of
+  // a step is its place in the run, and a rank may make several steps with the same number, or none.
   Dealer* dealer = nullptr;
 
   // Null: each rank reads its own samples. Otherwise rank 0 reads the samples of all ranks, each step in as
@@ -136,7 +138,7 @@ struct StrategyParts {
   // Null: this rank trains. Otherwise it serves: it gets no data and no programs.
   Server* server = nullptr;
 
-  // The same on all ranks.
+  // Must be equal on all ranks.
   GradientScope scope = GradientScope::global;
 
   // True if all ranks get the weights of one rank from time to time. Then the ranks need not round alike.
@@ -171,7 +173,7 @@ class PLEXAURA_API Strategy {
  public:
   virtual ~Strategy();
 
-  // Returns the same at every call.
+  // Returns the same parts in every call.
   virtual StrategyParts parts() = 0;
 
   // Called once, before the first step, after everything is placed. May call all ranks.
@@ -189,8 +191,8 @@ class PLEXAURA_API Strategy {
   // does not count it, or if nothing was exchanged.
   virtual std::optional<ExchangeRecord> take_exchange_record() { return std::nullopt; }
 
-  // Returns a summary of this rank's work for the end of a run, as lines of text. If it is empty, nothing is
-  // printed.
+  // Returns a summary of this rank's work as lines of text, which are printed at the end of a run. If it is
+  // empty, nothing is printed.
   virtual std::string account() const { return {}; }
 
   // Called before begin(), on a strategy that was made after ranks were lost: continues the account of
@@ -215,7 +217,7 @@ PLEXAURA_API Strategy& strategy_or_none(Strategy* strategy);
 // are forwarded to the other strategy.
 class PLEXAURA_API StrategyDecorator : public Strategy {
  public:
-  // `inner` must outlive it.
+  // `inner` must outlive the decorator.
   explicit StrategyDecorator(Strategy& inner) : inner_(inner) {}
 
   StrategyParts parts() override { return inner_.parts(); }
@@ -224,7 +226,7 @@ class PLEXAURA_API StrategyDecorator : public Strategy {
   void end() override { inner_.end(); }
   std::optional<ExchangeRecord> take_exchange_record() override { return inner_.take_exchange_record(); }
   std::string account() const override { return inner_.account(); }
-  // `former` may be decorated or not.
+  // Passes `former` on to the inner strategy. If `former` is a decorator, passes its inner strategy.
   void continue_from(const Strategy& former) override;
 
  private:

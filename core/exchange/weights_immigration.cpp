@@ -104,7 +104,8 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
 
 namespace {
 
-using StateArenas = std::vector<std::pair<Address, std::size_t>>;  // addresses, and sizes in bytes
+// Address and bytes of each arena of the optimizer's state.
+using StateArenas = std::vector<std::pair<Address, std::size_t>>;
 
 StateArenas state_arenas_of(const ParameterStore& store) {
   StateArenas arenas;

@@ -37,10 +37,11 @@ struct UpdateAnswer {
 
 // The current step, and this rank's part of it.
 struct StepPlace {
-  std::int64_t number = 0;  // from 1, counting the steps before a resume; 0 before the first
+  // Number of the step, from 1; counts the steps before a resume; 0 before the first step.
+  std::int64_t number = 0;
   std::int64_t epoch = 0;
-  bool ends_epoch = false;   // all ranks end the epoch with this step
-  std::int64_t samples = 0;  // samples of this rank, over its micro-batches
+  bool ends_epoch = false;   // true if all ranks end the epoch with this step
+  std::int64_t samples = 0;  // number of this rank's samples, over its micro-batches
 };
 
 // The engine's side of the border: what a strategy may read and write, and the buckets in which gradients
@@ -59,8 +60,8 @@ class PLEXAURA_API WeightsImmigration {
   struct Entry {
     std::string name;
     TensorType type;
-    std::int64_t value_bytes;     // stored bytes, padding included
-    std::int64_t gradient_bytes;  // 0 for a frozen parameter
+    std::int64_t value_bytes;     // bytes in the value arena, padding included
+    std::int64_t gradient_bytes;  // bytes in the gradient arena, padding included; 0 for a frozen parameter
     ParameterRole role;
     std::optional<std::size_t> bucket;
   };
@@ -87,8 +88,8 @@ class PLEXAURA_API WeightsImmigration {
 
   // Buckets in the order of the placement, in which every program announces them on every rank.
   std::span<const Bucket> buckets() const { return buckets_; }
-  // Makes an event for a strategy's answers. Once passed, it stays so until the strategy calls reset(), in
-  // before_update of each step that uses the event again.
+  // Makes an event for a strategy's answers. Once passed, it stays passed until the strategy calls reset(),
+  // in before_update() of each step that uses the event again.
   std::unique_ptr<ExchangeEvent> make_event() const {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
@@ -96,10 +97,10 @@ class PLEXAURA_API WeightsImmigration {
   // Makes an event that is recorded after sums, and fails if they fail. The sums must outlive it.
   std::unique_ptr<ExchangeEvent> make_event(const DeviceSums& sums) const;
 
-  // The current step. A strategy that acts every k steps uses its number, so that a resumed run continues as
-  // if it had not stopped.
+  // Returns the current step. A strategy that acts every k steps uses its number, so that a resumed run
+  // continues as if it had not stopped.
   const StepPlace& place() const { return place_; }
-  // The number of the current step, for messages.
+  // Returns the number of the current step, for messages.
   std::int64_t step() const { return place_.number; }
 
   Profile* profile() const { return profile_; }
@@ -125,14 +126,14 @@ class PLEXAURA_API WeightsImmigration {
   // For the engine: saves the arena's gradients as those of one shard, before another shard of the same step
   // overwrites them.
   void keep_shard();
-  // For the engine: the failure of this rank's device that was found while waiting for a bucket of this step.
-  // Null: none.
+  // For the engine: returns the failure of this rank's device that was found while waiting for a bucket of
+  // this step. Null: there was none.
   std::exception_ptr failure() const;
   // For the engine: enqueues the copy of a bucket to staging memory, if there is any. Within
   // Backend::record() the copy becomes part of the recording.
   void stage_out(std::size_t bucket);
-  // For the engine: the event that a strategy gets for a bucket. Called in each step after stage_out(). The
-  // event passes when the copy is final.
+  // For the engine: returns the event that a strategy gets for a bucket. Called in each step after
+  // stage_out(). The event passes when the copy is final.
   Event& staged(std::size_t bucket);
   // For the engine. In host memory, waits for the answer. Otherwise lets the device wait for its event, and then
   // copy the bucket back if it was copied to the host.
@@ -156,19 +157,21 @@ class PLEXAURA_API WeightsImmigration {
   Profile* profile_;
   std::vector<Bucket> buckets_;
   StepPlace place_;
-  std::unique_ptr<Memory> staging_;  // null if the arena is host memory, or if buckets stay on the device
-  bool on_device_;                   // buckets stay on the device
+  // Staging memory; null if the arena is host memory, or if buckets stay on the device.
+  std::unique_ptr<Memory> staging_;
+  bool on_device_;  // true if buckets stay on the device
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
-  std::vector<UpdateAnswer> open_;  // per bucket: the answer whose event the device waits for
+  std::vector<UpdateAnswer> open_;  // for each bucket: the answer whose event the device waits for
   std::unique_ptr<StagedCopy> values_copy_;
-  std::vector<std::vector<std::byte>> shards_;  // whole gradient arenas, on the host
+  // Copies of the whole gradient arena, one for each shard, on the host.
+  std::vector<std::vector<std::byte>> shards_;
   std::size_t shards_before_ = 0;
   mutable std::mutex mutex_;  // guards the members below, since any thread may wait for events
   std::exception_ptr failure_;
   bool stop_ = false;
-  std::vector<bool> arrived_;  // per bucket: a thread has waited for it since it was staged
+  std::vector<bool> arrived_;  // for each bucket: true if a thread has waited for it since it was staged
 };
 
 }  // namespace plexaura

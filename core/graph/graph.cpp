@@ -119,7 +119,7 @@ std::vector<Node> Graph::append(std::shared_ptr<const Op> op, std::span<const No
     record.types = record.op->infer(types);
   } catch (const std::invalid_argument& rule) {
     throw refused(rule);
-  } catch (const UserError& rule) {  // an impossible shape
+  } catch (const UserError& rule) {  // the shape rule has refused the inputs
     throw refused(rule);
   }
   records_.push_back(std::move(record));

@@ -12,8 +12,8 @@ namespace {
 // is destroyed at the end of a process.
 struct IdleLives {
   std::mutex mutex;
-  std::vector<GraphLife*> lives;  // has capacity for all
-  std::size_t all = 0;            // number of these and of those in use
+  std::vector<GraphLife*> lives;  // its capacity suffices for all objects
+  std::size_t all = 0;            // number of idle objects and of objects in use
 };
 
 IdleLives& idle_lives() {
@@ -27,7 +27,8 @@ GraphLife& GraphLife::begin(Graph& graph) {
   IdleLives& idle = idle_lives();
   const std::lock_guard lock(idle.mutex);
   if (idle.lives.empty()) {
-    if (idle.lives.capacity() <= idle.all) idle.lives.reserve(2 * idle.all + 8);  // end() must not throw
+    // Reserves memory here, since end() must not throw.
+    if (idle.lives.capacity() <= idle.all) idle.lives.reserve(2 * idle.all + 8);
     idle.lives.push_back(new GraphLife);
     ++idle.all;
   }

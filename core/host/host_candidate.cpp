@@ -22,7 +22,8 @@ std::int64_t bytes_across(const RegionQuery& query, const Candidate& candidate) 
 void require_host_call(const RegionQuery& query, const Backend& backend, bool strict) {
   const char* why = "give the op a member compute(), which the host can run, or compose it of other ops";
   if (query.op().reference() != nullptr) {
-    const bool has_kernels = !backend.propose(query).empty();  // true: it has some, but none with an estimate
+    // True: the backend has kernels, but none with an estimate.
+    const bool has_kernels = !backend.propose(query).empty();
     if (!has_kernels && !strict) return;
     why = has_kernels
               ? "those that it has would have to be measured against another one; compose it of other ops"

@@ -68,8 +68,8 @@ class Planner {
     }
   }
 
-  // Places the results of nodes: in their output if that is read and row-major, otherwise in the workspace if
-  // any node or output needs them.
+  // Decides where the results of nodes lie: in an output of the region if that output is read and row-major,
+  // otherwise in the workspace if a node or an output needs them.
   void place_results() {
     for (const NodeId node : region_.nodes)
       for (std::uint32_t i = 0; i < query_.graph.record(node).types.size(); ++i) {
@@ -117,7 +117,7 @@ class Planner {
   const Region& region_;
   const std::vector<Layout>& input_layouts_;
   const std::vector<Layout>& output_layouts_;
-  std::map<Value, Spot> spots_;  // places of row-major values
+  std::map<Value, Spot> spots_;  // where the row-major values lie
   RegionPlan plan_;
 };
 

@@ -31,7 +31,7 @@ struct RegionPlan {
   struct Call {
     std::shared_ptr<const Op> op;
     HostKernel kernel;
-    std::vector<Spot> inputs;  // all row-major
+    std::vector<Spot> inputs;  // all operands are row-major
     std::vector<Spot> outputs;
     std::vector<TensorType> input_types;
     std::vector<TensorType> output_types;
@@ -40,7 +40,7 @@ struct RegionPlan {
   std::vector<Conversion> before;
   std::vector<Call> calls;
   std::vector<Conversion> after;
-  std::size_t workspace = 0;  // bytes
+  std::size_t workspace = 0;  // in bytes
 };
 
 // Makes a plan for a reorder, or for a region of ops that have host kernels. `inputs` and `outputs` are the

@@ -17,9 +17,9 @@ namespace {
 
 // The nodes between a product and the batch norm that scales it. Each reads the one before it.
 struct Chain {
-  NodeId product = 0;          // conv2d, conv3d or matmul
-  std::optional<NodeId> bias;  // an addition of [C] to the product
-  std::optional<NodeId> view;  // a reshape that keeps the axes N and C
+  NodeId product = 0;          // the node of a conv2d, conv3d or matmul
+  std::optional<NodeId> bias;  // the node that adds a bias [C] to the product
+  std::optional<NodeId> view;  // the node of a reshape that keeps the axes N and C
 };
 
 class Folding {
@@ -28,8 +28,8 @@ class Folding {
     for (NodeId id = 0; id < source.size(); ++id) is_fixed_.push_back(is_fixed(source.record(id)));
   }
 
-  // Returns the value in `target` that replaces the batch norm `id`, which has these inputs there; nothing if
-  // the node is no batch norm, or stays.
+  // Returns the value in `target` that replaces the batch norm `id`, whose inputs in `target` are `inputs`.
+  // Returns nothing if the node is no batch norm, or if it stays.
   std::optional<std::vector<Value>> replace(Graph& target, NodeId id,
                                             const std::vector<Value>& inputs) const {
     const auto chain = is(id, "normalise") ? chain_before(id) : std::nullopt;

@@ -12,7 +12,7 @@ namespace plexaura {
 enum class Denormals { kept, flushed };
 
 #if defined(__SSE__)
-inline constexpr unsigned flushing_bits = 0x8040;  // FTZ | DAZ
+inline constexpr unsigned flushing_bits = 0x8040;  // the bits FTZ and DAZ of the register MXCSR
 
 inline Denormals denormals_here() {
   return (_mm_getcsr() & flushing_bits) == flushing_bits ? Denormals::flushed : Denormals::kept;
@@ -37,7 +37,7 @@ class DenormalScope {
   unsigned before_;
 };
 #else
-// On other processors denormals are always kept.
+// On processors other than x86-64, denormals are always kept.
 inline Denormals denormals_here() { return Denormals::kept; }
 
 class DenormalScope {

@@ -40,9 +40,9 @@ void parallel_pieces(std::int64_t count, std::int64_t cost, const Body& body) {
                [&](std::int64_t i) { body(i * piece, std::min(count, (i + 1) * piece)); });
 }
 
-// A walk over the elements of a row-major shape and, in step with them, over several operands. Each operand
-// has a stride for each axis, 0 if it is broadcast along it. Neighbouring axes are merged if all operands
-// allow it, so that inner runs are long. Allocates nothing.
+// Visits the elements of a row-major shape together with the corresponding elements of several operands. Each
+// operand has a stride for each axis, 0 if it is broadcast along it. Neighbouring axes are merged if all
+// operands allow it, so that inner runs are long. Allocates nothing.
 template <std::size_t operands>
 class StridedWalk {
  public:

@@ -7,7 +7,7 @@
 
 namespace plexaura::portable {
 
-// The axes of a value, divided into those that are kept and those that are reduced.
+// The axes of a value, divided into axes that are kept and axes that are reduced.
 struct Parts {
   StridedWalk<1> kept;
   StridedWalk<1> reduced;

@@ -109,7 +109,8 @@ class Naming final : public MemberVisitor {
 
   std::string path_;
   DType dtype_;
-  std::map<std::string, std::source_location> taken_;  // paths, and the lines that named them
+  // The paths that are in use, and the source lines that named them.
+  std::map<std::string, std::source_location> taken_;
   std::vector<const Module*> open_;
   std::set<const Module*> seen_;
   std::map<const Parameter*, std::size_t> index_of_;

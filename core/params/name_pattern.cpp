@@ -9,7 +9,7 @@ bool is_named_like(std::string_view name, std::string_view pattern) {
   std::size_t letter = 0;
   std::size_t at = 0;
   std::size_t star = std::string_view::npos;
-  std::size_t behind_star = 0;  // index of the first letter that the star does not take
+  std::size_t behind_star = 0;  // index of the first letter after the star that the star does not take
   while (letter < name.size()) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;

@@ -144,7 +144,8 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
                                       ? "give both one shape"
                                       : "a model has the dtype of the last store that was made for it: make "
                                         "both of one dtype"));
-  const std::optional<BackendUse> before = state_->backend;  // held until its memory is freed
+  // Keeps the former backend alive until its memory is freed.
+  const std::optional<BackendUse> before = state_->backend;
   std::vector<Tensor> values;
   for (const ParameterSpec& spec : state_->specs) values.push_back(read(spec.name));
   std::vector<std::map<std::string, Tensor>> states(state_->states.size());

@@ -11,7 +11,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t granule_bytes = 64;  // a cache line
+constexpr std::int64_t granule_bytes = 64;  // the size of a cache line
 
 // Returns the smallest number of elements that is at least `count` and fills whole granules in every arena.
 std::int64_t rounded(std::int64_t count, const ArenaTypes& types) {

@@ -57,7 +57,7 @@ bool is_small_constant(const Graph& graph, Value value) {
   return leaf != nullptr && leaf->kind() == LeafKind::constant && leaf->value()->elements() == 1;
 }
 
-// The nodes that a call of the body has appended to the graph.
+// The nodes that a call of the scan's body function has appended to the graph.
 class Trace {
  public:
   Trace(Graph& graph, bool same_draws, Where where)
@@ -99,8 +99,8 @@ class Trace {
   }
 
   const std::vector<Value>& given() const { return given_; }
-  const std::vector<Value>& randoms() const { return randoms_; }    // step scalars
-  const std::vector<Value>& captured() const { return captured_; }  // the same in each step
+  const std::vector<Value>& randoms() const { return randoms_; }    // step scalars that the body needs
+  const std::vector<Value>& captured() const { return captured_; }  // values that are the same in each step
 
  private:
   void check() const {
@@ -140,8 +140,8 @@ class Trace {
   std::vector<Value> captured_;
 };
 
-// Returns the step scalars `random` of all steps, stacked. Their seeds are far apart. The first one is that
-// of the scan.
+// Returns the step scalars `random` of all steps, stacked. The seeds of the steps are far apart. The first
+// step has the seed of the scan.
 Node random_of_steps(const Node& random, std::int64_t steps) {
   constexpr std::uint64_t apart = 0x9E3779B97F4A7C15U;
   std::vector<std::int64_t> offsets;

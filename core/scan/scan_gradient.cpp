@@ -23,12 +23,13 @@ Node zeros(Graph& graph, const TensorType& type) {
   return broadcast_to(graph.constant(Tensor::scalar(0.0).cast(type.dtype)), type.shape);
 }
 
-// The type in which the gradient of a value is summed over the steps, if the value is the same in each step.
+// Returns the type in which the gradient of a value that is the same in each step is summed over the steps.
 TensorType sum_type(const TensorType& type) {
   return {is_small_float(type.dtype) ? DType::float32 : type.dtype, type.shape};
 }
 
-// [steps, N, M] -> [steps N, M], or [steps, M, N] -> [steps N, M] if `transpose`
+// Joins the axes of steps and of rows: [steps, N, M] -> [steps N, M], or [steps, M, N] -> [steps N, M] if
+// `transpose`.
 Node joined_steps(const Node& of_steps, bool transpose) {
   const Node stacked = transpose ? permute(of_steps, {0, 2, 1}) : of_steps;
   const Shape& shape = stacked.shape();
@@ -72,7 +73,7 @@ class GradientScan {
   // after the loop computes it, which is faster than a product in each step.
   struct Product {
     std::size_t input;
-    Node a;  // of inner_
+    Node a;  // a node of inner_
     Node b;
     MatMulOptions form;
   };
@@ -318,11 +319,11 @@ class GradientScan {
   std::vector<Pair> carries_;
   std::vector<Pair> stacked_;
   std::vector<Pair> same_;
-  std::vector<Node> forward_;               // operand of the forward body -> node of inner_
-  std::map<std::size_t, Node> cotangents_;  // output of the forward body -> node of inner_
-  std::map<std::size_t, Node> sums_;        // operand that is the same in each step -> node of inner_
-  std::vector<std::vector<Value>> values_;  // node of the forward body -> values of inner_
-  std::size_t end_of_operands_ = 0;         // node ids of inner_
+  std::vector<Node> forward_;               // maps operands of the forward body to nodes of inner_
+  std::map<std::size_t, Node> cotangents_;  // maps outputs of the forward body to nodes of inner_
+  std::map<std::size_t, Node> sums_;        // maps operands that are the same in each step to nodes of inner_
+  std::vector<std::vector<Value>> values_;  // maps nodes of the forward body to values of inner_
+  std::size_t end_of_operands_ = 0;         // first node of inner_ after the operands
   std::size_t end_of_forward_ = 0;
   std::vector<Gradient> gradients_;
   std::vector<Product> products_;

@@ -24,7 +24,8 @@ std::map<std::string, Node> parameters_of(Graph& graph) {
   return parameters;
 }
 
-// A hint for an error: parameters that the model asks for under a name that the store does not have.
+// Returns a hint for an error: the parameters that the model asks for under names that the store does not
+// have.
 std::string unknown_names(const std::map<std::string, Node>& used, const ParameterStore& store) {
   std::vector<std::string> unknown;
   for (const auto& [name, node] : used)
@@ -148,7 +149,7 @@ void check_weight(const Graph& graph, const LossOutputs& model, const ParameterS
         name));
 }
 
-// `most`: the number of slots of the tail that metrics may use.
+// Checks the metrics of a model. `most` is the number of slots of the tail that they may use.
 void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, std::size_t most, DType dtype) {
   if (metrics.size() > most)
     throw UserError(fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most));

@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::string_view communication = "communication";  // a category of profile events
+constexpr std::string_view communication = "communication";  // category of profile events
 
 bool reads(const Graph& graph, StepScalar scalar) {
   for (NodeId id = 0; id < graph.size(); ++id)
@@ -139,7 +139,8 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector
 void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
   if (parts_.gradients == nullptr) return;
-  const std::size_t asked = parts_.agrees ? 1 : border_.buckets().size();  // together or one by one
+  // One update for all buckets, or one for each.
+  const std::size_t asked = parts_.agrees ? 1 : border_.buckets().size();
   for (std::size_t bucket = 0; bucket < asked; ++bucket) {
     const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
     points.push_back(point(begin + first, {&TrainingStep::begin_update, bucket}));
@@ -166,7 +167,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
     if (late_) leave_open(inputs);
   } catch (...) {
     strategy_.give_up();
-    if (failure_) std::rethrow_exception(failure_);  // the present error may be a consequence
+    if (failure_) std::rethrow_exception(failure_);  // a present error may be a consequence of failure_
     throw;
   }
   after_update(inputs.step);
@@ -329,7 +330,7 @@ void TrainingStep::clear_gradients(bool stop) {
   try {
     wait_for(backend_);
   } catch (const std::exception&) {
-    // This is the failure that is being handled, or a consequence of it.
+    // Ignores the error: it is the failure that is being handled, or a consequence of it.
   }
   if (announced_ == border_.buckets().size()) return;
   const std::size_t first = start(border_.buckets()[announced_].offset);

@@ -38,8 +38,8 @@ std::uint16_t float16::encode(float value) {
   const std::uint32_t magnitude = wide & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U);
   if (magnitude >= 0x477ff000U)
-    return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to 2^16 or beyond, thus to infinity
-  if (magnitude < 0x38800000U) {                        // below the least normal, 2^-14: a multiple of 2^-24
+    return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to 2^16 or more, and so to infinity
+  if (magnitude < 0x38800000U) {  // below the least normal number, 2^-14: a multiple of 2^-24
     const float scaled = std::bit_cast<float>(magnitude) * 0x1p24F;
     return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(scaled)));
   }

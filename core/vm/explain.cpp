@@ -102,7 +102,8 @@ std::string work_text(const Instruction& instruction) {
   return fmt::format("the kernel {}", instruction.implementation);
 }
 
-// Returns the sentence about the instruction that computes node `id` of the program. Empty if none does.
+// Returns the sentence about the instruction that computes node `id` of the program. Returns an empty text if
+// no instruction computes it.
 std::string sentence_of_instruction(const Program& program, const std::vector<Instruction>& instructions,
                                     NodeId id, std::string_view part) {
   for (std::size_t index = 0; index < instructions.size(); ++index) {

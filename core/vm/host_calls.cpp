@@ -29,7 +29,7 @@ HostCalls::HostCalls(const Program& program, Backend& backend, Collective* colle
     if (!std::holds_alternative<CollectiveWork>(instruction.work)) continue;
     if (collective == nullptr)
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
-    // The name has no node number, because ranks with batches of other sizes have other numbers.
+    // The name contains no node number, because ranks with other batch sizes have other node numbers.
     const NodeRecord& record = program.graph->record(instruction.nodes[0]);
     call.name = fmt::format("{} of {}, number {} of the program", record.op->name(), to_string(record.origin),
                             ++sums);

@@ -84,7 +84,7 @@ Address LoopLaunch::address(const Place& place, std::int64_t step) const {
   }
 }
 
-// Null if the steps use no copy of the operand.
+// Returns the address of the copy of the operand; null if the steps use no copy of it.
 Address LoopLaunch::copy_address(const std::vector<LoopMemory::Copy>& copies, std::size_t operand) const {
   const auto found = std::ranges::find(copies, operand, &LoopMemory::Copy::operand);
   return found == copies.end() ? nullptr : binding_.workspace + found->offset;

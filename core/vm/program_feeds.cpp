@@ -16,7 +16,7 @@ bool is_fed(std::span<const Feed> feeds, const std::string& name) {
   return std::ranges::find(feeds, name, &Feed::name) != feeds.end();
 }
 
-// The error suggests only inputs that were not fed.
+// Returns an error that suggests only inputs that were not fed.
 UserError unknown_input(const Program& program, std::span<const Feed> feeds, const std::string& name) {
   std::vector<std::string> missing;
   for (const Program::Feed& feed : program.feeds)
@@ -47,7 +47,7 @@ void ProgramFeeds::fill(std::span<const Feed> feeds, const StepBlock& block) {
   std::shared_ptr<FeedSlot> own;
   FeedSlot* slot = slot_of_given();
   if (slot != nullptr) {
-    slot->wait();  // an earlier run that was fed the same values may still read the slot
+    slot->wait();  // an earlier run with the same values may still read the slot
   } else {
     own = memory_.take_slot(program_.feed_bytes);
     slot = own.get();

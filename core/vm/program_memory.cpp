@@ -88,7 +88,7 @@ Address ProgramMemory::address(const Place& place) const {
       return store_->scaling() + offset;
     case Place::Space::input:
     case Place::Space::output:
-      break;  // only in the body of a loop
+      break;  // occurs only in the body of a loop
   }
   throw InternalError("a place outside all spaces");
 }

@@ -34,7 +34,8 @@ bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) 
 
 bool reads_feeds(const Instruction& instruction) { return lies_in(instruction.inputs, Place::Space::feed); }
 
-// True if the node belongs to the graph that was compiled. The passes keep its op objects, which no other graph has.
+// True if the node belongs to the graph that was compiled. The compiled graph keeps the graph's op objects,
+// which no other graph has.
 bool is_of(const Program& program, const Node& node) {
   const std::shared_ptr<const Op>& op = node.graph().record(node.id()).op;
   for (NodeId id = 0; id < program.graph->size(); ++id)
@@ -47,16 +48,18 @@ bool is_of(const Program& program, const Node& node) {
 struct VM::Implementation {
   // Launches and recordings that are bound to one feed slot.
   struct OfSlot {
-    Launches launches;  // of instructions that read feeds; null for all others
-    std::vector<std::unique_ptr<Recording>> recordings;  // one for each segment; null if it was not recorded
+    Launches launches;  // launches of instructions that read feeds; null for all others
+    // Recording of each segment; null if it was not recorded.
+    std::vector<std::unique_ptr<Recording>> recordings;
   };
-  // Where a run is.
+  // How far a run has come.
   struct Position {
-    OfSlot* slot = nullptr;  // from which the run reads its feeds
+    OfSlot* slot = nullptr;  // the feed slot from which the run reads its feeds
     std::size_t segment = 0;
-    std::size_t instruction = 0;  // the next one to be launched
+    std::size_t instruction = 0;  // index of the next instruction to be launched
     std::size_t inner = 0;        // index of the segment's next inner point
-    bool is_replayed = false;  // a recording has run the segment, with the copies and events of inner points
+    // True if a recording has run the segment, with the copies and events of its inner points.
+    bool is_replayed = false;
   };
 
   std::shared_ptr<const Program> program;
@@ -65,19 +68,19 @@ struct VM::Implementation {
   std::optional<ParameterStore> store;
   bool watch;
   Profile* profile;
-  std::uint64_t placed_times;  // of the store, when this was made
+  std::uint64_t placed_times;  // ParameterStore::placed_times() when this object was made
   ProgramMemory memory;
   HostCalls host_calls;
   std::vector<Segment> segments;
   bool recordable = true;  // false once the backend has refused to record
 
-  Launches launches;  // of instructions that read no feeds; null for all others
+  Launches launches;  // launches of instructions that read no feeds; null for all others
   std::vector<OfSlot> of_slots;
-  Position now;  // of this run
+  Position now;  // how far the present run has come
   Launches prologue;
-  bool bound = false;          // `launches` is filled
-  bool writes_values = false;  // the program applies updates
-  bool failed = false;         // the last run failed, so there are no outputs to read
+  bool bound = false;          // true once `launches` is filled
+  bool writes_values = false;  // true if the program applies updates
+  bool failed = false;         // true if the last run failed, so that there are no outputs to read
   double steps = 0;            // the number of runs without a StepBlock
   BusyFlag busy;
 
@@ -110,7 +113,7 @@ struct VM::Implementation {
   // run.
   void bind_with_prologue() {
     memory.allocate_prologue();
-    prologue.clear();  // left over from a run that failed here
+    prologue.clear();  // clears the launches of a run that failed here
     launches.clear();
     for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction));
     bind_fixed();
@@ -220,7 +223,8 @@ struct VM::Implementation {
 
   double time() const { return profile != nullptr ? profile->now() : 0; }
 
-  // Profiles and checks an instruction that began at `start`, in microseconds of the profile.
+  // Profiles and checks an instruction that has just run. `start` is when it began, in microseconds of the
+  // profile.
   void observe(const Instruction& instruction, double start) {
     observe_of(*program, instruction, start, [this](const Slot& slot) { return memory.address(slot.place); });
   }
@@ -271,8 +275,9 @@ struct VM::Implementation {
     memory.feeds().mark_read();
   }
 
-  // Called when a run fails. Work that was launched before still reads the feeds, and may have written values. Further
-  // failures are ignored, so that only the one that ended the run is reported. A backend that was destroyed has no work.
+  // Called when a run fails. Work that was launched before the failure still reads the feeds, and may have
+  // written values. Further failures are ignored, so that only the one that ended the run is reported. A
+  // backend that was destroyed has no work.
   void mark_failed_end() noexcept {
     if (!backend_use.exists()) return;
     try {
@@ -324,7 +329,8 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
 }
 
 VM::~VM() {
-  const BackendUse use = implementation_->backend_use;  // keeps the backend alive while its turn is held
+  // Keeps the backend alive while this thread holds its lock.
+  const BackendUse use = implementation_->backend_use;
   if (!use.exists()) return;
   const std::lock_guard turn(implementation_->backend.turn());
   drain(implementation_->backend);
