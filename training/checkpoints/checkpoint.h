@@ -20,15 +20,17 @@ namespace plexaura {
 struct RunState {
   std::int64_t step = 0;           // number of updates made
   std::int64_t epoch = 0;          // epoch of the next step, from 0
-  std::int64_t step_in_epoch = 0;  // of the next step
+  std::int64_t step_in_epoch = 0;  // number of the next step in its epoch, from 0
   std::int64_t seed = 0;
-  double epoch_loss = 0;          // sum over the samples of the current epoch so far
-  double epoch_samples = 0;       // divides it: the number of samples, or the sum of LossOutputs::weight
-  std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
-  std::int64_t samples = 0;       // in the training set
-  std::int64_t batch_size = 0;    // over all ranks; with `samples` it defines which samples a step has
-  std::string optimizer = {};     // name of the optimizer, which the state belongs to
-  Settings settings = {};         // settings that a resumed run may not change; empty: nothing is compared
+  double epoch_loss = 0;  // sum of the losses of the current epoch so far
+  // Divisor of epoch_loss: the number of samples, or the sum of LossOutputs::weight.
+  double epoch_samples = 0;
+  std::uint64_t data_origin = 0;  // hash of the data's origin: see TrainerOptions
+  std::int64_t samples = 0;       // number of samples in the training set
+  // Samples of a step over all ranks; with `samples` it defines which samples a step has.
+  std::int64_t batch_size = 0;
+  std::string optimizer = {};  // name of the optimizer to which the state belongs
+  Settings settings = {};      // settings that a resumed run may not change; empty: no setting is compared
   // True if the current epoch visits samples in random order. Not set for checkpoints of older versions.
   std::optional<bool> shuffle = {};
   // A hash of the kernels that the run used, and the measured times by which it chose them, for a Tuner.
@@ -37,15 +39,16 @@ struct RunState {
   std::string kernel_times = {};
   std::string bucket_bytes = {};  // bucket sizes of the updates; empty in checkpoints of older versions
   std::string compression = {};   // the compression that measurements chose for this run; empty: none
-  // What a plateau of the learning rate has observed, and of which metric: see name_of(). Empty with another schedule.
+  // The state of the learning rate's Plateau, and the metric that it observes: see name_of(). Empty with
+  // another schedule.
   std::optional<PlateauState> plateau = {};
   std::string plateau_metric = {};
-  // The best epoch so far, by this goal: see name_of(). Not known without a goal.
+  // The goal by which epochs are compared (see name_of()), and the best epoch so far. Empty without a goal.
   std::string goal = {};
   BestEpoch best = {};
-  SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy has taken it
-  int strategy_ranks = 0;       // number of ranks that saved it
-  Metadata notes = {};          // further metadata of the weights, which is neither compared nor read
+  SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy takes it
+  int strategy_ranks = 0;       // number of ranks whose state was saved
+  Metadata notes = {};          // further metadata of the weights, which a resumed run does not read
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files. weights.safetensors
@@ -55,9 +58,10 @@ struct RunState {
 // see checkpoint_directory.h: a run that is killed while writing leaves the one before.
 //
 // save_checkpoint() writes a checkpoint, lets the link DIR/best lead to the one of RunState::best, if that is
-// known, and then removes older ones except the newest `keep`, the best one and those of the steps `held`. It also removes those of later steps, which an earlier run has left and from which this
-// run did not resume. It does not remove a folder that contains other files. A run that is killed before the
-// removal leaves those of the earlier run, which are the newest then. Throws UserError if the folder cannot
+// known, and then removes older ones except the newest `keep`, the best one and those of the steps `held`. It
+// also removes checkpoints of later steps, which an earlier run has left and from which this run did not
+// resume. It does not remove a folder that contains other files. If the process is killed before the removal,
+// the checkpoints of the earlier run remain, and are the newest ones. Throws UserError if the folder cannot
 // be written, the disk is full, something else exists at the checkpoint's path, or a weight or its state is
 // not finite; the other checkpoints do not change then. Only one process may write to a folder at a time: see
 // FolderLock.
@@ -75,12 +79,12 @@ std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, 
                                         std::string_view optimizer = {}, const Settings& settings = {},
                                         int rank = 0);
 
-// Returns RunState::kernel_times of the newest checkpoint, before programs are compiled and before there is a
-// store into which load_checkpoint() could read. Returns an empty text if there are none, or if the
-// checkpoint cannot be read, which load_checkpoint() will report.
+// Returns RunState::kernel_times of the newest checkpoint. It is called before programs are compiled, when
+// there is no store yet into which load_checkpoint() could read. Returns an empty text if the checkpoint has
+// no times, or if it cannot be read; load_checkpoint() will report that.
 std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
-// The same for RunState::compression.
+// Returns RunState::compression of the newest checkpoint, in the same way.
 std::string compression_of_newest(const std::filesystem::path& directory);
 
 }  // namespace plexaura

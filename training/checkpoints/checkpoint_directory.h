@@ -7,21 +7,22 @@
 
 namespace plexaura {
 
-// A directory of checkpoints contains one folder for each, checkpoint-000042 (the number of updates). At every
-// moment each of them is complete, so that a process may be killed while it writes or removes one:
-// checkpoint.unfinished is the one that is being written, and checkpoint.removed-000042 one that is being
-// removed. The next save removes what a killed process has left. `best` is a link to the best checkpoint, if there is one.
+// A directory of checkpoints contains one folder for each, checkpoint-000042 (the number of updates). Each of
+// these folders is complete at every moment, so that a process may be killed while it writes or removes a
+// checkpoint: checkpoint.unfinished is the one that is being written, and checkpoint.removed-000042 one that
+// is being removed. The next save removes what a killed process has left. `best` is a link to the best
+// checkpoint, if there is one.
 
 // Returns the folder of the checkpoint after `step` updates.
 std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::int64_t step);
 
 // Creates the directory, so that an unwritable one is found before anything is computed. Throws UserError if
-// it cannot be written, and if something at the path of a checkpoint is none, because saving a checkpoint
-// would remove it.
+// it cannot be written. Also throws UserError if there is something else at the path of a checkpoint, because
+// saving a checkpoint would remove it.
 void prepare_checkpoints(const std::filesystem::path& directory);
 
 // True if a user's file may not have this name in the directory: it is the name of a checkpoint, of an
-// unfinished or removed one, of the link to the best one, or of the lock.
+// unfinished or removed checkpoint, of the link to the best one, or of the lock.
 bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
 // Returns the number of updates of the newest checkpoint if there is one.
@@ -56,7 +57,7 @@ class UnfinishedCheckpoint {
 void link_best(const std::filesystem::path& directory, std::int64_t step);
 
 // Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
-// Keeps folders that contain other files. Removes the link `best` if it leads to none that is left.
+// Keeps folders that contain other files. Removes the link `best` if its checkpoint was removed.
 void remove_other_checkpoints(const std::filesystem::path& directory, std::int64_t step, int keep,
                               const std::set<std::int64_t>& held);
 

@@ -14,8 +14,8 @@ namespace plexaura {
 // in the metadata of the weights file, as "setting.model.activation".
 using Settings = std::map<std::string, std::string>;
 
-// Returns those settings of the section `data` that define what weights mean: how samples are scaled, and what stands
-// for missing cells. `has_images`: the samples are images of bytes.
+// Returns the settings of the section `data` that define what weights mean: how samples are scaled, and which
+// number replaces a missing cell. `has_images` is true if the samples are images of bytes.
 Settings data_settings_of_weights(const Settings& settings, bool has_images);
 
 void add_settings(Metadata& metadata, const Settings& settings);
@@ -23,14 +23,15 @@ void add_settings(Metadata& metadata, const Settings& settings);
 // True if a file of weights contains the settings with which it was made; files of other programs do not.
 bool has_settings(const Metadata& metadata);
 
-// What weights are used for.
+// The data to which weights are applied.
 enum class WeightsUse : std::uint8_t {
-  samples_of_data,  // the samples of the section `data`, as in training
-  files             // files that are predicted: they get no noise, whatever data.noise is
+  samples_of_data,  // samples of the section `data`, as in training
+  files             // files to be predicted: they get no noise, so data.noise is not compared
 };
 
 // Throws UserError that names file, key and both values if the settings of a file of weights differ from
-// `now`; `advice` is the end of the sentence. Compares nothing if either has no settings.
+// `now`; `advice` is the end of the sentence. Compares nothing if the file has no settings, or if `now` is
+// empty.
 void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
                     std::string_view advice, WeightsUse use = WeightsUse::samples_of_data);
 

@@ -24,24 +24,25 @@ class EventFile final : public EventSink {
     std::uint32_t version = 1;
     std::uint32_t slots = slot_count;
     std::int32_t rank = 0;
-    std::int32_t ranks = 0;          // 0: unknown
+    std::int32_t ranks = 0;          // number of ranks; 0: unknown
     std::int64_t process = 0;        // process id, which is also the id of the main thread
     std::int64_t process_start = 0;  // field 22 of /proc/PROCESS/stat, because process ids are reused
     std::int64_t wall_time = 0;      // nanoseconds since 1970, at the start
     std::int64_t time = 0;           // the same moment on the clock of the events
     std::int64_t oom_kills = 0;      // processes that the system had killed for lack of memory, at the start
-    std::atomic<std::int64_t> beat = 0;   // seconds that the process has run, updated every second
+    std::atomic<std::int64_t> beat = 0;   // seconds that the process has run; updated every second
     std::atomic<std::int64_t> step = 0;   // the last step that began
-    std::atomic<std::int64_t> saved = 0;  // updates in the last checkpoint that this run has saved
+    std::atomic<std::int64_t> saved = 0;  // number of updates in the last checkpoint that this run has saved
     std::atomic<std::uint64_t> next = 0;  // number of events so far
     char host[64] = {};
-    // "BOOT_ID pid:[NUMBER]"; a process with the same text sees this process under its id
+    // The process-id namespace, as "BOOT_ID pid:[NUMBER]". A process with the same text sees this process
+    // under its id.
     char place[128] = {};
     char job[64] = {};  // the launcher's name of the job; empty without a launcher
-    // The time when this rank last continued after the death of ranks; 0: never.
+    // CLOCK_MONOTONIC, in nanoseconds, when this rank last continued after ranks had died; 0: never.
     std::atomic<std::int64_t> survived = 0;
-    std::atomic<std::int64_t> left = 0;  // how many ranks were left then, including spares
-    // 1: this rank stores weights or sums for the other ranks, and makes no steps
+    std::atomic<std::int64_t> left = 0;  // number of ranks that were left then, including spares
+    // 1 if this rank stores weights or sums for the other ranks, and makes no steps itself.
     std::atomic<std::int64_t> serves = 0;
   };
   struct Bucket {
@@ -63,8 +64,8 @@ class EventFile final : public EventSink {
 
   // Creates FOLDER/rank-0003 and receives the events of the process until it is destroyed. If the file cannot
   // be created, or if another process writes to it, no events are kept, and nothing is thrown. Must be made
-  // by the main thread: steps, waits and phases of other threads are not kept. `ranks`: 0 if unknown. `job`:
-  // the same for all ranks of the job.
+  // by the main thread: steps, waits and phases of other threads are not kept. `ranks` is the number of
+  // ranks, or 0 if unknown. `job` is equal for all ranks of the job.
   EventFile(const std::filesystem::path& folder, int rank, int ranks, std::string_view job);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
@@ -78,7 +79,7 @@ class EventFile final : public EventSink {
   void beat(const std::stop_token& stop);
 
   const std::thread::id main_thread_ = std::this_thread::get_id();
-  FileDescriptor file_;  // locked while it is open
+  FileDescriptor file_;  // locked as long as it is open
   std::byte* memory_ = nullptr;
   Header* header_ = nullptr;
   Bucket* buckets_ = nullptr;

@@ -80,7 +80,7 @@ bool user_can_mend(int error);
 // left on device; ...". UserError if the user can correct it (RemovedError for ENOENT), otherwise
 // DeviceError.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
-// The same for a file or a folder that could not be created.
+// Throws the error for a file or a folder that could not be created, in the same way.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);
 [[noreturn]] void throw_create_folder_error(const std::filesystem::path& path, int error);
 

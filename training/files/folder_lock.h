@@ -25,8 +25,8 @@ class FolderLock {
  public:
   static constexpr std::string_view file_name = ".lock";
 
-  // `lost`: names of processes that were given up but may still live. The lock is taken from these; their own
-  // renew() fails then.
+  // `lost` has the names of processes that were given up but may still live. The lock is taken from them;
+  // their own renew() then fails.
   explicit FolderLock(const std::filesystem::path& folder, std::span<const std::string> lost = {});
 
   // Takes the lock again if its file, or the whole folder, was removed, so that other processes may have

@@ -27,8 +27,8 @@ struct JsonField {
 // thread at a time may use it.
 class JsonLog {
  public:
-  // alone: no other log may write to the file while this one lives. heir: the former writer was lost, but may
-  // still live.
+  // Who may write to the file. `alone`: no other JsonLog may write to it while this one lives. `heir`: the
+  // former writer was lost, but may still live.
   enum class Owner : std::uint8_t { alone, heir };
 
   explicit JsonLog(std::filesystem::path path, Owner owner = Owner::alone);
@@ -36,7 +36,8 @@ class JsonLog {
   void write(std::span<const JsonField> fields);
   void write(std::initializer_list<JsonField> fields) { write(std::span(fields.begin(), fields.size())); }
   void step(const StepRecord& record);
-  // If the model has metrics, the line also has the list "rising": the names of those that are to rise.
+  // Writes the record of an epoch. If the model has metrics, the line also has the list "rising": the names
+  // of the metrics for which larger values are better.
   void epoch(const EpochRecord& record);
 
  private:

@@ -31,9 +31,11 @@ struct StepRecord {
   std::vector<MetricValue> metrics = {};
   double images_per_second = 0;
   double learning_rate = 0;
-  std::int64_t step_in_epoch = 0;  // from 1; for display only, not in the log
-  // Texts about parameters that are not trained, such as "'fc1.weight' is zero everywhere": of the first step of a run about
-  // gradients that are not finite, and of the second about those that are zero in every element. Not in the log.
+  // Number of the step in its epoch, from 1; for display only, not in the log.
+  std::int64_t step_in_epoch = 0;
+  // Texts about parameters that are not trained, such as "'fc1.weight' is zero everywhere". The first step of
+  // a run reports gradients that are not finite. The second step reports gradients that are zero in every
+  // element. Not in the log.
   std::vector<std::string> dead_gradients = {};
 };
 
@@ -44,10 +46,10 @@ struct EpochRecord {
   double val_loss = 0;
   std::vector<MetricValue> val_metrics = {};
   double seconds = 0;
-  std::optional<ExchangeRecord> exchange = {};  // of this rank only
+  std::optional<ExchangeRecord> exchange = {};  // what this rank has exchanged
   // Empty with one rank, and if a device computes while the host waits.
   std::optional<RankWaits> waits = {};
-  std::int64_t step = 0;  // updates at the end of the epoch; not in the log
+  std::int64_t step = 0;  // number of updates at the end of the epoch; not in the log
 };
 
 }  // namespace plexaura

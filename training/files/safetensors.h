@@ -14,7 +14,7 @@ namespace plexaura {
 // The functions below may be called by several threads at the same time, for one path only if none of them
 // writes it.
 
-using Metadata = std::map<std::string, std::string>;  // free text by key
+using Metadata = std::map<std::string, std::string>;  // maps keys to free text
 
 // The contents of a file in the safetensors format: named tensors, in the order of its header, and texts by
 // key. In a file, the eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL.
@@ -23,7 +23,7 @@ struct SafeTensors {
   Metadata metadata;
 };
 
-// The contents of the header alone.
+// The names, types and metadata in the header of a file.
 struct SafeTensorsHeader {
   std::vector<std::pair<std::string, TensorType>> types;
   Metadata metadata;

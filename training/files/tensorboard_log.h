@@ -43,7 +43,7 @@ class TensorBoardLog {
 
   std::filesystem::path path_;
   FileDescriptor file_;
-  bool has_begun_ = false;  // the step from which on the figures of an earlier run are dropped is written
+  bool has_begun_ = false;  // the record that drops the figures of an earlier run was written
 };
 
 // CRC-32C (Castagnoli; RFC 3720, appendix B.4), the checksum of TFRecord.

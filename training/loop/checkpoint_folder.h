@@ -30,9 +30,9 @@ class CheckpointFolder {
  private:
   std::filesystem::path path_;
   int keep_;
-  std::unique_ptr<FolderLock> lock_;  // null on other ranks than 0
-  std::string writer_;                // the process of rank 0
-  std::set<std::string> processes_;   // of all ranks that this run has ever had
+  std::unique_ptr<FolderLock> lock_;  // the lock on rank 0; null on other ranks
+  std::string writer_;                // name of the process of rank 0
+  std::set<std::string> processes_;   // names of the processes of all ranks that this run has ever had
 };
 
 }  // namespace plexaura

@@ -12,23 +12,23 @@ namespace plexaura {
 
 struct SweepRange {
   double first = 1e-7;  // learning rate of the first step; > 0
-  double last = 10;     // of the last step; larger than `first`
+  double last = 10;     // learning rate of the last step; larger than `first`
   std::int64_t steps = 100;
 };
 
 struct SweptRate {
   double learning_rate = 0;
-  double loss = 0;      // of the step with this rate, before its update
+  double loss = 0;      // loss of the step with this rate, before its update
   double smoothed = 0;  // the mean of the losses of this step and of up to four steps on each side
 };
 
 struct LearningRateSweep {
-  // In the order of the steps. The sweep ends early if the loss is not finite, or if the mean of five losses in a row is
-  // more than four times the smallest such mean.
+  // The rates and losses in the order of the steps. The sweep ends early if the loss is not finite, or if the
+  // mean of five losses in a row is more than four times the smallest such mean.
   std::vector<SweptRate> rates = {};
   // The learning rate at which the smoothed loss falls fastest; empty if it falls at none.
   std::optional<double> suggestion = {};
-  // The signal that ended the sweep early, after which nothing is suggested; 0: none.
+  // The signal that ended the sweep early; 0: none. After a signal there is no suggestion.
   int signal = 0;
 };
 
@@ -36,12 +36,12 @@ struct LearningRateSweep {
 // minimum is less than 5 % of the first value below it.
 std::optional<double> suggested_rate(std::span<const SweptRate> rates);
 
-// Trains with a learning rate that grows by the same factor from step to step, and then restores the weights and
-// buffers of the store bit for bit, also if it throws. The state of the optimizer is reset. Random numbers are
-// functions of TrainerOptions::seed and the step, and so are the same in the next run. Uses neither the validation
-// data, the schedule nor the goal, and writes no checkpoints. All ranks call it together and get the same result.
-// Throws UserError for a range that is empty, for a strategy with which ranks make steps of their own, and as the
-// Trainer does.
+// Trains with a learning rate that grows by the same factor from step to step, and then restores the weights
+// and buffers of the store bit for bit, also if it throws. The state of the optimizer is reset. Random
+// numbers are functions of TrainerOptions::seed and the step, and so are the same in the next run. Uses
+// neither the validation data, the schedule nor the goal, and writes no checkpoints. All ranks call it
+// together and get the same result. Throws UserError for an empty range, and for a strategy with which each
+// rank makes its own steps. Throws what the Trainer throws.
 LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions options,
                                        const SweepRange& range = {});
 

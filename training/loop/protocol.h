@@ -6,7 +6,7 @@ namespace plexaura {
 
 struct Run;
 
-// A way in which the ranks of a run train.
+// The loop by which the ranks of a run train.
 struct Protocol {
   // Trains to the end of the run.
   void (*loop)(Run& run);

@@ -11,11 +11,11 @@ class RecentValues {
   static constexpr std::size_t most = 1000;
 
   void add(double value);
-  double median() const;  // of the last `most` values; 0 if there are none
+  double median() const;  // median of the last `most` values; 0 if there are none
 
  private:
   std::vector<double> values_;
-  std::size_t oldest_ = 0;  // the value that is overwritten next, once there are `most`
+  std::size_t oldest_ = 0;  // index of the value that is overwritten next, once there are `most` values
 };
 
 }  // namespace plexaura

@@ -33,11 +33,13 @@ struct Division {
 struct Progress {
   // The place after the last launched step. Its loss sums cover only steps whose metrics were read.
   RunPlace place = {};
-  // The first step of this rank's deal, counted in the epoch; empty outside a deal.
+  // The number, in the epoch, of the first step of this rank's deal; empty outside a deal.
   std::optional<std::int64_t> deal_begin = {};
-  std::exception_ptr failure = {};  // of this rank in a deal; the other ranks learn of it when they meet
-  bool stopped = false;             // the run ends on all ranks, because one was asked to stop
-  std::string goal_name = {};  // by which place.best was found: see name_of(); empty if nothing was compared
+  // Failure of this rank in a deal; the other ranks learn of it when they meet.
+  std::exception_ptr failure = {};
+  bool stopped = false;  // true: the run ends on all ranks, because one was asked to stop
+  // Name of the goal by which place.best was found: see name_of(); empty if no epochs were compared.
+  std::string goal_name = {};
 
   void go_to(std::int64_t step_in_epoch);
   void end_epoch();
@@ -45,7 +47,7 @@ struct Progress {
 
 struct StopRequest {
   int signal = 0;
-  bool asked = false;  // by end_early()
+  bool asked = false;  // true after end_early()
 
   bool is_made() const { return signal != 0 || asked; }
   void look_for_signal();
@@ -53,20 +55,20 @@ struct StopRequest {
 
 // Times of a run, in seconds.
 struct RunClock {
-  double begin = seconds_now();             // of the last call of Trainer::run()
+  double begin = seconds_now();             // start of the last call of Trainer::run()
   double epoch_begin = seconds_now();       // when that call began its part of the epoch
-  double waited_before = seconds_waited();  // at epoch_begin
+  double waited_before = seconds_waited();  // seconds that this rank had waited at epoch_begin
   double noted_at = 0;                      // when the last step was noted
   RecentValues rates = {};                  // images per second of each step
 
   void begin_epoch();
 };
 
-// The state that a strategy takes over from a checkpoint, or from the former strategy after ranks were lost.
+// The state that a strategy gets from a checkpoint, or from the former strategy after ranks were lost.
 struct StrategyHistory {
-  SavedStrategy saved = {};  // state of a checkpoint, until the strategy takes it
-  int saved_ranks = 0;       // number of ranks at the last checkpoint, also at that of the resumed run
-  bool has_begun = false;    // the strategy has begun and has got its state
+  SavedStrategy saved = {};  // the strategy's state in a checkpoint, until the strategy takes it
+  int saved_ranks = 0;     // number of ranks when the last checkpoint was saved, also that of the resumed run
+  bool has_begun = false;  // true if the strategy has begun and has its state
   // For strategies with local scope: the former strategy's state, until the next strategy takes it.
   std::optional<std::vector<StrategyState>> own_state = {};
 };
@@ -82,7 +84,7 @@ struct Run {
 
   SingleProcess alone;
   ParameterStore store;
-  TrainerParts parts;  // refers to `store`
+  TrainerParts parts;  // its store is `store`
   TrainerOptions options;
   Division division;
   CheckpointFolder folder;
@@ -93,8 +95,8 @@ struct Run {
   StopRequest stop;
   Observers observers;
   TrainingResult result;
-  bool runs_ahead = false;  // metrics are read one step late
-  bool verifies = false;    // verify() compares the ranks
+  bool runs_ahead = false;  // true: metrics are read one step late
+  bool verifies = false;    // true: verify() compares the ranks
   RunClock clock;
 };
 

@@ -15,8 +15,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // From now on, while no object lives, all of these signals end the process as SIGINT or SIGTERM would. Called at the
-  // start of a program.
+  // Lets all of these signals end the process as SIGINT or SIGTERM would, while no object lives. Called at
+  // the start of a program.
   static void end_process();
 
   // Returns the signal that was recorded, SIGINT or SIGTERM; 0 if none was. It stays after the object is destroyed. Any

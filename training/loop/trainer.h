@@ -49,13 +49,13 @@ class Trainer {
   // samples, other batches or another order. Uses the kernels of that run if options.tuner was given
   // kernel_times_of_newest() before. Called before run().
   bool resume();
-  // True if the resumed run used other kernels than this one, so that rounding may differ. Reasons are another processor,
-  // build, number of ranks or batch size, or other measured times of kernels.
+  // True if the resumed run used other kernels than this one, so that rounding may differ. The reason may be
+  // another processor, build, number of ranks or batch size, or other measured times of kernels.
   bool has_other_kernels() const { return has_other_kernels_; }
   // True if the kernels differ and the resumed run also had another options.bucket_bytes, which may be the reason.
   bool has_other_buckets() const { return has_other_buckets_; }
-  // Runs the first step of an epoch on samples that are all zeros. The step is not counted. For a DescribedBackend, to
-  // see what a step enqueues.
+  // Runs the first step of an epoch on samples that are all zeros. The step is not counted. With a
+  // DescribedBackend it shows the work that a step enqueues.
   void step_on_zeros();
   // Trains to the end of the run. Throws UserError if it is called twice, except after a regroup(), and if options.output
   // has checkpoints of an earlier run, which was not resumed and may not be replaced. Each of several observers gets every
@@ -102,8 +102,8 @@ class Trainer {
   std::unique_ptr<Run> run_;
   bool has_other_kernels_ = false;
   bool has_other_buckets_ = false;
-  bool continues_run_ = false;     // resume() or regroup() was called
-  std::atomic<bool> ran_ = false;  // since the last regroup()
+  bool continues_run_ = false;     // true after resume() or regroup()
+  std::atomic<bool> ran_ = false;  // true once run() was called since the last regroup()
 };
 
 }  // namespace plexaura

@@ -23,28 +23,30 @@ struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  // Not read on a rank that gets its samples from StrategyParts::courier.
+  // The training data. Not read on a rank that gets its samples from StrategyParts::courier.
   std::shared_ptr<const SampleSource> train;
-  std::shared_ptr<const SampleSource> validation = {};  // with the same fields; null: no validation
-  Collective* collective = nullptr;                     // null: the program runs alone
-  Strategy* strategy = nullptr;                         // null if the program runs alone
+  // The validation data, with the same fields; null: no validation.
+  std::shared_ptr<const SampleSource> validation = {};
+  Collective* collective = nullptr;  // the calls between ranks; null: the program runs alone
+  Strategy* strategy = nullptr;      // null if the program runs alone
 };
 
 struct TrainerOptions {
-  std::int64_t batch_size = 1;  // samples of a step, summed over all ranks
+  std::int64_t batch_size = 1;  // number of samples of a step over all ranks
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
-  std::optional<std::int64_t> steps = {};  // the run stops after this many updates in all
+  std::optional<std::int64_t> steps = {};  // number of updates in all after which the run stops
   // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them.
-  // The store holds the weights that are trained; see with_averages(). Throws UserError for a strategy with
-  // which ranks do not all update by the same sums.
+  // The store holds the weights that are trained; see with_averages(). The Trainer throws UserError if the
+  // strategy lets ranks update by different sums.
   OptimizerSpec optimizer = {};
-  // A number or a Schedule. At the start of epoch E the schedule is at step E * N, where N is the number of steps in an
-  // epoch of this run. So a run that is resumed with another batch size, and a schedule made for it, continues with the
-  // same epoch of the schedule.
+  // A number or a Schedule. At the start of epoch E the schedule is at step E * N, where N is the number of
+  // steps in an epoch of this run. So a run may be resumed with another batch size and a schedule made for
+  // it, and continues with the same epoch of the schedule.
   Schedule learning_rate = 0.01;
   std::int64_t seed = 0;
-  // A hash of what must not change when a run is resumed: which samples are held out, and what the classes mean.
+  // A hash of the data's origin, which must not change when a run is resumed: which samples are held out, and
+  // what the classes mean.
   std::uint64_t data_origin = 0;
   // The hash that older versions computed for the same data, if it differs. Checkpoints with this hash can be resumed,
   // too.
@@ -58,15 +60,17 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
-  std::filesystem::path output = {};  // the folder of checkpoints; empty: none are written
-  // True: run() may replace the checkpoints of an earlier run in `output`, which was not resumed.
+  std::filesystem::path output = {};  // folder of the checkpoints; empty: none are written
+  // True: run() may replace checkpoints in `output` of an earlier run, which was not resumed.
   bool replace = false;
-  int keep = 1;  // how many checkpoints are kept, besides the best one
-  // Compares epochs by the validation. The best checkpoint is kept, and the link `best` in `output` leads to it.
+  int keep = 1;  // number of newest checkpoints that are kept, in addition to the best one
+  // The goal by which epochs are compared after validation. The best checkpoint is kept, and the link `best`
+  // in `output` leads to it.
   std::optional<EpochGoal> goal = {};
-  std::optional<std::int64_t> save_every = {};  // also saves whenever the run has made this many more steps
-  std::string compression = {};                 // see RunState
-  std::int64_t bucket_bytes = 25 << 20;         // of gradients that are exchanged as one piece
+  // Number of steps after which a checkpoint is saved, in addition to the end of each epoch.
+  std::optional<std::int64_t> save_every = {};
+  std::string compression = {};          // see RunState
+  std::int64_t bucket_bytes = 25 << 20;  // bytes of gradients that are exchanged as one bucket
   // The number of steps after which the ranks check that they hold the same weights and optimizer state; they
   // also check before each checkpoint and at the end. 0: never. They check only if they stay equal by
   // themselves: all sum gradients with the same kernels, and the strategy neither realigns weights nor shows
@@ -77,14 +81,14 @@ struct TrainerOptions {
   double report_seconds = 1;
   // The number of this rank in messages. Empty: its index among the ranks that train.
   std::optional<int> number_of_rank = {};
-  // A loss that is not finite ends the run without an error, and weights that are not finite are no error.
-  // Nothing may be saved then: for a run that looks for the limits of its learning rate.
+  // True: a loss that is not finite ends the run without an error, and weights that are not finite are no
+  // error. The run must save nothing. It serves to find the limits of the learning rate.
   bool ends_on_divergence = false;
-  bool watch = false;           // ends the run at the first NaN or infinite number, and names the op
-  bool strict = false;          // an op that would run on the host is an error: see CompileOptions
-  Profile* profile = nullptr;   // an event per instruction; slows the run down
-  Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
-  bool parts_may_move = false;  // regroup() may be called with TakenParts
+  bool watch = false;   // true: the first NaN or infinite number ends the run, and the error names the op
+  bool strict = false;  // true: an op that would run on the host is an error, see CompileOptions
+  Profile* profile = nullptr;   // records an event for each instruction; slows the run down
+  Tuner* tuner = nullptr;       // measures kernels: see ProgramOptions
+  bool parts_may_move = false;  // true: regroup() may be called with TakenParts
   // True if a run that is resumed with other bucket_bytes may round differently.
   bool buckets_change_bits = true;
   // True for a spare rank, which does not train from the start. In the regroup() in which it replaces a lost rank, it
@@ -96,7 +100,7 @@ struct TrainerOptions {
 // start. The ranks add up the parts' gradients in the order in which the ranks at the start would have done, so that the
 // run ends with the same bits.
 struct TakenParts {
-  std::int64_t parts = 1;  // of a step
+  std::int64_t parts = 1;  // number of parts of a step
   Slice own = {0, 1};
 };
 
@@ -113,17 +117,17 @@ class TrainingObserver {
 };
 
 struct TrainingResult {
-  std::int64_t steps = 0;      // updates in all, including those before the run was resumed
-  std::int64_t steps_now = 0;  // of this run
+  std::int64_t steps = 0;      // number of updates in all, including updates before the run was resumed
+  std::int64_t steps_now = 0;  // number of updates of this run
   std::optional<EpochRecord> last_epoch;
-  BestEpoch best = {};           // by TrainerOptions::goal; not known without one
-  bool is_exhausted = false;     // the run ended because the goal's patience was used up
-  double images_per_second = 0;  // median over the last RecentValues::most steps
-  double stall_share = 0;        // the share of the time that was spent waiting for data
-  int signal = 0;                // the signal that ended the run; 0 if none did
-  // Samples that could not be read (OnError::skip).
-  Skipped skipped = {};             // of the training data: replaced by others
-  Skipped skipped_validation = {};  // of the validation data: left out
+  BestEpoch best = {};           // the best epoch by TrainerOptions::goal; unset without a goal
+  bool is_exhausted = false;     // true: the run ended because the goal's patience was used up
+  double images_per_second = 0;  // median of the last RecentValues::most steps
+  double stall_share = 0;        // share of the time that was spent waiting for data, from 0 to 1
+  int signal = 0;                // the signal that ended the run; 0: none
+  // The samples that could not be read (OnError::skip).
+  Skipped skipped = {};             // skipped samples of the training data; other samples replaced them
+  Skipped skipped_validation = {};  // skipped samples of the validation data; they were left out
 };
 
 }  // namespace plexaura

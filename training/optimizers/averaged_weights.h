@@ -21,7 +21,8 @@ bool has_averages(const ParameterStore& store, const OptimizerSpec& optimizer);
 // torch.optim.swa_utils.AveragedModel.
 void exchange_averages(ParameterStore& store, const OptimizerSpec& optimizer);
 
-// Calls `use` while the store holds the averages, if there are any. Then, and also if `use` throws, restores the store.
+// Calls `use` while the store holds the averages, if there are any. Restores the store afterwards, also if
+// `use` throws.
 void with_averages(ParameterStore& store, const OptimizerSpec& optimizer, const std::function<void()>& use);
 
 }  // namespace plexaura

@@ -18,7 +18,8 @@ class GroupOptimizer {
  public:
   GroupOptimizer() = default;
   GroupOptimizer(const OptimizerSpec& spec);
-  // Returns null if the group has the optimizer of the parameters without a group.
+  // Returns the group's own optimizer, or null if the group has the same optimizer as parameters without a
+  // group.
   const OptimizerSpec* spec() const { return spec_.get(); }
 
  private:
@@ -30,13 +31,14 @@ class GroupOptimizer {
 // belongs to the first group of a list whose pattern fits it.
 struct ParameterGroup {
   struct Options {
-    double rate = 1;                   // factor of the learning rate; > 0
-    std::optional<double> decay = {};  // weight decay, >= 0; empty: that of the optimizer with the groups
-    // The rule of the group. It has no weight decay, limit on gradients or groups of its own.
+    double rate = 1;  // factor of the learning rate; > 0
+    // Weight decay, >= 0; empty: the decay of the optimizer that has the groups.
+    std::optional<double> decay = {};
+    // The optimizer of the group. It has no weight decay, limit on gradients or groups of its own.
     GroupOptimizer optimizer = {};
   };
 
-  std::string pattern;  // fits names and aliases, see is_named_like()
+  std::string pattern;  // pattern of parameter names and aliases, see is_named_like()
   Options options = {};
 };
 
@@ -46,7 +48,8 @@ struct ParameterGroup {
 std::vector<ParameterGroup> groups_by_name(std::span<const ParameterGroup> groups,
                                            const std::vector<ParameterSpec>& specs);
 
-// Returns the group of a parameter, whose decay is set; without a group, the rate 1 and `weight_decay`.
+// Returns the options of a parameter's group, with its decay set. For a parameter without a group, returns
+// the rate 1 and `weight_decay`.
 ParameterGroup::Options group_of(std::string_view name, std::span<const ParameterGroup> groups,
                                  double weight_decay);
 

@@ -22,23 +22,26 @@ struct Plateau {
   // A value is an improvement if it is below best · (1 − threshold), or with Mode::max above
   // best · (1 + threshold); from 0 to below 1.
   double threshold = 1e-4;
-  std::int64_t cooldown = 0;  // observations after a reduction that do not count as bad; >= 0
+  std::int64_t cooldown = 0;  // observations after a reduction that do not count against the patience; >= 0
   double min_lr = 0;          // from 0 to the peak
-  Mode mode = Mode::min;      // max: the metric is to rise, as an accuracy
+  Mode mode = Mode::min;      // max: larger values are better, as for an accuracy
   std::string metric =
-      "loss";  // for a Trainer: "loss" is the validation loss, otherwise a metric of the model
+      // Name of the metric for a Trainer: "loss" is the validation loss, otherwise a metric of the model.
+      "loss";
 };
 
-// Returns whether a metric with this name is to fall, as a loss, or to rise, as an accuracy; nothing for other names. Names
-// that begin with a known name of a metric that rises rise, too: "accuracy_top5".
+// Returns Mode::min if smaller values of the metric with this name are better, as for a loss, and Mode::max
+// if larger values are better, as for an accuracy. Returns nothing for an unknown name. A name that begins
+// with the name of a known metric of Mode::max has the same mode: "accuracy_top5".
 std::optional<Plateau::Mode> mode_by_name(std::string_view metric);
 
-// What has been observed. It is part of a checkpoint, and equal on all ranks. Trivially copyable.
+// The state of a Plateau after some observations. It is part of a checkpoint, and equal on all ranks.
+// Trivially copyable.
 struct PlateauState {
   std::int64_t observations = 0;
-  double best = 0;            // meaningful after the first observation
-  std::int64_t bad = 0;       // observations in a row without improvement
-  std::int64_t cooldown = 0;  // observations left that do not count as bad
+  double best = 0;            // the best value so far; valid after the first observation
+  std::int64_t bad = 0;       // number of observations in a row without improvement
+  std::int64_t cooldown = 0;  // number of the next observations that do not count against the patience
   std::int64_t reductions = 0;
 
   bool operator==(const PlateauState&) const = default;
@@ -50,7 +53,8 @@ PlateauState observed(const Plateau& plateau, PlateauState state, double value);
 // A PlateauState as numbers, for a checkpoint.
 using PlateauNumbers = std::array<double, 5>;
 PlateauNumbers numbers_of(const PlateauState& state);
-// Throws UserError, as the end of a sentence about the numbers, if no run can reach them.
+// Returns the PlateauState for these numbers. Throws UserError if no run can reach them; the text continues a
+// sentence about the numbers.
 PlateauState plateau_state(std::span<const double> numbers);
 
 }  // namespace plexaura

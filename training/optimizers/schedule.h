@@ -14,13 +14,14 @@ struct ConstantRate {};
 
 // peak · gamma^floor(step / every)
 struct StepDecay {
-  std::int64_t every = 1;  // steps
+  std::int64_t every = 1;  // number of steps after which the rate is multiplied by gamma again
   double gamma = 0.1;
 };
 
 // peak · gamma^n, where n is the number of milestones that have been reached, as torch.optim.lr_scheduler.MultiStepLR.
 struct MultiStepDecay {
-  std::vector<std::int64_t> milestones = {};  // steps, sorted, from 1 on; equal ones count one by one
+  // Numbers of steps, sorted, from 1 on; equal numbers count one by one.
+  std::vector<std::int64_t> milestones = {};
   double gamma = 0.1;
 };
 
@@ -33,7 +34,7 @@ struct ExponentialDecay {
 
 // peak · (start + (end − start) · t), where t goes from 0 at step 0 to 1 at step `steps`, and stays 1 after that.
 struct LinearRate {
-  double start = 1;  // factors of the peak, from 0 to 1; the first is above 0
+  double start = 1;  // rate at step 0, as a factor of the peak, from 0 to 1; `start` is above 0
   double end = 0;
   std::int64_t steps = 1;
 };
@@ -41,48 +42,48 @@ struct LinearRate {
 // peak · (1 − t)^power, where t goes from 0 at the end of the warm-up to 1 at step `steps`, and stays 1 after that, as
 // PolynomialLR.
 struct PolynomialDecay {
-  std::int64_t steps = 1;  // of the whole run, including warm-up
+  std::int64_t steps = 1;  // number of steps of the whole run, including warm-up
   double power = 1;        // above 0
 };
 
 // floor + (peak − floor) · (1 + cos(π · t)) / 2, where t goes from 0 at the end of the warm-up to 1 at step
 // `steps`, and stays 1 after that (Loshchilov and Hutter 2017, one period).
 struct CosineDecay {
-  std::int64_t steps = 1;  // of the whole run, including warm-up
-  double floor = 0;        // the rate at the end
+  std::int64_t steps = 1;  // number of steps of the whole run, including warm-up
+  double floor = 0;        // the learning rate at the end
 };
 
 // Repeats CosineDecay: the first period, which begins at the end of the warm-up, has `first` steps, and each further
 // one `growth` times as many as the one before it, as CosineAnnealingWarmRestarts (Loshchilov and Hutter 2017).
 struct CosineRestarts {
   std::int64_t first = 1;
-  std::int64_t growth = 1;  // from 1 on
-  double floor = 0;         // from 0 to the peak; the last step of a period stays a little above it
+  std::int64_t growth = 1;  // factor from the steps of one period to those of the next one; 1 or more
+  double floor = 0;  // lowest rate, from 0 to the peak; the last step of a period has a slightly higher rate
 };
 
 // Rises along a line from the floor to the peak in `rising` steps, falls along a line to the floor in `falling` steps,
 // and repeats this, as CyclicLR (Smith 2017). It contains its own warm-up, so `warmup_steps` must be 0.
 struct Cyclic {
   enum class Mode : std::uint8_t {
-    triangular,   // all cycles reach the peak
+    triangular,   // all cycles rise to the peak
     triangular2,  // each cycle rises half as far above the floor as the one before it
-    exp_range     // a rate is gamma^step as far above the floor as without this mode
+    exp_range     // the height above the floor is multiplied by gamma^step
   };
   using enum Mode;  // Cyclic::exp_range
 
-  std::int64_t rising = 1;   // steps
-  std::int64_t falling = 1;  // steps
-  double floor = 0;          // from 0 to the peak
+  std::int64_t rising = 1;   // number of steps from the floor to the peak
+  std::int64_t falling = 1;  // number of steps from the peak to the floor
+  double floor = 0;          // lowest rate, from 0 to the peak
   Mode mode = Mode::triangular;
-  double gamma = 1;  // of exp_range: above 0 and at most 1; 1 for the others
+  double gamma = 1;  // for exp_range: above 0 and at most 1; 1 for other modes
 };
 
 // Rises along half a cosine from peak / start_divisor, at step 0, to the peak, at step rising · steps − 1,
 // and falls along half a cosine to peak / (start_divisor · end_divisor), at the last step (Smith and Topin
 // 2018, in the commonly used form with cosines). It contains its own warm-up, so `warmup_steps` must be 0.
 struct OneCycle {
-  std::int64_t steps = 1;  // of the whole run
-  double rising = 0.3;     // share of the steps, from 0 to 1
+  std::int64_t steps = 1;  // number of steps of the whole run
+  double rising = 0.3;     // share of the steps in which the rate rises, from 0 to 1
   double start_divisor = 25;
   double end_divisor = 1e4;
 };
@@ -114,7 +115,7 @@ class Schedule {
   // on; and for a Plateau.
   static Schedule sequence(std::vector<Schedule> parts, std::vector<std::int64_t> milestones);
 
-  // The options; of a sequence, those of its first schedule.
+  // Returns the options; for a sequence, those of its first schedule.
   const Options& options() const { return options_; }
   // Returns the highest peak of the schedules of a sequence; otherwise the peak of the options.
   double peak() const;
@@ -128,7 +129,8 @@ class Schedule {
 
  private:
   Options options_;
-  std::shared_ptr<const std::vector<Schedule>> parts_ = nullptr;  // of a sequence; otherwise null
+  // The schedules of a sequence; null for a single schedule.
+  std::shared_ptr<const std::vector<Schedule>> parts_ = nullptr;
   std::vector<std::int64_t> milestones_ = {};
 };
 

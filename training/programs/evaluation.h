@@ -23,8 +23,8 @@ class Tuner;
 // Sums over the samples that were evaluated.
 struct Evaluation {
   double loss = 0;
-  double weight = 0;  // of LossOutputs::weight; 0 if the model has none
-  // In the order of Evaluator::metric_names(), followed by the elements of ValidationSums::sums.
+  double weight = 0;  // sum of LossOutputs::weight; 0 if the model has none
+  // The sums in the order of Evaluator::metric_names(), followed by the elements of ValidationSums::sums.
   std::vector<double> metrics = {};
   double samples = 0;
 };
@@ -37,8 +37,8 @@ class Evaluator {
             Collective& collective, bool watch = false, Profile* profile = nullptr, Tuner* tuner = nullptr,
             bool strict = false);
 
-  // Determine the metrics that the model reports. They are known once a program was compiled; a rank that gets no samples
-  // needs them, too. The first function takes them; the second builds a graph for one sample unless they are known.
+  // Determine the metrics that the model reports, on a rank that may get no samples. The first function takes
+  // them from the model. The second builds a graph for one sample, unless the metrics are already known.
   void know_metrics(const LossOutputs& model);
   void know_metrics();
   const std::vector<std::string>& metric_names() const { return reported_.names; }
@@ -46,7 +46,8 @@ class Evaluator {
   bool is_weighted() const { return reported_.is_weighted; }
   // Returns the number of sums in Evaluation::metrics.
   std::size_t sum_count() const { return reported_.names.size() + reported_.sums; }
-  // Returns the metrics as means, followed by the numbers of ValidationSums. `sums`: as in Evaluation::metrics.
+  // Returns the metrics as means, followed by the numbers of ValidationSums. `sums` has the order of
+  // Evaluation::metrics.
   std::vector<MetricValue> values_of(std::span<const double> sums, double samples) const;
   Profile* profile() const { return profile_; }
 
@@ -58,7 +59,7 @@ class Evaluator {
   // Return the largest workspace and the largest Program::feed_bytes of the programs that were compiled so far.
   std::size_t arena_bytes() const;
   std::size_t feed_bytes() const;
-  // The ops that the host computes in these programs: see Program::ops_on_host().
+  // Returns the ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
   // Makes the VMs that run these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
@@ -67,8 +68,8 @@ class Evaluator {
   // workspace yet, makes one.
   void prepare(std::span<const std::int64_t> sizes);
 
-  // The memory in which batches should be created: programs read them from there without a copy. Null before
-  // make_machines() or prepare().
+  // Returns the memory in which batches should be created: programs read them from there without a copy. Null
+  // before make_machines() or prepare().
   std::shared_ptr<FeedMemory> feed_memory() const;
 
   // Evaluates one batch; `fields` are its fields, each of shape [samples, ...]. Compiles a program first if the size is new.
@@ -77,13 +78,13 @@ class Evaluator {
   Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples, std::int64_t first_sample = 0);
 
  private:
-  // What a model reports besides its loss.
+  // The numbers that a model reports besides its loss.
   struct Reported {
     std::vector<std::string> names = {};
-    std::vector<bool> is_mean = {};  // per name
-    std::size_t sums = 0;            // elements of ValidationSums::sums
+    std::vector<bool> is_mean = {};  // for each name: true if the number is a mean, false if it is a sum
+    std::size_t sums = 0;            // number of elements of ValidationSums::sums
     decltype(ValidationSums::values) values = {};
-    bool is_weighted = false;  // the model has a LossOutputs::weight
+    bool is_weighted = false;  // true if the model has a LossOutputs::weight
     bool is_known = false;
   };
 
@@ -95,31 +96,33 @@ class Evaluator {
   ParameterStore& store_;
   Backend& backend_;
   Collective& collective_;
-  SingleProcess alone_;  // for programs that must not call other ranks: see compile_for()
+  SingleProcess alone_;  // collective for programs that must not call other ranks: see compile_for()
   bool watch_;
   Profile* profile_;
   Tuner* tuner_;
-  bool strict_;  // see CompileOptions
+  bool strict_;  // see CompileOptions::strict
   Reported reported_;
-  std::map<std::int64_t, std::shared_ptr<const Program>> programs_;  // by samples
+  std::map<std::int64_t, std::shared_ptr<const Program>> programs_;  // the program for each number of samples
   std::shared_ptr<Workspace> workspace_;
   std::map<std::int64_t, std::unique_ptr<VM>> machines_;
 };
 
-// Throws UserError if the program calls all ranks: "the model calls all ranks <where>, by <op of line>: <why>".
+// Throws UserError if the program calls all ranks. Its text is "the model calls all ranks <where>, by <op of
+// line>: <why>".
 void check_calls_nobody(const Program& program, std::string_view where, std::string_view why);
 
 // Loss and metrics of the model over the validation data. Samples that could not be read are left out.
 struct Validation {
   double loss = 0;
   std::vector<MetricValue> metrics = {};  // see Evaluator::values_of()
-  std::vector<double> totals = {};        // the elements of ValidationSums::sums over all samples
+  std::vector<double> totals = {};        // sums over all samples: the elements of ValidationSums::sums
   Skipped skipped = {};
 };
 
-// Evaluates each sample once, divided among the ranks. All ranks call it together. What random ops draw for a sample
-// depends only on its index in the data. Uses from `reading` the size of batches, their division, the workers, and what
-// happens to samples that cannot be read. Throws UserError if there are no samples, or if none of them can be read.
+// Evaluates each sample once, divided among the ranks. All ranks call it together. The numbers that random
+// ops draw for a sample depend only on its index in the data. Uses from `reading` the size of batches, their
+// division, the workers, and what happens to samples that cannot be read. Throws UserError if there are no
+// samples, or if none of them can be read.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
                     Collective& ranks, const LoaderOptions& reading, Courier* courier = nullptr);
 

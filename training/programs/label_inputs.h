@@ -15,7 +15,7 @@ namespace plexaura {
 struct LabelInput {
   std::string name;
   std::int64_t classes = 0;
-  std::optional<std::int64_t> ignore = {};  // a label that is not a class, but is allowed
+  std::optional<std::int64_t> ignore = {};  // a label that is not a class but is allowed
 };
 
 // Returns the label inputs of the graph for which one label out of range makes the whole loss NaN. If the loss of each

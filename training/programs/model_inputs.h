@@ -39,7 +39,7 @@ class ModelInputs {
 // inference, and to find out the names of the metrics. What it builds must depend only on the inputs.
 using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
-// A model and the graph that has its nodes.
+// A model, and the graph that contains its nodes.
 struct BuiltModel {
   std::unique_ptr<Graph> graph;
   LossOutputs outputs;

@@ -26,13 +26,15 @@ struct ProgramOptions {
   // Chooses kernels by measured times. Given on all ranks or on none, and for these programs only: it is frozen once they
   // are compiled. Null: estimates choose kernels.
   Tuner* tuner = nullptr;
-  // This rank's parts of a step, among those into which the plan divides it. Empty: the part with this rank's number.
+  // The parts that this rank computes, of those into which the plan divides a step. Empty: the part with this
+  // rank's number.
   Slice own_parts = {};
-  // This rank makes its steps without the other ranks, and may get any part. So no program may call all ranks.
+  // True: this rank makes its steps without the other ranks, and may get any part. So no program may call all
+  // ranks.
   bool draws_parts = false;
-  bool parts_may_move = false;      // parts may move between ranks, so no program may call all ranks
-  bool buckets_change_bits = true;  // other bucket_bytes may change the rounding
-  bool strict = false;              // see CompileOptions
+  bool parts_may_move = false;      // true: parts may move between ranks, so no program may call all ranks
+  bool buckets_change_bits = true;  // true: other bucket_bytes may change the rounding
+  bool strict = false;              // see CompileOptions::strict
 };
 
 // All programs of a run, compiled before the first step: gradients for every size of a micro-batch of this rank (with
@@ -50,39 +52,39 @@ class TrainingPrograms {
                    const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
-  // The strategy of this run, and its parts as they were read at construction.
+  // Returns the strategy of this run, and its parts as they were read at construction.
   const StrategyInUse& strategy() const { return strategy_; }
-  // The memory in which batches should be created: programs read them from there without a copy.
+  // Returns the memory in which batches should be created: programs read them from there without a copy.
   std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
   // Converts the fields of a micro-batch to feeds; floating fields get the dtype of the store. Throws UserError for a label
   // that is not a class of softmax_cross_entropy().
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
-  // For validation.
+  // Returns the Evaluator for validation.
   Evaluator& evaluator() { return evaluator_; }
 
   // Returns why a strategy that declares updates_late gets no late updates, as a text that continues a sentence after
   // "because". Empty if it gets them.
   const std::string& why_not_late() const { return why_not_late_; }
 
-  // The gradient program of the largest micro-batch, which --dry-run prints.
+  // Returns the gradient program of the largest micro-batch, which --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
-  // The names of the metrics that the model reports.
+  // Returns the names of the metrics that the model reports.
   const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
-  // The ops that the host computes in these programs: see Program::ops_on_host().
+  // Returns the ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
-  // A hash of what is equal on all ranks: the graphs of gradients and update, the placement and the buckets. It does not
-  // depend on this rank's share of a batch or on its processor.
+  // Returns a hash of what is equal on all ranks: the graphs of gradients and update, the placement and the
+  // buckets. It does not depend on this rank's share of a batch or on its processor.
   std::uint64_t plan_hash() const { return plan_hash_; }
-  // A hash of the kernels and layouts for the update and for the sizes of micro-batches that all ranks have. It is equal on
-  // ranks with the same kind of backend.
+  // Returns a hash of the kernels and layouts for the update and for the sizes of micro-batches that all
+  // ranks have. It is equal on ranks with the same kind of backend.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
-  // A hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if a dealer deals them out. It
-  // leaves out the update if other buckets give the same bits. On the lowest rank it does not change when other ranks are
-  // lost.
+  // Returns a hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if a
+  // dealer deals them out. It leaves out the update if other buckets give the same bits. On the lowest rank
+  // it does not change when other ranks are lost.
   std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
-  // The measured times by which the kernels of all ranks were chosen. A Tuner with these times chooses the same kernels for
-  // the same programs.
+  // Returns the measured times by which the kernels of all ranks were chosen. A Tuner with these times
+  // chooses the same kernels for the same programs.
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:
@@ -99,7 +101,7 @@ class TrainingPrograms {
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(std::int64_t micro_batches);
   void make_updates_late();
-  // `adding`: the programs of micro-batches after the first, by number of samples.
+  // `adding` has the programs of micro-batches after the first one, by number of samples.
   void add_programs(std::int64_t micro_batches,
                     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
   std::uint64_t hash_of_plan(std::int64_t samples);
@@ -114,15 +116,16 @@ class TrainingPrograms {
   Collective& collective_;
   ProgramOptions options_;
   StrategyInUse strategy_;
-  std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
-  std::optional<std::set<std::string>> replaced_;                     // see replaced_buffers()
+  // The gradient program for each number of samples.
+  std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;
+  std::optional<std::set<std::string>> replaced_;  // names of the buffers: see replaced_buffers()
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
   std::uint64_t plan_hash_ = 0;
   std::uint64_t kernels_hash_ = 0;
   std::uint64_t own_kernels_hash_ = 0;
-  bool measures_ = true;  // this rank measures the kernels of its kind of processor
+  bool measures_ = true;  // true if this rank measures the kernels of its kind of processor
   std::string why_not_late_;
   std::string kernel_times_;
 };

@@ -13,11 +13,11 @@
 
 namespace plexaura {
 
-// The batches whose gradients wait for an update.
+// The batches whose gradients are added up for the next update.
 struct PendingBatches {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
-  bool has_mean = false;  // the gradients are the mean over the batches
+  bool has_mean = false;  // true: the gradients are the mean over the batches, not those of the last batch
 };
 
 // The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
@@ -25,9 +25,9 @@ struct PendingBatches {
 // optimizers of the store may make steps in between. The backend and the ranks must outlive it. Only one thread may use it at a time.
 class SeparateStep {
  public:
-  // The shapes of one Optimizer share `pending`, since their batches belong to one step. `outputs`: those of
-  // training_outputs() for the model. `ranks`: those of a model that sums over ranks. The store is placed, and has the
-  // optimizer's states.
+  // The shapes of one Optimizer share `pending`, since their batches belong to one step. `outputs` are those
+  // of training_outputs() for the model. `ranks` is needed by a model that sums over ranks. The store must be
+  // placed, and must have the optimizer's states.
   SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs, const ParameterStore& store,
                Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
                Collective& ranks, std::shared_ptr<PendingBatches> pending, bool watch);
@@ -35,22 +35,24 @@ class SeparateStep {
   struct BatchResult {
     double loss = 0;
     std::vector<double> metrics = {};
-    bool is_finite = false;  // the loss and all gradients
+    bool is_finite = false;  // true if the loss and all gradients are finite
   };
 
   // Computes the gradients of one more batch. If all are finite, also updates the buffers; otherwise drops the gradients of
   // all batches.
   BatchResult add_batch(std::span<const Feed> feeds, const StepBlock& block);
-  // The number of batches since the last update, and the samples in them, which are their longest first axes.
+  // Returns the number of batches since the last update, and the number of their samples. A batch has as many
+  // samples as its longest first axis.
   std::int64_t batches() const { return pending_->batches; }
   std::int64_t samples() const { return pending_->samples; }
   void drop() { *pending_ = {}; }
 
-  // Replaces the gradients of the last batch by the mean over all batches. Does nothing when it is called again before the
-  // next batch. Returns whether the mean is finite.
+  // Replaces the gradients of the last batch by the mean over all batches. Does nothing when it is called
+  // again before the next batch. Returns true if the mean is finite.
   bool take_mean();
   bool has_mean() const { return pending_->has_mean; }
-  // Return the Euclidean norm before, and the largest magnitude before.
+  // Limit the gradients: their Euclidean norm as one vector, or the magnitude of each. Return the norm, or
+  // the largest magnitude, before the limit.
   double limit_norm(double most);
   double limit_values(double most);
   // Updates the parameters. The next batch begins another step.
@@ -72,7 +74,7 @@ class SeparateStep {
   OptimizerSpec optimizer_;
   Collective& ranks_;
   bool watch_;
-  std::vector<std::unique_ptr<VM>> vms_;  // by task, made when first needed
+  std::vector<std::unique_ptr<VM>> vms_;  // a VM for each task, made when it is first needed
   std::shared_ptr<PendingBatches> pending_;
 };
 

@@ -12,18 +12,19 @@ namespace plexaura {
 // The progress of a rank in its run.
 struct RunPlace {
   static constexpr std::int64_t nowhere = -1;
-  std::int64_t step = 0;        // updates made; nowhere: a spare, which has neither weights nor state yet
-  std::int64_t first_step = 0;  // updates made before this run
-  std::int64_t epoch = 0;       // of the next step, from 0
+  std::int64_t step = 0;  // number of updates; `nowhere`: a spare, which has neither weights nor state yet
+  std::int64_t first_step = 0;  // number of updates before this run
+  std::int64_t epoch = 0;       // epoch of the next step, from 0
   std::int64_t step_in_epoch = 0;
-  double epoch_loss = 0;      // sum over the samples of the epoch so far
-  double epoch_samples = 0;   // divides it: the number of samples, or the sum of LossOutputs::weight
-  PlateauState plateau = {};  // of the learning-rate schedule
+  double epoch_loss = 0;  // sum of the losses of the epoch so far
+  // Divisor of epoch_loss: the number of samples, or the sum of LossOutputs::weight.
+  double epoch_samples = 0;
+  PlateauState plateau = {};  // state of the learning rate's Plateau
   BestEpoch best = {};
-  bool epoch_ended = false;  // the epoch has ended and is not validated yet
-  bool is_to_meet = false;   // a dealer gave this rank its steps, and they were not summed yet
-  bool saved = false;        // a checkpoint of this place exists
-  bool keeps_own = false;    // each rank keeps its own weights and state, because it trains by itself
+  bool epoch_ended = false;  // true: the epoch has ended and is not validated yet
+  bool is_to_meet = false;   // true: a dealer gave this rank its steps, and they are not summed yet
+  bool saved = false;        // true: a checkpoint of this place exists
+  bool keeps_own = false;    // true: each rank keeps its own weights and state, because it trains by itself
 };
 
 // Collective. Makes ranks that are left after deaths continue from the same step. They may have made

@@ -15,7 +15,7 @@ class WorkProgress {
   explicit WorkProgress(double patience_seconds);
 
   void made() noexcept;
-  // From now until made(), the work waits for another rank, which has its own WorkProgress.
+  // Records that from now until made() the work waits for another rank, which has its own WorkProgress.
   void await_others() noexcept;
   bool has_stalled() const noexcept;
 
@@ -33,7 +33,7 @@ class WorkProgress {
 void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work,
                    const WorkProgress* progress = nullptr);
 
-// The same for work of rank 0 only.
+// Does the same for work of rank 0 only.
 void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work);
 
 }  // namespace plexaura

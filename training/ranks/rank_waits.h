@@ -17,7 +17,7 @@ struct RankWaits {
   // The rank for which the other ranks wait. It arrives last at each call, so it waits least.
   struct Straggler {
     int number = 0;
-    double seconds = 0;  // median of how much longer the other ranks waited
+    double seconds = 0;  // median of the seconds by which the other ranks waited longer
   };
 
   double epoch_seconds = 0;
@@ -31,7 +31,7 @@ struct RankWaits {
   std::optional<Straggler> straggler() const;
 };
 
-// Collective.
+// Collective. Gathers the waits of all ranks, on all ranks. `epoch_seconds` is the duration of the epoch.
 RankWaits gather_waits(Collective& ranks, const RankWaits::Rank& mine, double epoch_seconds);
 
 }  // namespace plexaura

@@ -20,7 +20,7 @@ using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
 // Returns the state of a strategy; empty for null, which means that the strategy has no state.
 std::vector<StrategyState> state_of_strategy(const KeptState* kept);
 
-// Collective. Returns the state of all ranks on rank 0, and nothing on other ranks. `own`: the store of a
+// Collective. Returns the state of all ranks on rank 0, and nothing on other ranks. `own` is the store of a
 // rank that trains by itself; otherwise null. Throws UserError on all ranks for two parts with one name, and
 // for an invalid name.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
@@ -29,11 +29,12 @@ SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<Strateg
 // True if this rank needs the checkpoint's tensor with this name; false for tensors of other ranks.
 bool is_state_of(int rank, std::string_view name);
 
-// Writes to the store what this rank had in a store of its own. The store already contains that of rank 0.
+// Writes to the store the weights and state that this rank had in a store of its own. The store already
+// contains those of rank 0.
 void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store);
 
-// Returns the state that the strategy of one rank gets back. `of_ranks`: include the tensors that belong to
-// that rank alone (StrategyState::of_rank).
+// Returns the state that the strategy of one rank gets back. With `of_ranks`, includes the tensors that
+// belong to that rank alone (StrategyState::of_rank).
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks);
 
 }  // namespace plexaura

@@ -12,8 +12,8 @@ namespace plexaura {
 // processor, and would silently spoil the training of all. Compares hashes of 64 bits, first of everything
 // and, if they differ, of each tensor. If more than half of the ranks agree in a tensor, the other ranks get
 // it from them, and rank 0 prints that on stderr. If no majority agrees in a tensor, throws a DeviceError on
-// all ranks that names the first such tensor, and changes nothing. `step`: the last step. `number`: this
-// rank's number in messages.
+// all ranks that names the first such tensor, and changes nothing. `step` is the number of the last step.
+// `number` is this rank's number in messages.
 void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number);
 
 }  // namespace plexaura
