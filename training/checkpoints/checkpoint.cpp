@@ -29,14 +29,14 @@ const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
 const std::string compression_key = "compression";
 const std::string bucket_bytes_key = "bucket_bytes";
-// Above this, a double cannot represent every whole number.
+// From this number on, a double cannot represent every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 constexpr const char* plateau_name = "run.plateau";
 const std::string plateau_key = "plateau";
 const std::string goal_key = "goal";
 
-// The names of the updates of a part, and of its plateau.
+// The names of two tensors of a part: its number of updates, and the state of its plateau.
 std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}", part); }
 
 std::string plateau_name_of(std::size_t part) { return fmt::format("{}.{}", plateau_name, part); }
@@ -52,7 +52,8 @@ std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
 
-// A state that is not finite stays so, and its parameter would learn nothing any more.
+// Returns the optimizer's state of a parameter. Throws if it is not finite, because it would stay so, and the
+// parameter would learn nothing any more.
 Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::string& name) {
   Tensor tensor = store.read_state(index, name);
   if (!all_finite(tensor))
@@ -127,8 +128,8 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
 class Reader {
  public:
   explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
-  // Reads a state without the tensors of other ranks. Rank 0 reads the whole file and compares it with its
-  // checksum, for all ranks.
+  // Reads a file of a checkpoint without the tensors of other ranks. Rank 0 reads the whole file and compares
+  // it with its checksum, for all ranks.
   Reader(fs::path path, int rank)
       : path_(std::move(path)),
         file_(read_safetensors(
@@ -158,25 +159,26 @@ class Reader {
                                   to_string(value.type()), name_of(dtype_of<T>)));
     return value.as<T>()[0];
   }
-  // Returns a scalar that is a count.
+  // Returns the value of a scalar that is a count.
   std::int64_t count(const std::string& name) const {
     const auto number = scalar<std::int64_t>(name);
     if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
     if (number > largest_count) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
   }
-  // Returns a scalar that is a sum of losses or samples.
+  // Returns the value of a scalar that is a sum of losses or samples.
   double total(const std::string& name) const {
     const auto number = scalar<double>(name);
     if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
   }
-  // Returns the state of a plateau; none if there is no such tensor.
+  // Returns the state of a plateau. Returns nothing if there is no such tensor.
   std::optional<PlateauState> plateau(const std::string& name) const {
     if (!has(name)) return std::nullopt;
     return plateau_of(name, vector(name));
   }
-  // Returns the state of the schedule of a part: the numbers of a plateau, and whether its metric is to rise.
+  // Returns the state of the schedule of a part: the numbers of a plateau, and a flag that is true if larger
+  // values of its metric are better.
   std::vector<double> schedule(const std::string& name) const {
     const std::span<const double> numbers = vector(name);
     constexpr std::size_t of_plateau = std::tuple_size_v<PlateauNumbers>;
@@ -219,7 +221,8 @@ void require_same(const fs::path& path, std::string_view key, std::string_view t
                                 how_to_continue));
 }
 
-// `then`, `now`: names of optimizers, to which " with training.ema" is added for averages of the weights.
+// Throws UserError unless the optimizers are the same. `then` and `now` are their names, to which " with
+// training.ema" is added for averages of the weights.
 void require_same_optimizer(const fs::path& path, const std::string& then, const std::string& now) {
   constexpr std::string_view averages = " with training.ema";
   if (then == now + std::string(averages) || now == then + std::string(averages))
@@ -307,8 +310,8 @@ void read_loss_scale(const Reader& file, ParameterStore& store) {
   store.write_loss_scale(scale);
 }
 
-// Sets the number of updates of the store, and those of its parts, with their plateaus. A part that has made all updates
-// has no tensor of them.
+// Sets the number of updates of the store, and those of its parts, with their plateaus. If one part has made
+// all updates, the file has no separate tensor of its number.
 void read_updates(const Reader& file, const RunState& state, ParameterStore& store) {
   store.trained_parts().set_updates(state.step);
   const auto parts = store.trained_parts().parts();

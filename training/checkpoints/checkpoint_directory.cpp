@@ -29,7 +29,8 @@ constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view removed_prefix = "checkpoint.removed-";
 constexpr std::string_view unfinished_name = "checkpoint.unfinished";
 constexpr std::string_view best_name = "best";
-constexpr std::string_view new_best_name = "checkpoint.best";  // of the link before it takes its place
+// Name of the new link before it replaces the old one.
+constexpr std::string_view new_best_name = "checkpoint.best";
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 
 // Returns the number in a name that consists of the prefix and a number.
@@ -75,8 +76,8 @@ bool is_own_name(const std::string& name) {
   });
 }
 
-// Returns what the place of a checkpoint contains that belongs to no checkpoint, and that would be lost with
-// its removal: the path itself, or the first foreign entry of the folder.
+// Returns a path at the place of a checkpoint that belongs to no checkpoint and would be lost with its
+// removal: the path itself, or the first foreign entry of the folder.
 std::optional<fs::path> foreign_at(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
@@ -214,8 +215,8 @@ void link_best(const fs::path& directory, std::int64_t step) {
   if (error) cannot("make the link", link, error);
 }
 
-// Renames all before it removes one: removing takes time, and a run that is killed meanwhile would resume from
-// a later checkpoint of an earlier run.
+// Renames all folders before it removes one. Removing takes time, and if the process were killed meanwhile, a
+// run would resume from a later checkpoint of an earlier run.
 void remove_other_checkpoints(const fs::path& directory, std::int64_t step, int keep,
                               const std::set<std::int64_t>& held) {
   auto all = checkpoints_in(directory);

@@ -38,7 +38,7 @@ std::string save_kernel_times(const fs::path& file, const Tuner& tuner) {
   try {
     const FileDescriptor lock = lock_cache(file);
     Tuner all(Tuning::off);
-    load_kernel_times(file, all);  // other runs may have written since
+    load_kernel_times(file, all);  // reads again: other runs may have written to the file since
     all.add(tuner.to_text(Tuner::Part::own));
     AtomicFile out(file);
     out.write(all.to_text());

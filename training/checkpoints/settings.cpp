@@ -17,18 +17,20 @@ namespace {
 
 constexpr std::string_view setting_prefix = "setting.";  // precedes the key of a setting in the metadata
 
-// A key of the section `data` on which the meaning of weights depends. The default of each member suits most keys.
+// A key of the section `data` on which the meaning of weights depends. The defaults of the members suit most
+// keys.
 struct DataSetting {
   std::string_view key;
-  std::string_view no_effect = {};  // a value that is not kept, because it changes nothing
-  bool images_only = false;         // kept only for images of bytes
-  bool in_quotes = false;  // kept in quotes: the default has them, and a word of the YAML file may lack them
+  std::string_view no_effect = {};  // a value that is not stored, because it changes nothing
+  bool images_only = false;         // stored only if samples are images of bytes
+  // Stored in quotes: the default has them, and a word of the YAML file may lack them.
+  bool in_quotes = false;
   bool some_formats =
-      false;             // only some formats have the key, and weights may be used on data of another one
-  bool in_files = true;  // also applies to files that are predicted
-  // The value of a key that is not given. Empty: it has none.
+      false;             // only some formats have the key, and weights may be used on data of another format
+  bool in_files = true;  // true: the key also matters for files that are predicted
+  // The value if the key is not given. Empty: there is none.
   std::string_view absent = {};
-  // If not empty: `absent` holds only where this key is given.
+  // If not empty: `absent` holds only where this other key is given.
   std::string_view needs = {};
 };
 
@@ -59,8 +61,8 @@ Settings settings_in(const Metadata& metadata) {
   return settings;
 }
 
-// Returns the numbers of a list, or one number if all are the same: one for grey images is the same as three for
-// colours.
+// Returns the numbers of a list, or one number if all are equal: a single number for grey images equals three
+// for colours.
 std::string shortest_list(std::string_view text) {
   std::vector<double> numbers;
   for (const char* at = text.data(); at != text.data() + text.size();) {
@@ -74,7 +76,8 @@ std::string shortest_list(std::string_view text) {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-// Returns the value of a setting for comparisons; nothing if it is not given and has no value then.
+// Returns the value by which a setting is compared. Returns nothing if the setting is not given and has no
+// default.
 std::optional<std::string> compared_value(const Settings& settings, const DataSetting& row) {
   const auto found = settings.find(std::string(row.key));
   std::string value(row.absent);

@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* origin_key = "data.origin";  // in the metadata
+constexpr const char* origin_key = "data.origin";  // key in the metadata
 
-// The advice at the end of the error for a value that is not finite.
+// The advice at the end of the error about a value that is not finite.
 constexpr std::string_view without_training =
     ": a file of weights contains only finite numbers, so nothing was saved; look for what wrote such a "
     "number into the store";

@@ -30,14 +30,16 @@ enum class Parts : std::uint8_t {
 };
 
 struct LoaderOptions {
-  std::int64_t batch_size = 1;  // samples of a step over all ranks
+  std::int64_t batch_size = 1;  // number of samples of a step over all ranks
   std::int64_t ranks = 1;
   std::int64_t rank = 0;
-  std::int64_t own_parts = 1;      // parts in each step: this rank's and those of the ranks after it
+  // Number of parts in each step that this rank reads: its own, and those of the ranks after it.
+  std::int64_t own_parts = 1;
   std::int64_t micro_batches = 1;  // number of micro-batches in this rank's share of a step
-  std::uint64_t seed = 0;          // of the order and of augmentation
+  std::uint64_t seed = 0;          // seed of the order and of augmentation
   bool shuffle = true;
-  // If set, the samples of an epoch are those of weighted_order(), and `shuffle` has no effect. One for each sample.
+  // The weights of the samples, one for each sample. If set, the samples of an epoch are those of
+  // weighted_order(), and `shuffle` has no effect. Null: each sample comes once.
   std::shared_ptr<const std::vector<double>> weights = {};
   // Number of threads that read ahead; 0: next() reads on the calling thread. It also does so if samples are
   // in memory and copying those of a step takes less time than waking a thread.
@@ -47,12 +49,12 @@ struct LoaderOptions {
   // With OnError::skip: if true, another sample of the rank replaces one that cannot be read, so that batch
   // sizes never change. If false, the sample is left out, and its micro-batch has one sample less.
   bool replace = true;
-  // The first position. A resumed run passes the epoch and the step that it makes next.
+  // The position of the first step. A resumed run passes the epoch and the step that it makes next.
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
   Parts parts = Parts::own;
-  // Memory for batches: that of the programs that use them, so that they need not be copied. Null: each batch
-  // has memory of its own.
+  // The memory for batches. With the memory of the programs, batches need not be copied. Null: each batch has
+  // memory of its own.
   std::shared_ptr<FeedMemory> memory = {};
 };
 
@@ -81,7 +83,7 @@ class Loader final : public StepSource {
   // call.
   Step next() override;
 
-  // Without workers, includes all time for reading.
+  // Returns the seconds that next() has waited. Without workers, this includes all time for reading.
   double stall_seconds() const override { return stall_seconds_.load(); }
   std::map<std::int64_t, std::string> skipped() const override { return reader_.skipped(); }
 
@@ -89,13 +91,13 @@ class Loader final : public StepSource {
   struct Pending {
     Step step;
     std::shared_ptr<const std::vector<std::int64_t>> order;
-    std::int64_t part = 0;  // the first part
+    std::int64_t part = 0;  // number of the step's first part
     Slice share;
     std::int64_t claimed = 0;
     std::int64_t finished = 0;
     std::int64_t failed_position = 0;
     std::exception_ptr error;
-    std::vector<std::int64_t> left_out;  // positions of samples
+    std::vector<std::int64_t> left_out;  // positions of samples that were left out
 
     bool complete() const { return finished == share.count; }
   };
@@ -134,7 +136,7 @@ class Loader final : public StepSource {
   std::int64_t part_;
   std::shared_ptr<const std::vector<std::int64_t>> order_;
 
-  std::mutex mutex_;  // guards pending_ and its counts
+  std::mutex mutex_;  // guards pending_ and the counts in it
   std::condition_variable work_ready_;
   std::condition_variable step_ready_;
   std::deque<Pending> pending_;  // a deque, because workers hold references during push_back and pop_front

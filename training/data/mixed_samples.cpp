@@ -32,7 +32,8 @@ struct KeptSample {
 };
 thread_local KeptSample kept;
 
-// Draws from the gamma distribution with scale 1: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000.
+// Draws from the gamma distribution with scale 1. Source: Marsaglia and Tsang, A Simple Method for Generating
+// Gamma Variables, 2000.
 double gamma(double shape, Random& random) {
   if (shape < 1) {
     const double larger = gamma(shape + 1, random);
@@ -144,7 +145,7 @@ void MixedSamples::read_fields(std::int64_t index, const SampleContext& context,
     } catch (const LimitReached&) {
       throw;
     } catch (const UserError&) {
-      // The error is reported at the partner's own place in the batch.
+      // Ignored here: the error is reported when the partner is read at its own place in the batch.
     }
   }
   kept.owner = 0;
@@ -155,7 +156,8 @@ void MixedSamples::read_fields(std::int64_t index, const SampleContext& context,
   if (!has_partner) return;
 
   const Shape shape = images_->sample_shape();
-  constexpr std::uint64_t tag = 0x6d6978;  // "mix": separates these numbers from those of samples
+  // The letters "mix", which separate these random numbers from those of samples.
+  constexpr std::uint64_t tag = 0x6d6978;
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), tag,
                 static_cast<std::uint64_t>(context.step)};
   const Mix mix = draw_mix(options_, shape[2], shape[1], random);

@@ -42,7 +42,8 @@ void NoisySamples::read_fields(std::int64_t index, const SampleContext& context,
   const std::span<std::byte> noisy = values[0];
   std::int64_t label = 0;
   images_->read_fields(index, context, std::array{values[1], std::as_writable_bytes(std::span(&label, 1))});
-  constexpr std::uint64_t tag = 0x6e6f697365;  // "noise": separates these numbers from those of augmentation
+  // The letters "noise", which separate these random numbers from those of augmentation.
+  constexpr std::uint64_t tag = 0x6e6f697365;
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), tag,
                 static_cast<std::uint64_t>(index)};
   for (std::size_t first = 0; first < clean.size(); first += 2) {

@@ -12,9 +12,9 @@ namespace plexaura {
 // the same. Thread-safe.
 class NoisySamples final : public SampleSource {
  public:
-  // `deviation`: the standard deviation of the normally distributed noise, on a scale where a pixel goes from 0 to 1. The
-  // sum is limited to this range and rounded to a byte. Throws UserError unless the images are uint8, and for a deviation
-  // that is not above 0 and at most 1.
+  // `deviation` is the standard deviation of the normally distributed noise, on a scale where a pixel goes
+  // from 0 to 1. The noisy pixel is limited to this range and rounded to a byte. Throws UserError unless the
+  // images are uint8, and unless 0 < deviation <= 1.
   NoisySamples(std::shared_ptr<const Dataset> images, double deviation);
 
   std::int64_t size() const override { return images_->size(); }

@@ -14,8 +14,8 @@ namespace plexaura {
 // cheap, so each sample has a generator of its own. Not thread-safe.
 class Random {
  public:
-  // The sequence for a key such as {seed, epoch, index}. It depends on each part of the key and on the order
-  // of the parts.
+  // Makes the sequence for a key such as {seed, epoch, index}. It depends on each part of the key and on the
+  // order of the parts.
   explicit Random(std::initializer_list<std::uint64_t> key) {
     for (const std::uint64_t part : key)
       state_ = splitmix_scatter(state_ + splitmix_step) ^ splitmix_scatter(part);
@@ -37,8 +37,8 @@ class Random {
     return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
   }
 
-  // Returns two independent numbers with mean 0 and deviation 1, normally distributed: Box and Muller, A Note on the
-  // Generation of Random Normal Deviates, 1958.
+  // Returns two independent normally distributed numbers with mean 0 and deviation 1. Source: Box and Muller,
+  // A Note on the Generation of Random Normal Deviates, 1958.
   std::array<double, 2> normals() {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
     const double angle = 2 * std::numbers::pi * uniform();

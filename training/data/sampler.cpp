@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// Limit for batches with fewer samples, where some micro-batches are empty.
+// A step may have more micro-batches than samples, up to this number. Some micro-batches are then empty.
 constexpr std::int64_t most_micro_batches = 1024;
 
 void require_positive(std::int64_t value, const char* what) {
@@ -63,7 +63,8 @@ std::vector<std::int64_t> weighted_order(std::span<const double> weights, std::u
   // A number that is rounded up to the sum belongs to the last sample whose weight is not 0.
   const auto last = std::ranges::lower_bound(sums, sum);
   constexpr std::uint64_t tag =
-      0x77656967687473;  // "weights": separates these numbers from those of a permutation
+      // The letters "weights", which separate these random numbers from those of a permutation.
+      0x77656967687473;
   Random random{seed, static_cast<std::uint64_t>(epoch), tag};
   std::vector<std::int64_t> order(weights.size());
   for (std::int64_t& index : order)
@@ -121,7 +122,8 @@ std::vector<std::int64_t> BatchPlan::micro_batch_sizes(std::int64_t rank) const 
   // Only the last step differs from the others.
   for (const std::int64_t step : {std::int64_t{0}, steps_per_epoch() - 1})
     for (const std::int64_t micro :
-         {std::int64_t{0}, micro_batches - 1})  // the first is largest, the last smallest
+         // The first micro-batch is the largest, and the last one the smallest.
+         {std::int64_t{0}, micro_batches - 1})
       sizes.insert(micro_batch(step, rank, micro).count);
   return {sizes.begin(), sizes.end()};
 }

@@ -14,8 +14,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// Returns one of `parts` parts of a slice. They are as even as possible, and the first ones are larger by one
-// (4 over 3: 2, 1, 1).
+// Returns one of `parts` parts of a slice. The parts are as even as possible. If they differ, the first ones
+// have one element more (4 over 3: 2, 1, 1).
 Slice split_evenly(Slice whole, std::int64_t parts, std::int64_t part);
 
 // Returns the order in which an epoch visits the samples 0 … size - 1: that order itself, or, with `shuffle`,
@@ -35,20 +35,21 @@ std::vector<std::int64_t> weighted_order(std::span<const double> weights, std::u
 std::vector<double> sample_weights(std::span<const std::int64_t> labels,
                                    std::span<const double> class_weights);
 
-// The division of an epoch's order. The global batch of a step is a contiguous range of it; the last batch is
-// shorter if the division leaves a remainder. Ranks, and then micro-batches, take contiguous slices of the
-// batch, as even as possible and possibly empty. So no sample is repeated or lost in an epoch. All functions
-// are pure.
+// The division of an epoch's order into batches. The global batch of a step is a contiguous range of the
+// order; the last batch is shorter if the division leaves a remainder. Ranks, and then micro-batches, take
+// contiguous slices of the batch, as even as possible and possibly empty. So no sample is repeated or lost in
+// an epoch. All functions are pure.
 struct BatchPlan {
-  std::int64_t samples = 0;     // in the dataset
-  std::int64_t batch_size = 1;  // samples of a step over all ranks
+  std::int64_t samples = 0;     // number of samples in the dataset
+  std::int64_t batch_size = 1;  // number of samples of a step over all ranks
   std::int64_t ranks = 1;
-  std::int64_t micro_batches = 1;  // of each rank, in each step
+  std::int64_t micro_batches = 1;  // number of micro-batches of each rank in each step
 
   // Throws UserError for a number that is not positive, and for too many micro-batches.
   void check() const;
   std::int64_t steps_per_epoch() const;
-  // These return positions in the epoch's order.
+  // Return positions in the epoch's order: the batch of a step over all ranks, and the part of a rank and
+  // micro-batch.
   Slice global_batch(std::int64_t step) const;
   Slice rank_share(std::int64_t step, std::int64_t rank) const;
   Slice micro_batch(std::int64_t step, std::int64_t rank, std::int64_t micro) const;

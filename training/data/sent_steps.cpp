@@ -37,7 +37,7 @@ std::vector<std::byte> pack(const Step& step) {
   return parcel;
 }
 
-// Reads a parcel from beginning to end. Throws UserError if the parcel does not contain what is asked for.
+// Reads a parcel from beginning to end. Throws UserError if the parcel does not contain the requested data.
 class OpenParcel {
  public:
   explicit OpenParcel(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -104,7 +104,7 @@ class StepSender final : public StepSource {
 
   SampleStream& stream_;
   Loader loader_;
-  std::deque<Step> own_;  // steps whose parts were sent, and that rank 0 has not taken yet
+  std::deque<Step> own_;  // steps whose parts were sent and that next() has not returned yet
   std::exception_ptr failure_;
 };
 

@@ -16,17 +16,17 @@ namespace plexaura {
 // A stream of a courier. The destructor closes it, also after an error.
 class SampleStream {
  public:
-  // `courier`: null if each rank reads its own samples.
+  // `courier` is null if each rank reads its own samples.
   SampleStream(Courier* courier, Courier::Stream stream) : courier_(courier), stream_(stream) {}
   ~SampleStream();
   SampleStream(const SampleStream&) = delete;
   SampleStream& operator=(const SampleStream&) = delete;
 
   bool has_courier() const { return courier_ != nullptr; }
-  // See Courier.
+  // Forwards to Courier::send().
   void send(int to, std::span<const std::byte> parcel) { courier_->send(stream_, to, parcel); }
   std::optional<std::vector<std::byte>> receive(std::string_view what);
-  // Called on rank 0.
+  // Closes the stream. Called on rank 0.
   void close();
 
  private:

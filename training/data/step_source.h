@@ -14,8 +14,9 @@
 namespace plexaura {
 
 struct MicroBatch {
-  std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
-  std::int64_t samples = 0;       // may be 0; without samples that are left out
+  // One tensor [samples, ...] for each field, in the order of SampleSource::fields().
+  std::vector<Tensor> fields;
+  std::int64_t samples = 0;       // number of samples, without samples that were left out; may be 0
   std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
 };
 
@@ -24,7 +25,7 @@ struct Step {
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
-  std::int64_t global_samples = 0;  // samples of all ranks, including those that are left out
+  std::int64_t global_samples = 0;  // number of samples of all ranks, including samples that were left out
   std::int64_t parts = 1;           // number of parts; each has the same number of micro-batches
   std::vector<MicroBatch> micro_batches;
 
@@ -53,7 +54,7 @@ class StepSource {
 Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step,
                          std::int64_t first_part, std::int64_t parts = 1);
 
-// Returns uninitialised tensors for `samples` samples. `memory`: the memory that they use; null: memory of
+// Returns uninitialised tensors for `samples` samples, in `memory`. If that is null, they have memory of
 // their own.
 std::vector<Tensor> make_fields(std::span<const Field> fields, std::int64_t samples, FeedMemory* memory);
 

@@ -42,7 +42,7 @@ std::vector<std::int64_t> stratified_order(std::span<const std::int64_t> labels,
   for (const std::int64_t index : epoch_order(static_cast<std::int64_t>(labels.size()), true, seed, 0))
     classes[labels[static_cast<std::size_t>(index)]].push_back(index);
 
-  // Each class spreads its samples evenly over [0, 1).
+  // Orders the samples by a position in [0, 1). The samples of each class are spread evenly over this range.
   std::vector<std::tuple<double, std::int64_t, std::int64_t>> spread;
   for (const auto& [label, members] : classes)
     for (std::size_t i = 0; i < members.size(); ++i)

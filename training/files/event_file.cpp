@@ -46,7 +46,8 @@ std::int64_t count_oom_kills() {
   std::string name;
   for (std::int64_t count = 0; counters >> name >> count;)
     if (name == "oom_kill") return count;
-  return std::numeric_limits<std::int64_t>::max();  // the system does not count them
+  // The system does not count processes that were killed for lack of memory.
+  return std::numeric_limits<std::int64_t>::max();
 }
 
 std::string place_of_this_process() {
@@ -66,11 +67,11 @@ void describe(EventFile::Header& header) {
   copy_text(header.place, place_of_this_process());
 }
 
-// True for events of which only those of the main thread are kept, because those of other threads would
-// overwrite them.
+// True for kinds of events of which only those of the main thread are kept, since events of other threads
+// would overwrite them.
 bool is_about_main_thread(EventKind kind) { return kind >= EventKind::step && kind <= EventKind::back; }
 
-// Reports the exit of a process that ends while its EventFile lives, before it has finished its work.
+// Reports the exit of a process that ends before it has finished its work, while its EventFile lives.
 void report_exit(int status, void*) {
   static std::atomic<bool> is_told = false;
   if (!is_told.exchange(true)) report_event(EventKind::exit, status);
@@ -113,8 +114,8 @@ EventFile::~EventFile() {
   if (memory_ != nullptr) ::munmap(memory_, file_bytes);
 }
 
-// Allocates the whole file now. On a full disk, the first access to a page of a mapped file would otherwise
-// end the process.
+// Allocates the whole file now. Otherwise, on a full disk, the first access to a page of the mapped file
+// would end the process.
 bool EventFile::open(const fs::path& path) {
   file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_.is_there()) return false;
@@ -134,7 +135,7 @@ bool EventFile::open(const fs::path& path) {
   return true;
 }
 
-// Counts seconds while the process runs. A process that is stopped does not count; one that is stuck does.
+// Counts the seconds while the process runs. A stopped process does not count; a process that hangs does.
 void EventFile::beat(const std::stop_token& stop) {
   constexpr std::int64_t longest_pause = 2;  // a busy machine may pause a running process this long
   std::unique_lock lock(mutex_);
@@ -155,13 +156,14 @@ void EventFile::event(EventKind kind, std::int64_t number, std::string_view text
     return;
   }
   if (kind == EventKind::ready) header_->ranks = static_cast<std::int32_t>(number);
-  // Handlers that are registered last run first: this one runs before those of the MPI libraries.
+  // Exit handlers that are registered last run first: this one runs before those of the MPI libraries.
   if (kind == EventKind::step && header_->step.exchange(number, std::memory_order_relaxed) == 0) await_exit();
   if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);
   if (kind == EventKind::serves) header_->serves.store(1, std::memory_order_relaxed);
   const std::uint64_t index = header_->next.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = slots_[index % slot_count];
-  slot.sequence.exchange(0, std::memory_order_acq_rel);  // before the fields below are written
+  // Marks the slot as unfinished before its fields are written.
+  slot.sequence.exchange(0, std::memory_order_acq_rel);
   slot.time = nanoseconds(CLOCK_MONOTONIC);
   if (kind == EventKind::survived) {
     header_->survived.store(slot.time, std::memory_order_relaxed);

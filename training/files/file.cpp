@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 // Limit for one system call. Linux itself stops at 2 GiB.
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
-// Returns a sentence such as "cannot read 'a/b': No such file or directory; ...".
+// Returns the sentence of an error, such as "cannot read 'a/b': No such file or directory; ...".
 std::string failure(std::string_view what, const fs::path& path, int error, std::string_view advice) {
   const std::string remedy = remedy_of_limit(error);
   return fmt::format("cannot {} '{}': {}; {}", what, path.string(), std::generic_category().message(error),
@@ -45,7 +45,8 @@ fs::path next_temporary(const fs::path& path) {
   return folder_of(path) / fmt::format(".{}.unfinished-{}-{}", path.filename().string(), ::getpid(), count++);
 }
 
-// Throws for a device or a folder: renaming over it would destroy it, or fail late.
+// Throws if the path is a device or a folder. A rename to this path would destroy a device, and would fail
+// late for a folder.
 void check_replaceable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

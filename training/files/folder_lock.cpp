@@ -79,7 +79,7 @@ void FolderLock::renew() {
   const bool is_there = ::fstat(file_.number(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
                         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
   if (is_there) return;
-  std::error_code ignored;  // if it cannot be created, the lock fails too and reports the reason
+  std::error_code ignored;  // if the folder cannot be created, the lock fails too and reports the reason
   fs::create_directories(path_.parent_path(), ignored);
   *this = FolderLock(path_.parent_path());
 }

@@ -58,7 +58,7 @@ bool is_removed(const FileDescriptor& file) {
   return ::fstat(file.number(), &status) == 0 && status.st_nlink == 0;
 }
 
-// Unknown values are written as null.
+// Adds the fields of a record. Unknown values are written as null.
 void add_exchange(const ExchangeRecord& record, std::vector<JsonField>& fields) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   fields.push_back({"exchange_bytes", record.bytes});
@@ -91,8 +91,8 @@ void JsonLog::open() {
   end_last_line(file_, path_);
 }
 
-// Does not lock a device, which may have several writers. Continues without a lock if the file system has
-// none.
+// Locks the file. Does not lock a device, which may have several writers. Continues without a lock if the
+// file system has none.
 void JsonLog::lock() {
   struct stat status {};
   if (::fstat(file_.number(), &status) != 0 || !S_ISREG(status.st_mode)) return;

@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "the format is little-endian and is read as it lies");
 
-constexpr std::uint64_t length_bytes = 8;  // size of the header's length, which precedes the header
+constexpr std::uint64_t length_bytes = 8;  // bytes of the number that precedes the header and is its length
 constexpr std::uint64_t longest_header = 100'000'000;
 const std::string checksum_key = "checksum.fnv1a64";
 
@@ -29,10 +29,10 @@ struct OpenedFile {
   std::uint64_t data_start = 0;
 };
 
-// PyTorch's own files are zip archives, or pickles before version 1.6.
+// True for a file of PyTorch: a zip archive, or a pickle before version 1.6.
 bool is_pytorch_file(std::uint64_t first_bytes) {
-  constexpr std::uint64_t zip = 0x04034b50;  // "PK", 3, 4
-  constexpr std::uint64_t pickle = 0x80;     // followed by the protocol's number, from 2 to 5
+  constexpr std::uint64_t zip = 0x04034b50;  // the bytes "PK", 3, 4
+  constexpr std::uint64_t pickle = 0x80;     // followed by the number of the protocol, from 2 to 5
   const std::uint64_t protocol = first_bytes >> 8 & 0xff;
   return (first_bytes & 0xffffffff) == zip ||
          ((first_bytes & 0xff) == pickle && protocol >= 2 && protocol <= 5);
@@ -80,8 +80,8 @@ OpenedFile open_checked(const std::filesystem::path& path) {
 
 std::string checksum_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// Files of other programs have no checksum. A program that changes tensors but keeps the metadata makes the
-// checksum wrong.
+// Throws if the file has a checksum and it is wrong. Files of other programs have none. A program that
+// changes tensors but keeps the metadata makes the checksum wrong.
 void check_sum(const SafeTensorsTable& table, std::uint64_t hash, const std::filesystem::path& path) {
   const auto written = table.metadata.find(checksum_key);
   if (written != table.metadata.end() && written->second != checksum_text(hash))

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view metadata_key = "__metadata__";
-constexpr int deepest_nesting = 3;  // the header, an entry, a list in it
+constexpr int deepest_nesting = 3;  // the header, an entry, and a list in the entry
 
 constexpr std::array<std::pair<DType, std::string_view>, 8> dtype_names{{{DType::float64, "F64"},
                                                                          {DType::float32, "F32"},
@@ -32,14 +32,14 @@ std::string_view name_in_file(DType dtype) {
   return std::ranges::find(dtype_names, dtype, &std::pair<DType, std::string_view>::first)->second;
 }
 
-// Limits how much text of a user's file an error shows.
+// The largest number of letters of a user's file that an error shows.
 constexpr std::size_t longest_shown = 200;
 
 std::string shown_json(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, longest_shown);
 }
 
-// The place in errors: the file and, once known, the tensor.
+// The place that errors name: the file and, once it is known, the tensor.
 class HeaderPlace {
  public:
   explicit HeaderPlace(const std::filesystem::path& path) : text_(fmt::format("'{}'", path.string())) {}
@@ -81,7 +81,7 @@ class KeyWatch {
   }
 
   const HeaderPlace& place_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are not closed yet
+  std::vector<std::set<std::string>> keys_;  // keys of the objects that are not closed yet
   std::vector<std::string> outermost_;
 };
 

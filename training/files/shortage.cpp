@@ -17,7 +17,8 @@ fs::path nearest_folder(fs::path path) {
   return path.empty() ? "." : path;
 }
 
-// Some file systems, such as btrfs, do not count inodes, and report a total of 0.
+// True if the file system of the folder has no inodes left. Some file systems, such as btrfs, do not count
+// inodes, and report a total of 0.
 bool has_no_inodes(const fs::path& folder) {
   struct statvfs system {};
   return ::statvfs(folder.c_str(), &system) == 0 && system.f_files > 0 && system.f_favail == 0;

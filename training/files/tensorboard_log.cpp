@@ -58,8 +58,9 @@ std::int64_t seconds_in(const std::string& name) {
   return error == std::errc() && rest == begin + digits_of_seconds ? seconds : 0;
 }
 
-// TensorBoard reads the files of a folder in the order of their names, which must contain "tfevents". The file of a run
-// that goes on in another process comes after those that are there, even if the clock of its host is behind.
+// Returns the seconds for the name of a new file. TensorBoard reads the files of a folder in the order of
+// their names, which must contain "tfevents". So the file of a continued run must come after the existing
+// files, even if the clock of its host is behind.
 std::int64_t seconds_of_name(const fs::path& folder) {
   constexpr std::int64_t most = 9'999'999'999;
   auto seconds = static_cast<std::int64_t>(seconds_since_1970());
@@ -93,7 +94,8 @@ constexpr std::array<std::uint32_t, 256> crc_table = [] {
   return table;
 }();
 
-// TFRecord stores checksums rotated and shifted, so that a record may contain checksums itself.
+// Returns the checksum as TFRecord stores it: rotated and shifted, so that a record may contain checksums
+// itself.
 std::string masked_crc(std::string_view bytes) {
   return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8U);
 }

@@ -10,7 +10,8 @@
 
 namespace plexaura {
 
-// The lock may be held by any rank that was lost: a new rank 0 may itself be lost after it took the lock.
+// The lock may be held by any rank that was lost. A new rank 0, for example, may be lost after it took the
+// lock.
 void CheckpointFolder::lock(Collective& ranks) {
   constexpr const char* what = "the folder of checkpoints";
   if (ranks.rank() != 0) unlock();
@@ -38,7 +39,7 @@ void CheckpointFolder::check_new(Collective& ranks) const {
   });
 }
 
-// Another process may remove the folder at any time; so saving is tried several times.
+// Saves a checkpoint. Another process may remove the folder at any time, so saving is tried several times.
 void CheckpointFolder::write(const ParameterStore& store, const RunState& state) {
   constexpr int tries = 3;
   for (int left = tries - 1;; --left) try {

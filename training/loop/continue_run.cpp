@@ -42,7 +42,7 @@ void agree_on_place(Run& run) {
   RunPlace mine = run.progress.place;
   mine.keeps_own = run.history.own_state.has_value();
   RunPlace place = catch_up(run.ranks(), mine, run.store, run.strategy().parts.realigns_weights);
-  if (place.is_to_meet) {  // before the ranks meet, each rank has its own sums
+  if (place.is_to_meet) {  // before the ranks meet, each rank has its own sums of losses
     place.epoch_loss = mine.epoch_loss;
     place.epoch_samples = mine.epoch_samples;
   }
@@ -59,8 +59,9 @@ std::optional<RunState> resume(Run& run) {
       load_checkpoint(options.output, run.store, now.optimizer, now.settings, run.ranks().rank());
   if (!saved) return std::nullopt;
   check_resumes_run(*saved, now, options);
-  exchange_averages(run.store, options.optimizer);  // the file of weights holds the averages: see save()
-  // Without a goal of its own the run keeps the best checkpoint of the run that it continues.
+  // The file of weights holds the averages: see save() in epochs.cpp.
+  exchange_averages(run.store, options.optimizer);
+  // A run without a goal keeps the best checkpoint of the run that it continues.
   const bool keeps_best = !options.goal || saved->goal == run.progress.goal_name;
   if (keeps_best) run.progress.goal_name = saved->goal;
   run.history.saved = saved->strategy;
@@ -91,7 +92,7 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
     // No checkpoint of that step can be written now, because the weights have changed since.
     progress.place.saved = true;
   }
-  run.history.saved.clear();  // the former strategy may not have taken it
+  run.history.saved.clear();  // the former strategy may not have taken its saved state
   progress.stopped = false;
   run.stop.look_for_signal();
   run.division.taken = taken;
@@ -101,7 +102,7 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   try {
     agree_on_place(run);
   } catch (...) {
-    drop_programs(run);  // so that no rank continues from a place of its own
+    drop_programs(run);  // drops the programs, so that no rank continues from a place of its own
     throw;
   }
 }

@@ -51,8 +51,8 @@ std::exception_ptr train_alone(Run& run, Loader& loader, double begin) {
   return run.observers.take_failure();
 }
 
-// Draws as many parts as the loader has room for. If no parts are left, returns the step after the last one that was
-// dealt.
+// Draws parts until the loader has no room for more. If no parts are left, returns the step after the last
+// one that was dealt.
 std::optional<std::int64_t> draw_ahead(Run& run, Loader& loader, const DealtSteps& steps) {
   while (loader.has_room()) {
     const Draw drawn = dealer_of(run).draw(steps);
@@ -79,7 +79,7 @@ std::int64_t train_drawn(Run& run, Loader& loader, const DealtSteps& steps) {
     if (const Draw drawn = dealer_of(run).draw(steps); !drawn.part) return drawn.step_in_epoch;
 }
 
-// Trains on the parts of one deal, including those that a rank leaves behind if it dies meanwhile.
+// Trains on the parts of one deal, including parts of a rank that dies during the deal.
 void train_deal(Run& run, Loader& loader) {
   Progress& progress = run.progress;
   // meet() adds up the sums of all ranks; only rank 0 contributes those from before this deal.
@@ -97,8 +97,8 @@ void train_deal(Run& run, Loader& loader) {
   progress.place.is_to_meet = true;
 }
 
-// Called by all ranks after a deal, when their weights are equal already. Shares failures and requests to stop, and
-// adds up losses and samples.
+// Called by all ranks after a deal, when their weights are already equal. Shares failures and requests to
+// stop, and adds up losses and samples.
 void meet(Run& run) {
   Progress& progress = run.progress;
   const std::string what = fmt::format("the steps of epoch {}", progress.place.epoch + 1);
@@ -112,7 +112,7 @@ void meet(Run& run) {
   if (progress.place.step_in_epoch >= run.division.train.steps_per_epoch()) progress.end_epoch();
 }
 
-// Each rank makes its own steps, so the rates of the ranks are added up.
+// Returns the sum of the rates of all ranks, since each rank makes its own steps.
 double rate_of_all_ranks(const Run& run) {
   double rate = run.clock.rates.median();
   run.ranks().sum(DType::float64, reinterpret_cast<std::byte*>(&rate), 1, "the speed of all ranks");

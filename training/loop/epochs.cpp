@@ -17,7 +17,8 @@ namespace plexaura {
 
 namespace {
 
-// All ranks must read their metrics at the same time. Otherwise they would notice a failure after different steps.
+// True if a device of any rank runs ahead of the host. All ranks must read their metrics at the same time:
+// otherwise they would notice a failure after different steps.
 bool any_rank_runs_ahead(const Run& run) {
   const std::string mine = run.parts.backend.info().host_memory ? "waits" : "runs ahead";
   const auto all = run.ranks().gather_all(mine, "whether steps run ahead of their metrics");
@@ -40,7 +41,7 @@ bool has_used_up_its_patience(const Run& run) {
   return run.options.goal && is_exhausted(*run.options.goal, run.progress.place.best);
 }
 
-// A resumed run that had used up its patience makes no further step.
+// True at the end of the run. It is also true for a resumed run that had used up its patience before.
 bool has_made_all_steps(const Run& run) {
   return has_made_planned_steps(run) || has_used_up_its_patience(run);
 }
@@ -51,8 +52,8 @@ bool any_rank_asked_to_end(const Run& run) {
   return asking > 0;
 }
 
-// A device with its own memory keeps computing while the host waits, so the host's waiting time does not show how
-// much of the exchange overlapped with computation.
+// Returns what the strategy has exchanged. A device with its own memory keeps computing while the host waits,
+// so the host's waiting time does not show how much of the exchange overlapped with computation.
 std::optional<ExchangeRecord> take_exchange_record(const Run& run) {
   std::optional<ExchangeRecord> record = strategy_or_none(run.strategy().strategy).take_exchange_record();
   if (record && !run.parts.backend.info().host_memory) record->waited_seconds.reset();
@@ -66,9 +67,9 @@ std::optional<RankWaits> take_waits(const Run& run, double seconds, double waite
   return waits;
 }
 
-// The weights are checked even if no checkpoint is written: a finite loss does not prove that they are finite, because
-// an op can turn NaN into a number. If there are averages, they are what a user of the weights is to get: the file of
-// weights holds them, and the file of the state holds the weights that are trained.
+// Saves a checkpoint. The weights are checked even if none is written: a finite loss does not prove that they
+// are finite, because an op can turn NaN into a number. If there are averages, the file of weights holds
+// them, since users of the weights want them. The file of the state then holds the trained weights.
 void save(Run& run) {
   if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
   run.programs->step().await_weights();
@@ -96,7 +97,7 @@ void compare_epoch(Run& run, const EpochRecord& record) {
   best = compared(*run.options.goal, best, record.epoch, record.step, value);
 }
 
-// Returns what a plateau of the learning rate has observed after this validation, which is the same on all ranks.
+// Returns the state of the learning rate's Plateau after this validation. It is the same on all ranks.
 PlateauState observe_validation(const Run& run, const EpochRecord& record) {
   const RunPlace& place = run.progress.place;
   const Plateau* const plateau = run.options.learning_rate.plateau();
@@ -190,7 +191,8 @@ void summarize(Run& run, const StepSource& steps, double rate) {
     run.result.skipped = gather_skipped(run.ranks(), steps.skipped(), "the samples that could not be read");
 }
 
-// An error of one rank in exchanging the weights is an error of all, because the others would wait for it in validating.
+// Evaluates the validation data. If exchanging the weights fails on one rank, it fails on all: otherwise the
+// others would wait for that rank in the validation.
 Validation validate(Run& run) {
   const OptimizerSpec& optimizer = run.options.optimizer;
   const auto validated = [&] {
@@ -217,12 +219,14 @@ void verify(Run& run) {
   verify_ranks(run.ranks(), run.store, run.progress.place.step, run.number());
 }
 
-// Counts the steps of the whole run, so that a resumed run saves after the same steps.
+// True if save_every demands a checkpoint after this step. It counts the steps of the whole run, so that a
+// resumed run saves after the same steps.
 bool is_to_be_saved(const Run& run, std::int64_t step) {
   return run.options.save_every && step % *run.options.save_every == 0;
 }
 
-// Also true at the end of an epoch whose checkpoint is missing, because a rank was lost before it was saved.
+// True if a checkpoint is due now. This is also the case at the end of an epoch whose checkpoint is missing
+// because a rank was lost before it was saved.
 bool is_save_due(const Run& run) {
   const RunPlace& place = run.progress.place;
   if (place.saved || place.step == place.first_step) return false;

@@ -13,10 +13,10 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t recent = 5;    // losses whose mean ends the sweep
-constexpr std::size_t beside = 4;    // losses on each side in the smoothed loss
-constexpr double most_growth = 4;    // of the mean
-constexpr double least_fall = 0.05;  // of the first smoothed loss
+constexpr std::size_t recent = 5;    // number of losses in the mean that ends the sweep
+constexpr std::size_t beside = 4;    // number of losses on each side that the smoothed loss includes
+constexpr double most_growth = 4;    // largest growth of the mean over its minimum
+constexpr double least_fall = 0.05;  // least fall, as a share of the first smoothed loss
 
 double mean_of(std::span<const SweptRate> rates) {
   const auto add = [](double sum, const SweptRate& rate) { return sum + rate.loss; };
@@ -89,10 +89,10 @@ Schedule schedule_of(const SweepRange& range) {
   return Schedule::sequence(std::move(rates), std::move(milestones));
 }
 
-// Drops what a sweep does not use.
+// Returns the options without settings that a sweep does not use.
 TrainerOptions options_of_sweep(TrainerOptions options, const SweepRange& range) {
   options.learning_rate = schedule_of(range);
-  options.epochs = options.steps.emplace(range.steps);  // an epoch has a step or more
+  options.epochs = options.steps.emplace(range.steps);  // an epoch has at least one step
   options.optimizer.ema.reset();
   options.goal.reset();
   options.save_every.reset();

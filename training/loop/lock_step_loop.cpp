@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns the data of the next step. Sets `failure` if this rank has failed.
+// Returns the data of the next step. If this rank has failed, sets `failure` and returns no data.
 Step read_step(Run& run, StepSource& steps, std::exception_ptr& failure) {
   const RunPlace& place = run.progress.place;
   const BatchPlan& plan = run.division.train;
@@ -48,7 +48,7 @@ void note_under_way(Run& run) {
   }
 }
 
-// Launches the next step, and handles the former one while the device computes.
+// Launches the next step. Handles the step before it while the device computes.
 void make_step(Run& run, StepSource& steps) {
   report_event(EventKind::step, run.progress.place.step + 1);
   const double begin = seconds_now();

@@ -45,7 +45,7 @@ void check_goal(const OverfitGoal& goal) {
 OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitGoal& goal) {
   check_goal(goal);
   parts.validation = parts.train;
-  options.epochs = options.steps.emplace(goal.steps);  // an epoch has a step or more
+  options.epochs = options.steps.emplace(goal.steps);  // an epoch has at least one step
   options.learning_rate = options.learning_rate.peak();
   options.optimizer.ema.reset();
   options.goal.reset();

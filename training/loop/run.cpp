@@ -31,8 +31,9 @@ void check_trainer_parts(const TrainerParts& parts) {
                     to_string(parts.train->fields()), to_string(parts.validation->fields())));
 }
 
-// Refuses several ranks without a strategy, which would train independently without notice; a rank that serves instead
-// of training; whatever check_strategy_parts() refuses; and `averages` of weights where ranks make updates of their own.
+// Throws UserError for several ranks without a strategy, which would train independently without notice; for
+// a rank that serves instead of training; and for `averages` of weights if ranks make updates of their own.
+// Throws what check_strategy_parts() throws.
 void check_trainer_strategy(const StrategyInUse& strategy, const Collective& ranks, bool averages) {
   if (strategy.strategy == nullptr && ranks.size() > 1)
     throw UserError(
@@ -149,7 +150,7 @@ void share_out(Run& run, const StrategyInUse& strategy) {
 
 namespace {
 
-// Refuses names of metrics that the model does not report.
+// Throws UserError for names of metrics that the model does not report.
 void check_metric_names(const Run& run) {
   const Plateau* const plateau = run.options.learning_rate.plateau();
   if (plateau == nullptr && !run.options.goal) return;

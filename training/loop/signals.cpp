@@ -38,7 +38,7 @@ void note(int number) {
   if (!is_repeated_by_system) std::signal(number, end_as_meant);
 }
 
-// True for an ignored SIGHUP: nohup starts programs with it ignored.
+// True for a SIGHUP that is ignored. nohup starts programs in this way.
 bool is_left_alone(int number) {
   struct sigaction now {};
   return number == SIGHUP && sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

@@ -45,7 +45,7 @@ std::span<const LaunchedStep> StepRunner::read(bool is_last) {
 }
 
 std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool is_last) {
-  // An error here is not agreed upon, because other ranks may not call agree_on_error() for it.
+  // The ranks do not agree on an error here, because other ranks may not call agree_on_error() for it.
   programs_.step().await_exchange(step.ticket);
   one_ = {};
   std::exception_ptr mine;
@@ -68,8 +68,8 @@ std::span<const StepMetrics> StepRunner::answers(const LaunchedStep& step, bool 
   return {&one_, 1};
 }
 
-// Detects a strategy that does not sum the tail. With it, each rank would report the loss of its own samples, and would
-// stop alone.
+// Throws if a strategy does not sum the tail. Then each rank would report the loss of its own samples, and
+// would stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
   if (ranks_.size() == 1 && programs_.strategy().parts.gradients == nullptr) return;
   together(ranks_, "the tail of the first step", [&] {

@@ -18,8 +18,9 @@ bool shows_gradients(const Run& run, std::int64_t step) {
 
 namespace {
 
-// The gradients of the first step may be zero by design: those of a branch of a ResNet, whose last batch norm begins with
-// zeros. The first update ends this.
+// Returns texts about gradients that are not finite or are zero. The gradients of the first step may be zero
+// by design: a branch of a ResNet has them if its last batch norm begins with zeros. The first update ends
+// this.
 std::vector<std::string> dead_gradients_of(const Run& run, std::int64_t step) {
   if (!shows_gradients(run, step)) return {};
   return step == 1 ? gradients_not_finite(run.store) : zero_gradients(run.store);

@@ -28,12 +28,13 @@ void complete_exchange_of_strategy(Run& run) {
 
 }  // namespace
 
-// The strategy may call all ranks, so no rank may have failed before.
+// Begins the strategy. The strategy may call all ranks, so no rank may have failed before.
 void begin_strategy(Run& run) {
   Strategy* const strategy = run.strategy().strategy;
   if (strategy == nullptr) return;
   report_buckets(run.programs->step().border());
-  std::exception_ptr mistake;  // usually the same on all ranks; only one of them prints it
+  // An error about the strategy, usually the same on all ranks; only one of them prints it.
+  std::exception_ptr mistake;
   try {
     strategy->begin(run.programs->step().border());
   } catch (const UserError&) {
@@ -66,7 +67,7 @@ SavedStrategy gather_state_of_strategy(Run& run) {
   return gather_strategy_state(run.ranks(), mine, keeps_own(strategy) ? &run.store : nullptr);
 }
 
-// A strategy that has not begun has no state to keep.
+// Keeps the state of the former strategy. A strategy that has not begun has no state to keep.
 void keep_own_state(Run& run, const StrategyInUse& next) {
   const bool had_begun = std::exchange(run.history.has_begun, false);
   if (!keeps_own(next)) return run.history.own_state.reset();

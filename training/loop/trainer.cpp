@@ -64,7 +64,7 @@ bool Trainer::resume() {
   return true;
 }
 
-// For described devices: see core/device/described_backend.h.
+// Serves described devices: see core/device/described_backend.h.
 void Trainer::step_on_zeros() {
   require_programs(*run_);
   const auto memory = run_->programs->feed_memory();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_copied = std::size_t{1} << 20;
 
-// The averages are the last state.
+// Returns the address of the averages, which are the last state.
 Address averages_in(const ParameterStore& store) { return store.state(store.states() - 1); }
 
 // Calls `visit` with the begin and the length of each piece of the arena of averages, in bytes, until it returns false.
@@ -23,7 +23,8 @@ void visit_pieces(const ParameterStore& store, const std::function<bool(std::siz
 
 }  // namespace
 
-// The first update sets the averages, which are 0 before, to its weights. These are not all 0.
+// True if averages exist. They are 0 before the first update, which sets them to its weights. These are not
+// all 0.
 bool has_averages(const ParameterStore& store, const OptimizerSpec& optimizer) {
   if (!optimizer.ema) return false;
   StagedCopy copy(store.backend(), most_copied);
@@ -36,7 +37,8 @@ bool has_averages(const ParameterStore& store, const OptimizerSpec& optimizer) {
   return found;
 }
 
-// Trained parameters come first in the arena of values, at the same offsets as in those of states.
+// Exchanges values and averages. Trained parameters come first in the arena of values, at the same offsets as
+// in the arenas of states.
 void exchange_averages(ParameterStore& store, const OptimizerSpec& optimizer) {
   if (!has_averages(store, optimizer)) return;
   StagedCopy values(store.backend(), most_copied);

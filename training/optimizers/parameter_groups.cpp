@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns the index of the first group whose pattern fits; the number of groups if none does.
+// Returns the index of the first group whose pattern fits. Returns the number of groups if no pattern fits.
 std::size_t first_fit(const ParameterSpec& spec, std::span<const ParameterGroup> groups) {
   const auto found = std::ranges::find_if(
       groups, [&](const ParameterGroup& group) { return is_named_like(spec, group.pattern); });

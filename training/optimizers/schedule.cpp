@@ -120,12 +120,12 @@ void check(const Plateau& decay, const Schedule::Options& options) {
     check_schedule(count >= 0, name, static_cast<double>(count), "a whole number >= 0");
 }
 
-// Returns a value on half a cosine from `from` at share 0 to `to` at share 1.
+// Returns the value at `share` of a half cosine that goes from `from` at 0 to `to` at 1.
 double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * std::clamp(share, 0.0, 1.0))) / 2;
 }
 
-// Returns the share of the steps from the end of the warm-up to step `steps` that are done at `step`: from 0 to 1.
+// Returns how far `step` is on the way from the end of the warm-up to step `steps`: from 0 to 1.
 double share_after_warmup(std::int64_t step, std::int64_t steps, const Schedule::Options& options) {
   if (step >= steps) return 1;
   const std::int64_t done = std::max<std::int64_t>(step - options.warmup_steps, 0);

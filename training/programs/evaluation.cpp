@@ -16,7 +16,8 @@ namespace plexaura {
 
 namespace {
 
-// A rank that compiles or computes one micro-batch for so many deadlines is considered to hang.
+// A rank that makes no progress for this many deadlines is considered to hang. Compiling, and computing one
+// micro-batch, are one step of progress each.
 constexpr double deadlines_without_progress = 10;
 
 Step next_step(StepSource& steps, Profile* profile) {
@@ -24,7 +25,8 @@ Step next_step(StepSource& steps, Profile* profile) {
   return steps.next();
 }
 
-// Evaluates the samples of this rank. `is_sent`: another rank reads the samples and sends them to this one.
+// Evaluates the samples of this rank. If `is_sent` is true, another rank reads the samples and sends them to
+// this one.
 Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan, bool is_sent,
                           WorkProgress& progress) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.sum_count())};

@@ -16,7 +16,7 @@ bool is_allowed(const LabelInput& input, std::int64_t label) {
 }
 
 void check_range(const LabelInput& input, const Tensor& labels) {
-  if (labels.dtype() != DType::int64) return;  // VM::run() refuses such a feed
+  if (labels.dtype() != DType::int64) return;  // VM::run() will refuse such a feed
   const std::span<const std::int64_t> values = labels.as<std::int64_t>();
   const auto wrong =
       std::ranges::find_if(values, [&](std::int64_t label) { return !is_allowed(input, label); });

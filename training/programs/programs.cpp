@@ -44,7 +44,8 @@ std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   return shared;
 }
 
-// Each rank would divide the sum of all ranks' gradients by its own weight.
+// Throws if the ranks would not sum the weights of the loss. Each rank would then divide the sum of all
+// ranks' gradients by its own weight.
 void check_weights_are_summed(const StrategyParts& parts, bool is_weighted) {
   if (is_weighted && parts.gradients != nullptr && parts.scope == GradientScope::local)
     throw UserError(
@@ -53,10 +54,12 @@ void check_weights_are_summed(const StrategyParts& parts, bool is_weighted) {
         "not these weights; use another distributed.strategy, or set distributed.group to 1");
 }
 
-// Rank 0 has samples in every step, and no rank has more samples than rank 0.
+// Returns the largest number of samples of a micro-batch: rank 0 has samples in every step, and no rank has
+// more samples than rank 0.
 std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
 
-// A text that names the step with a micro-batch of this size, for errors about micro-batches that are too small.
+// Returns a text that names the step with a micro-batch of this size, for errors about micro-batches that are
+// too small.
 std::string too_small(std::int64_t samples, const BatchPlan& plan) {
   const bool in_all = plan.micro_batch(0, plan.ranks - 1, plan.micro_batches - 1).count <= samples;
   const std::int64_t step = in_all ? 0 : plan.steps_per_epoch() - 1;
@@ -70,8 +73,8 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       parts.empty() ? "every step" : "every part of a step", samples + 1);
 }
 
-// Returns the bytes of parameters, gradients and optimizer state, which do not depend on the batch. `adds`: a step has
-// several micro-batches, which need a second arena of gradients.
+// Returns the bytes of parameters, gradients and optimizer state, which do not depend on the batch. `adds` is
+// true if a step has several micro-batches, which need a second arena of gradients.
 std::size_t parameter_bytes(const Placement& placement, std::int64_t states, bool adds) {
   std::size_t bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
                       static_cast<std::size_t>(states) * placement.bytes(ArenaKind::state);
@@ -87,7 +90,7 @@ std::string parameters_text(std::size_t bytes) {
       bytes);
 }
 
-// A text about the memory that a step with micro-batches of this size needs, and how to reduce it.
+// Returns a text about the memory that a step with micro-batches of this size needs, and how to reduce it.
 std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
                       DType precision) {
   if (size_of(precision) > size_of(DType::bfloat16))
@@ -222,7 +225,8 @@ void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   });
 }
 
-// If each rank measured by itself, or had other times, the ranks would choose different kernels.
+// Gives all ranks the same times of kernels. If each rank measured by itself, or had other times, the ranks
+// would choose different kernels.
 void TrainingPrograms::share_kernel_times() {
   if (options_.tuner == nullptr || collective_.size() == 1) return;
   const bool knows = collective_.rank() == 0;
@@ -298,7 +302,7 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
                     {.placement = &store_.placement(), .tuner = options_.tuner, .strict = options_.strict});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   std::size_t feed_bytes = evaluator_.feed_bytes();
-  // For micro-batches after the first, by samples.
+  // The programs of micro-batches after the first one, by number of samples.
   std::map<std::int64_t, std::shared_ptr<const Program>> adding;
   for (const auto& [samples, program] : gradients_) {
     if (micro_batches > 1)
@@ -339,7 +343,7 @@ void TrainingPrograms::add_programs(std::int64_t micro_batches,
   }
 }
 
-// `with_update`: includes the update, whose kernels depend on the buckets.
+// If `with_update` is true, the hash includes the update, whose kernels depend on the buckets.
 std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const {
   std::string text = with_update ? fmt::format("{:x}", update_->plan_hash()) : "";
   for (const auto& [samples, program] : gradients_)
@@ -360,7 +364,8 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
   return feeds;
 }
 
-// Every rank hashes the graph of rank 0's first micro-batch, because its own sizes may differ.
+// Returns the hash of the plan. Every rank hashes the graph of rank 0's first micro-batch, because its own
+// sizes may differ.
 std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const std::span<const Bucket> buckets = step_->border().buckets();
   const BuiltModel model = build(samples);

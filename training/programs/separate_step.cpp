@@ -19,7 +19,7 @@ Node slice(Graph& graph, ArenaKind arena, const Bucket& bucket) {
   return graph.arena_slice({arena, 0, bucket.offset, bucket.count}, bucket.dtype);
 }
 
-// The input of a program that limits gradients.
+// The name of the input of a program that limits gradients.
 constexpr const char* limit_name = "limit";
 
 Node limit(Graph& graph) { return graph.input(limit_name, {DType::float64, {}}); }
@@ -34,7 +34,7 @@ Node zero_if_finite(Graph& graph, std::span<const Bucket> buckets) {
   return zero;
 }
 
-// Sets each gradient to what `next` makes of it.
+// Replaces each gradient by next(gradient).
 void replace_gradients(Graph& graph, std::span<const Bucket> buckets, const auto& next) {
   for (const Bucket& bucket : buckets) {
     const Node gradient = slice(graph, ArenaKind::gradient, bucket);
@@ -50,7 +50,8 @@ void keep_gradients(Graph& graph, std::span<const Bucket> buckets, bool adds) {
   }
 }
 
-// The share of one batch is that of the step block.
+// Replaces each gradient by the mean over the batches: adds the gradients of earlier batches, and multiplies
+// by StepScalar::share.
 void take_means(Graph& graph, std::span<const Bucket> buckets) {
   replace_gradients(graph, buckets, [&](const Node& gradient, const Bucket& bucket) {
     const Node sum = slice(graph, ArenaKind::addend, bucket) + gradient;

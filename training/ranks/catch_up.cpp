@@ -26,9 +26,9 @@ std::vector<RunPlace> gather_places(Collective& ranks, const RunPlace& mine) {
   return places;
 }
 
-// Orders ranks by progress. Of ranks with equally many steps, one that has not yet validated the ended epoch
-// counts as ahead, because all ranks must validate together. So does one that has met the others, because it
-// already has their sums.
+// Orders ranks by progress. Among ranks with equally many steps, a rank that has not yet validated the ended
+// epoch counts as ahead, because all ranks must validate together. A rank that has met the others also counts
+// as ahead, because it already has their sums.
 bool is_behind(const RunPlace& a, const RunPlace& b) {
   return std::tuple(a.step, a.epoch_ended, !a.is_to_meet) < std::tuple(b.step, b.epoch_ended, !b.is_to_meet);
 }
@@ -59,7 +59,8 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
     return made;
   });
   for (std::vector<std::byte>& copy : copies) ranks.broadcast(copy.data(), copy.size(), root, what);
-  ranks.gather_all("", what);  // if a rank has no complete copy, all ranks keep the weights that they have
+  // All ranks wait here: if one has no complete copy, all keep the weights that they have.
+  ranks.gather_all("", what);
   if (ranks.rank() == root) return;
   for (std::size_t i = 0; i < arenas.size(); ++i)
     copy_to_device(store.backend(), arenas[i].address, copies[i].data(), copies[i].size());
@@ -67,7 +68,7 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
   store.raise_version();
 }
 
-// Without a rank that has trained, no rank has the weights.
+// Throws if no rank has trained, because then no rank has the weights.
 void check_anybody_trained(Collective& ranks, const RunPlace& ahead) {
   if (ahead.step != RunPlace::nowhere) return;
   const DeviceError error(

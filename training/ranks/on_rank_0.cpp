@@ -20,8 +20,8 @@ bool is_done(const std::future<void>& work) {
   return work.wait_for(pause) == std::future_status::ready;
 }
 
-// Repeats a small sum until no rank works any more. These calls are frequent and uninteresting, so they are
-// not recorded as events.
+// Repeats a small sum until no rank works any more. These calls are frequent and of no interest to observers,
+// so they are not recorded as events.
 void beat(Collective& ranks, std::string_view what, const std::future<void>& work,
           const WorkProgress* progress) {
   const EventSilence silence;
@@ -46,7 +46,8 @@ class Beats {
   Beats(const Beats&) = delete;
   Beats& operator=(const Beats&) = delete;
 
-  // Called when the work has ended: waits for the work of the other ranks. Rethrows an error of a call.
+  // Called when the work of this rank has ended. Waits for the work of the other ranks. Rethrows an error of
+  // a call.
   void end() {
     const EventSpan span(EventKind::wait, what_);
     work_.set_value();
@@ -118,7 +119,8 @@ void on_some_ranks(Collective& ranks, bool works, std::string_view what, const s
   try {
     beats.end();
   } catch (...) {
-    // The work may have failed because of the same loss. Then its error may be the one that this rank prints.
+    // The work may have failed because a rank was lost, as the call has. Then the error of the work may be
+    // the one that this rank prints.
     if (!speaks_itself) throw;
   }
   agree_on_error(ranks, failure, what);

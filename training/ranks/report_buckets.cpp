@@ -10,7 +10,8 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t longest = 100;  // limit for a list, so that the whole text fits in EventFile::Bucket
+// The largest length of a list, so that the whole text fits in EventFile::Bucket.
+constexpr std::size_t longest = 100;
 
 // Returns a text such as "conv1.weight, conv1.bias and 7 more".
 std::string list(const std::vector<std::string>& names) {

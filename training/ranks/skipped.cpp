@@ -8,7 +8,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns "3 17 20", a line break, and the error of sample 3.
+// Returns a text such as "3 17 20", a line break, and the error of sample 3.
 std::string to_text(const std::map<std::int64_t, std::string>& skipped) {
   std::string text;
   for (const auto& [index, error] : skipped) text += std::to_string(index) + ' ';

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* what = "the state of the strategy";
 constexpr std::string_view shared_prefix = "shared.";
 
-constexpr std::string_view store_prefix = "store/";  // no part of a strategy has a name with this prefix
+constexpr std::string_view store_prefix = "store/";  // prefix that no tensor of a strategy's own has
 
 std::string prefix_of(int rank) { return fmt::format("rank{}.", rank); }
 std::string own_value_name(const std::string& name) { return fmt::format("{}value/{}", store_prefix, name); }
@@ -90,7 +90,7 @@ class BringPieces {
  public:
   explicit BringPieces(Collective& ranks) : ranks_(ranks) {}
 
-  // Sends the text of rank `from`. All ranks know `bytes`.
+  // Sends the text of rank `from` to rank 0. All ranks know its size, `bytes`.
   void bring(std::string& text, std::size_t bytes, int from) {
     for (std::size_t begin = 0; begin < bytes;) {
       const std::size_t piece = std::min(left_, bytes - begin);
@@ -113,7 +113,7 @@ class BringPieces {
   }
   std::size_t next_piece(double seconds) const {
     constexpr double least = 1 << 16;
-    constexpr double fastest_growth = 8;  // one measurement is not reliable
+    constexpr double fastest_growth = 8;  // factor by which a piece may grow; one measurement is not reliable
     const auto last = static_cast<double>(piece_);
     return static_cast<std::size_t>(
         std::clamp(last / std::max(seconds, 1e-9), least, std::max(fastest_growth * last, least)));
@@ -121,7 +121,7 @@ class BringPieces {
 
   Collective& ranks_;
   std::size_t piece_ = 1 << 20;  // size of the current piece in bytes
-  std::size_t left_ = piece_;    // bytes until the ranks meet
+  std::size_t left_ = piece_;    // bytes until the next meeting of the ranks
   double began_ = seconds_now();
 };
 
@@ -131,7 +131,8 @@ std::vector<StrategyState> state_of_strategy(const KeptState* kept) {
   return kept != nullptr ? kept->state() : std::vector<StrategyState>();
 }
 
-// Ranks send one after another, so that only rank 0 needs memory for all of it.
+// Gathers the states of all ranks on rank 0. Ranks send one after another, so that only rank 0 needs memory
+// for all states.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own_store) {
   const bool with_values = own_store != nullptr && weights_differ(ranks, *own_store);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double most_of_deadline = 0.1;
 constexpr double most_steps = 1000;
-constexpr std::int64_t most_times = 10;  // factor for the number of steps while the strategy exchanges
+constexpr std::int64_t most_times = 10;  // largest factor of the number of steps while the strategy exchanges
 
 }  // namespace
 
@@ -46,8 +46,9 @@ std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view wh
   return sums_;
 }
 
-// Sets the number of steps between two sums. `seconds`: the time of the steps that were summed, as a mean
-// over the ranks. If they have validated meanwhile, that time counts too, and the next sum comes sooner.
+// Sets the number of steps between two sums. `seconds` is the time of the steps that were summed, as a mean
+// over the ranks. If the ranks have validated meanwhile, that time is included, and the next sum comes
+// sooner.
 void TailSums::adapt(double seconds) {
   const double between = std::min(seconds_, most_of_deadline * ranks_.deadline_seconds());
   const double of_step = std::max(seconds / static_cast<double>(kept_.size()), 1e-9);

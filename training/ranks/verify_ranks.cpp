@@ -19,13 +19,13 @@ namespace plexaura {
 namespace {
 
 constexpr const char* compared = "the comparison of the weights of all ranks";
-constexpr std::size_t digits = 16;  // in a hash
+constexpr std::size_t digits = 16;  // number of digits in a hash
 
 // One tensor that is compared: a parameter or buffer, the optimizer's state of a parameter, or the loss
 // scale.
 struct StoredTensor {
-  std::string name;         // empty: the loss scale
-  std::int64_t state = -1;  // -1: the parameter's value
+  std::string name;         // name of the parameter or buffer; empty: the loss scale
+  std::int64_t state = -1;  // number of the optimizer's state; -1: the parameter's value
 
   std::string label() const {
     if (name.empty()) return "the loss scale";
@@ -70,14 +70,15 @@ bool all_equal(const std::vector<std::string>& texts) {
   return std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
 }
 
-// The ranks that have each version of a tensor, by hash.
+// For each version of a tensor, by its hash, the ranks that have it.
 using Holders = std::map<std::string_view, std::vector<int>>;
 
 struct Difference {
   StoredTensor tensor;
   Holders holders;
 
-  // Returns the ranks whose version more than half of all ranks have; null if there is none.
+  // Returns the ranks of the version that more than half of all ranks have. Returns null if there is no such
+  // version.
   const std::vector<int>* majority(int ranks) const {
     const auto found = std::ranges::find_if(
         holders, [&](const auto& each) { return 2 * each.second.size() > static_cast<std::size_t>(ranks); });

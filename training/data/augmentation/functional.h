@@ -19,26 +19,29 @@ using Colour = std::array<std::uint8_t, 3>;
 void hflip(Image& image);
 void vflip(Image& image);
 
-// Rotates around the centre, against the clock, and keeps the size. `fill` is the colour outside the image.
+// Rotates around the centre, counter-clockwise, and keeps the size. `fill` is the colour outside the image.
 Image rotate(const Image& image, double degrees, Interpolation interpolation, Colour fill);
 
 // The parameters of affine().
 struct AffineOptions {
-  double angle = 0;                         // degrees, with the clock
-  std::array<std::int64_t, 2> translate{};  // pixels to the right and down, after the rotation
+  double angle = 0;                         // in degrees, clockwise
+  std::array<std::int64_t, 2> translate{};  // in pixels to the right and down, applied after the rotation
   double scale = 1;                         // above 0
-  std::array<double, 2> shear{};            // degrees along x and y
+  std::array<double, 2> shear{};            // in degrees, along x and y
   Interpolation interpolation = Interpolation::nearest;
   Colour fill{};               // the colour outside the image
-  bool around_corner = false;  // the fixed point is the upper left corner instead of the centre
+  bool around_corner = false;  // true: the upper left corner stays fixed, instead of the centre
 };
 Image affine(const Image& image, const AffineOptions& options);
 
-// Each of these multiplies by `factor`, which is 0 or more; 1 changes nothing.
-void adjust_brightness(Image& image, double factor);  // the values
-void adjust_contrast(Image& image, double factor);    // their distance from the mean of the image in grey
-void adjust_saturation(Image& image, double factor);  // the distance from the pixel in grey
-void adjust_sharpness(Image& image, double factor);   // the distance from the smoothed image
+// Each of these functions multiplies one quantity by `factor`, which is 0 or more. A factor of 1 changes
+// nothing.
+void adjust_brightness(Image& image, double factor);  // multiplies the values
+// Multiplies the distance of the values from the mean of the grey image.
+void adjust_contrast(Image& image, double factor);
+// Multiplies the distance of a pixel from its grey value.
+void adjust_saturation(Image& image, double factor);
+void adjust_sharpness(Image& image, double factor);  // multiplies the distance from the smoothed image
 
 // Turns the hue by `shift` of the colour circle, from -0.5 to 0.5.
 void adjust_hue(Image& image, double shift);
@@ -46,9 +49,9 @@ void adjust_hue(Image& image, double shift);
 // Replaces each pixel by its luma (ITU-R 601), as a colour.
 void rgb_to_grayscale(Image& image);
 
-// Convolves with a kernel of `size` pixels, which is odd, along both axes, after mirroring the image at its edges. Both
-// sides of the image have more than size / 2 pixels. The sums are in float32 and rounded once, and torchvision adds in
-// another order, so that a value may differ by 1.
+// Convolves with a kernel of `size` pixels, which is odd, along both axes, after mirroring the image at its
+// edges. Both sides of the image have more than size / 2 pixels. The sums are computed in float32 and rounded
+// once. torchvision adds in another order, so a value may differ from its result by 1.
 void gaussian_blur(Image& image, std::int64_t size, double sigma);
 
 // Writes a colour into a part of the image.

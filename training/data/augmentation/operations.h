@@ -13,7 +13,7 @@
 // numbers differ. Constructors throw UserError for an option that is not permitted.
 namespace plexaura::augmentation {
 
-// The numbers from low to high.
+// The range of a random number, from low to high.
 struct Span {
   double low = 0;
   double high = 0;
@@ -21,14 +21,15 @@ struct Span {
   double draw(Random& random) const { return random.uniform(low, high); }
 };
 
-// These return the value, or throw UserError that names the operation.
+// Check an option and return it. Throw UserError that names the operation.
 double checked_probability(std::string_view operation, double p);
 std::int64_t checked_side(std::string_view operation, std::int64_t side);
-// The span is within [least, most].
+// Returns the span. Throws UserError unless it is within [least, most].
 Span checked_span(std::string_view operation, std::string_view option, Span span, double least, double most);
 
-// RandomResizedCrop: scales a part of random area (uniform, as a share of the image's), aspect ratio (width / height,
-// log-uniform) and position to `size` pixels on both sides, with antialiased bilinear interpolation.
+// RandomResizedCrop: cuts out a part of random area (uniform, as a share of the image's), aspect ratio (width
+// / height, log-uniform) and position and scales it to `size` pixels on both sides, with antialiased bilinear
+// interpolation.
 class RandomResizedCrop final : public ImageOperation {
  public:
   struct Options {
@@ -139,9 +140,9 @@ class RandomAffine final : public ImageOperation {
  public:
   struct Options {
     double degrees = 0;
-    std::array<double, 2> translate{};  // shares of the width and of the height
+    std::array<double, 2> translate{};  // as shares of the width and of the height
     Span scale = {1, 1};
-    Span shear_x{};  // degrees
+    Span shear_x{};  // in degrees
     Span shear_y{};
     Interpolation interpolation = Interpolation::nearest;
     Colour fill{};
@@ -166,7 +167,7 @@ class ColorJitter final : public ImageOperation {
     double brightness = 0;
     double contrast = 0;
     double saturation = 0;
-    double hue = 0;  // at most 0.5
+    double hue = 0;  // share of the colour circle, at most 0.5
   };
   explicit ColorJitter(const Options& options);
   void apply(Image& image, Random& random) const override;
@@ -193,7 +194,7 @@ class RandomGrayscale final : public ImageOperation {
 class RandomGaussianBlur final : public ImageOperation {
  public:
   struct Options {
-    std::int64_t kernel_size = 3;  // odd
+    std::int64_t kernel_size = 3;  // in pixels, odd
     Span sigma = {0.1, 2};
     double p = 1;
   };
@@ -215,7 +216,7 @@ class RandomErasing final : public ImageOperation {
     double p = 0.5;
     Span scale = {0.02, 0.33};
     Span ratio = {0.3, 3.3};
-    std::optional<Colour> value = Colour{};  // std::nullopt: random values, which are uniform here
+    std::optional<Colour> value = Colour{};  // std::nullopt: random values, which are uniformly distributed
   };
   explicit RandomErasing(const Options& options);
   void apply(Image& image, Random& random) const override;
