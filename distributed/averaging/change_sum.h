@@ -15,30 +15,31 @@
 namespace plexaura {
 
 // Sums the ranks' parts of the mean change of their weights, uncompressed or compressed. With a compression,
-// a rank owes the part of its change that is not transmitted, and adds it to its change of the next exchange
-// (see Compression). It owes nothing if `owes` is false, for callers whose next change contains that part
-// anyway. Callers weigh a part before they pass it here. So an owed part is a part of a mean too, and has the
-// same effect in any later mean, however many samples that one has.
+// a part of a rank's change is not transmitted. The rank owes this part, and adds it to its change in the
+// next exchange (see Compression). If `owes` is false, ranks owe nothing: their next change contains the part
+// anyway. Callers weigh a change by the rank's samples before they pass it here. So an owed part is already
+// weighed, and counts alike in every later mean.
 class ChangeSum {
  public:
-  // `ranks` must outlive it. Without a compression, changes are summed uncompressed.
+  // `ranks` must outlive this object. If `compression` is null, changes are summed uncompressed.
   ChangeSum(Collective& ranks, std::unique_ptr<Compression> compression, bool owes = true)
       : ranks_(ranks), compression_(std::move(compression)), owes_(owes) {}
 
-  // `slices`: the slices of the trainables in the value arena, each of which one call of sum() sums. Throws
-  // UserError for weights of a type that the compression does not support.
+  // `slices` are the slices of the trainable parameters in the value arena, each of which one call of sum()
+  // sums. Throws UserError for weights of a type that the compression does not support.
   void begin(const Placement& placement, std::span<const Bucket> slices);
   // Collective, in place. `changes` holds this rank's part of a slice, followed by elements that are never
   // compressed. T is the type of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
-  // Returns the bytes that the compression has sent; 0 without one. See Compression.
+  // Returns the bytes that the compression has sent; 0 without a compression. See Compression::bytes_sent().
   std::int64_t bytes_sent() const { return compression_ ? compression_->bytes_sent() : 0; }
-  // Called after a sum of the slice was used. From now on this rank owes what that sum did not transmit;
-  // before the call it owes what it owed before the sum.
+  // Called after a sum of the slice was used. From then on this rank owes what that sum did not transmit.
+  // Before the call it owes what it owed before the sum.
   void accept(std::size_t slice);
 
-  // Adds the owed part to a strategy's state. `is_accepted`: accept() was called for every sum that was made.
+  // Adds the owed part to a strategy's state. `is_accepted` is true if accept() was called for every sum that
+  // was made.
   void keep(bool is_accepted, std::vector<StrategyState>& state) const;
   void take(const StrategyState& part);
 
@@ -48,12 +49,13 @@ class ChangeSum {
   Collective& ranks_;
   std::unique_ptr<Compression> compression_;
   bool owes_;
-  bool has_dropped_ = false;  // take() has reported and dropped state that it cannot use
+  bool has_dropped_ = false;  // true if take() has dropped state that it cannot use, and has reported that
   const Placement* placement_ = nullptr;
   std::vector<Bucket> slices_;
-  // Both lie as the trainables do in the value arena, and are empty without a compression.
+  // The owed part, with the layout of the trainable parameters in the value arena. Both tensors are empty
+  // without a compression.
   Tensor owed_;
-  Tensor left_;  // the part that the sums which are not accepted yet did not transmit
+  Tensor left_;  // the part that sums which are not accepted yet did not transmit
 };
 
 }  // namespace plexaura

@@ -13,18 +13,18 @@
 namespace plexaura {
 
 struct ElasticOptions {
-  std::int64_t every = 16;  // steps between two exchanges
+  std::int64_t every = 16;  // number of steps between two exchanges
   double elasticity = 0.9;  // above 0, at most 1
 };
 
 // The strategy `elastic` (elastic averaging SGD): each rank trains its own weights on its own share of the
 // data, and is tied to a centre, of which each rank has a copy. Every `every` steps, and at the end of each
 // epoch, the centre moves by `elasticity` of the distance to the mean of all ranks' weights, in which each
-// rank is weighed by its samples. Each of N ranks moves by `elasticity` / N of its distance to the centre.
-// Validation and checkpoints use the centre. Buffers are averaged. Frozen parameters do not change.
+// rank is weighed by its samples. Each of N ranks moves towards the centre by `elasticity` / N of the
+// distance. Validation and checkpoints use the centre. Buffers are averaged. Frozen parameters do not change.
 class Elastic final : public Strategy, public WeightExchange, public KeptState {
  public:
-  // `ranks`: the ranks that train; must outlive the strategy. `may_lose_ranks`: see MeanOptions.
+  // `ranks` are the ranks that train, and must outlive the strategy. For `may_lose_ranks` see MeanOptions.
   Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false,
           std::unique_ptr<Compression> compression = nullptr)
       : ranks_(ranks),
@@ -38,7 +38,7 @@ class Elastic final : public Strategy, public WeightExchange, public KeptState {
             .realigns_weights = true,
             .shows_weights = true};
   }
-  // Throws UserError as MeanChange does.
+  // Throws what MeanChange::begin() throws.
   void begin(WeightsImmigration& border) override;
   void after_update() override;
   void show_weights() override;
@@ -53,10 +53,10 @@ class Elastic final : public Strategy, public WeightExchange, public KeptState {
   void pull(const Mean<T>& mean);
 
   Collective& ranks_;
-  MeanChange centre_;  // the anchor is the centre
+  MeanChange centre_;  // changes since the last exchange; the anchor is the centre
   ElasticOptions options_;
   WeightsImmigration* border_ = nullptr;
-  std::optional<Tensor> own_;  // this rank's own weights while the centre is shown
+  std::optional<Tensor> own_;  // this rank's own weights while the centre is shown for validation
 };
 
 }  // namespace plexaura

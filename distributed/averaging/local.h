@@ -13,14 +13,15 @@
 namespace plexaura {
 
 struct LocalOptions {
-  std::int64_t every = 16;  // steps between two averages
-  // Number of epochs at the start in which the weights are averaged plainly after every step.
+  std::int64_t every = 16;  // number of steps between two averages
+  // Number of epochs at the start in which the weights are averaged after every step, without the outer
+  // optimizer.
   std::int64_t first_epochs = 0;
   // The outer optimizer, used after the first epochs. With learning rate 1 and momentum 0 the weights become
   // the plain averages.
   double outer_learning_rate = 1;
-  double outer_momentum = 0;  // Nesterov's momentum
-  // See MeanOptions.
+  double outer_momentum = 0;  // coefficient of Nesterov's momentum
+  // See MeanOptions::fragments.
   std::int64_t fragments = 1;
   std::int64_t delay = 0;
 };
@@ -34,7 +35,7 @@ struct LocalOptions {
 // meanwhile stay in its weights.
 class Local final : public Strategy, public WeightExchange, public KeptState {
  public:
-  // `ranks`: the ranks that train; must outlive the strategy. `may_lose_ranks`: see MeanOptions.
+  // `ranks` are the ranks that train, and must outlive the strategy. For `may_lose_ranks` see MeanOptions.
   Local(Collective& ranks, const LocalOptions& options, bool may_lose_ranks = false,
         std::unique_ptr<Compression> compression = nullptr)
       : change_(ranks, {may_lose_ranks, options.fragments, options.delay}, std::move(compression)),
@@ -43,7 +44,7 @@ class Local final : public Strategy, public WeightExchange, public KeptState {
   StrategyParts parts() override {
     return {.weights = this, .state = this, .scope = GradientScope::local, .realigns_weights = true};
   }
-  // Throws UserError as MeanChange does.
+  // Throws what MeanChange::begin() throws.
   void begin(WeightsImmigration& border) override;
   void after_update() override;
   bool is_exchanging() const override { return change_.is_exchanging(); }
@@ -67,7 +68,8 @@ class Local final : public Strategy, public WeightExchange, public KeptState {
   MeanChange change_;  // changes since the last average
   LocalOptions options_;
   WeightsImmigration* border_ = nullptr;
-  // State of the outer optimizer for trainables, as they lie in the value arena. Empty without momentum.
+  // State of the outer optimizer for trainable parameters, with their layout in the value arena. Empty
+  // without momentum.
   Tensor velocity_;
 };
 

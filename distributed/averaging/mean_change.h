@@ -30,26 +30,26 @@ struct MeanOptions {
   // begin before this one ends.
   std::int64_t delay = 0;
   // True: with a compression, the part of a change that is not sent is added to the next change. False for
-  // ranks that keep their own weights after a mean: their next change contains that part already.
+  // ranks that keep their own weights after a mean: their next change already contains that part.
   bool owes_what_stays = true;
 };
 
 // A mean over the ranks: the change of a fragment of the weights since the anchor.
 template <class T>
 struct Mean {
-  std::size_t first = 0;   // index of the first element in the value arena
-  std::span<T> changes;    // the caller may overwrite them
+  std::size_t first = 0;   // index, in the value arena, of the first element of the fragment
+  std::span<T> changes;    // the mean change, which the caller may overwrite
   std::span<const T> own;  // this rank's change when the exchange began; empty if it has made no step since
 };
 
 // Computes how the weights and buffers of ranks that train separately have changed since an anchor, which is
 // the same on all ranks. The result is a mean over the ranks, each weighed by its samples since the last
-// mean. The tensors lie like the value arena, without the frozen parameters at its end; trainables come
-// first.
+// mean. The tensors have the layout of the value arena without the frozen parameters at its end: trainable
+// parameters come first, then buffers.
 class MeanChange {
  public:
-  // `ranks`: the ranks that train; must outlive this. Without a compression, changes are exchanged
-  // uncompressed.
+  // `ranks` are the ranks that train, and must outlive this object. Without a compression, changes are
+  // exchanged uncompressed.
   MeanChange(Collective& ranks, const MeanOptions& options,
              std::unique_ptr<Compression> compression = nullptr);
   ~MeanChange() { give_up(); }
@@ -70,7 +70,7 @@ class MeanChange {
   // them. Returns the last mean again if other ranks have used it and this rank has not; otherwise nothing.
   template <class T>
   std::optional<Mean<T>> catch_up();
-  // After this no thread of this object uses the border.
+  // Ends the thread of this object, so that it uses the border no longer.
   void give_up() noexcept;
 
   DType dtype() const { return anchor_.dtype(); }
@@ -83,8 +83,8 @@ class MeanChange {
 
   std::optional<ExchangeRecord> take_exchange_record() { return meter_.take(options_.delay > 0); }
 
-  // Copies the border's weights, and writes such a copy back. After write_values() the caller calls
-  // store_values() of the border.
+  // copy_values() returns a copy of the border's weights, and write_values() writes such a copy back. After
+  // write_values() the caller calls store_values() of the border.
   Tensor copy_values() const;
   void write_values(const Tensor& copy) const;
 
@@ -98,22 +98,22 @@ class MeanChange {
 
  private:
   struct Fragment {
-    Bucket slice;              // in the value arena; buffers belong to the last one
-    Bucket trainables;         // the trainable part of `slice`
-    std::int64_t bytes = 0;    // size of its parameters
-    std::int64_t steps = 0;    // since its last mean
-    std::int64_t samples = 0;  // of this rank, since the fragment's last mean
+    Bucket slice;              // the fragment's slice of the value arena; buffers belong to the last fragment
+    Bucket trainables;         // the part of `slice` with trainable parameters
+    std::int64_t bytes = 0;    // bytes of the fragment's parameters
+    std::int64_t steps = 0;    // number of steps since the fragment's last mean
+    std::int64_t samples = 0;  // number of this rank's samples since the fragment's last mean
   };
   // An exchange that has begun and whose mean was not used yet.
   struct Exchange {
     std::size_t fragment = 0;
-    std::int64_t steps = 0;  // of the fragment, when the exchange began
+    std::int64_t steps = 0;  // steps of the fragment when the exchange began
     std::int64_t samples = 0;
-    std::int64_t until = 0;  // the mean is used when clock_ reaches this
+    std::int64_t until = 0;  // value of clock_ at which the mean is used
     bool is_made = false;    // true if this rank has the mean
     std::string what = {};
   };
-  // Number of means that a rank has used, its clock, and the steps of each fragment.
+  // The number of means that a rank has used, its clock, and the steps of each fragment.
   using Progress = std::vector<std::int64_t>;
 
   std::vector<Fragment> cut(const Placement& placement) const;
@@ -136,15 +136,15 @@ class MeanChange {
   ChangeSum sum_;
   mutable ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  bool is_first_ = false;  // rank 0; stored because ranks_ may be gone when the state is kept
+  bool is_first_ = false;  // true on rank 0; stored because ranks_ may be gone when the state is kept
   std::vector<Fragment> fragments_;
   Tensor anchor_;
-  Tensor changes_;  // this rank's part of the means, then the sums
+  Tensor changes_;  // this rank's part of the means, and after the exchange their sums
   Tensor own_;      // this rank's changes when the exchange began; empty without a delay
   mutable std::optional<Exchange> exchange_;
-  std::int64_t taken_ = 0;  // number of means that were used
+  std::int64_t taken_ = 0;  // number of means that this rank has used
   std::int64_t clock_ = 0;  // steps since the last end of an epoch
-  // Null without a delay and after give_up(). Last member, so that it is destroyed first.
+  // Null without a delay and after give_up(). The last member, so that it is destroyed first.
   std::unique_ptr<ExchangeThread> thread_;
 };
 

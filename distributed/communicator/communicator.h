@@ -16,7 +16,7 @@ namespace plexaura {
 struct CommunicatorOptions {
   // The time that a rank waits for another one before it throws a DeviceError.
   double deadline_seconds = 60;
-  // The ranks of a node share memory if they can. If one rank sets false, all ranks use private memory.
+  // True: the ranks of a node share memory if they can. If one rank sets false, all ranks use private memory.
   bool shared_memory = true;
   // True: if the library survives the death of ranks, every rank that waits then throws a RankLost after
   // which the other ranks can continue (RankLost::is_outlived()). False: the ranks agree on one error, and
@@ -26,18 +26,18 @@ struct CommunicatorOptions {
   std::string algorithm = "auto";
 };
 
-// The other end of a message. Messages with one sender and one tag arrive in order.
+// The other rank of a message, and the message's tag. Messages with one sender and one tag arrive in order.
 struct Peer {
   int rank = 0;
-  int tag = 0;                  // 0 or more
-  double deadline_seconds = 0;  // 0: the deadline of the communicator
+  int tag = 0;                  // number that separates messages, 0 or more
+  double deadline_seconds = 0;  // seconds to wait; 0: the deadline of the communicator
 };
 
 // The place of a rank. Ranks are on one node (machine) if they report the same host name and the same start
 // time of the system, because two machines may have one name.
 struct NodePlace {
   std::string host;
-  int rank = 0;   // among the ranks of the node
+  int rank = 0;   // number of this rank among the ranks of the node
   int size = 1;   // number of ranks on the node
   int index = 0;  // index of the node; nodes are ordered by their lowest rank
   int count = 1;  // number of nodes
@@ -65,8 +65,8 @@ class Communicator : public Collective {
 
   virtual const NodePlace& place() const = 0;
 
-  // Collective. duplicate() returns a communicator of the same ranks, split() one of the ranks with the same
-  // colour, in the order of ranks. Both may outlive this communicator.
+  // Collective. duplicate() returns a communicator of the same ranks. split() returns a communicator of the
+  // ranks that pass the same colour, in the order of ranks. Both may outlive this communicator.
   virtual std::unique_ptr<Communicator> duplicate(std::string_view what) = 0;
   virtual std::unique_ptr<Communicator> split(int colour, std::string_view what) = 0;
 
@@ -75,17 +75,17 @@ class Communicator : public Collective {
 
   // True if the library survives the death of ranks.
   virtual bool could_outlive_ranks() const = 0;
-  // True if it does, and CommunicatorOptions::outlive_ranks was set.
+  // True if the library survives the death of ranks, and CommunicatorOptions::outlive_ranks was set.
   virtual bool outlives_ranks() const = 0;
   // Called after a RankLost, on all ranks that are left, and only on the communicator of all ranks. Returns a
-  // communicator of the ranks that are left, in the order of ranks, with new numbers. `lost`: the ranks that
-  // the error named, as they were numbered at the start. If outlives_ranks(), `lost` is ignored, and if more
-  // ranks die, all that live call it again on the same communicator. `deadline_seconds`: how long to wait for
-  // the other ranks to call; 0: the deadline of the communicator.
+  // communicator of the ranks that are left, in the order of ranks, with new numbers. `lost` has the ranks
+  // that the error named, as they were numbered at the start. If outlives_ranks() is true, `lost` is ignored,
+  // and if more ranks die, all living ranks call it again on the same communicator. `deadline_seconds` is the
+  // time to wait for the calls of the other ranks; 0: the deadline of the communicator.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost, double deadline_seconds = 0) = 0;
 
-  // Only if outlives_ranks(), on the communicator of all ranks. Returns true if all ranks that live pass
-  // `yes`. They all call it together, also after deaths and before without(), and get the same answer
+  // Returns true if all living ranks pass `yes`. Called only if outlives_ranks(), on the communicator of all
+  // ranks. All living ranks call it together, also after deaths and before without(), and get the same answer
   // whichever ranks die meanwhile.
   virtual bool agree(bool yes, double deadline_seconds = 0) = 0;
 
@@ -116,8 +116,8 @@ class Communicator : public Collective {
   // call the sum of the shards in block divide_shards(shards, size())[r]. Throws UserError if the algorithm
   // does not add in the order of sum_order.h.
   virtual void bring_shards(int shards) = 0;
-  // True if sums have the bits that all algorithms except `ring` and `mpi` give, however data is cut into
-  // calls and on whichever hosts the ranks run.
+  // True if sums have the same bits with all algorithms except `ring` and `mpi`. The bits then depend neither
+  // on how data is cut into calls nor on the hosts on which the ranks run.
   virtual bool keeps_order() const = 0;
 
   // Collective, with the same number of bytes on all ranks. If sharing is switched off or impossible, all
@@ -134,7 +134,7 @@ class Communicator : public Collective {
 
   // Collective. Ends this rank's work, and waits until all other ranks have called it, so that the library
   // can be closed without waiting. The destructor calls it if nobody did, and prints its errors.
-  // `error_status`: 0, or the exit status of an error that this rank reports itself. With an error it waits
+  // `error_status` is 0, or the exit status of an error that this rank reports itself. With an error it waits
   // one second at most, because the other ranks may have failed too. Ranks that do not come in that second
   // end without a message and with the same status, wherever they wait, and no rank closes the library.
   // Returns true if all ranks have come. Throws DeviceError if they have not, unless this rank has an error.
@@ -143,13 +143,13 @@ class Communicator : public Collective {
   virtual bool leave(int error_status) = 0;
 };
 
-// Returns the communicator of all ranks that mpirun or srun has started; of one rank if the program was
-// started alone. Throws UserError if mpirun started a program that was built without MPI, and DeviceError if
+// Returns the communicator of all ranks that mpirun or srun has started. If the program was started alone, it
+// has one rank. Throws UserError if mpirun started a program that was built without MPI, and DeviceError if
 // MPI does not work. MPI can be started only once in a process: make one communicator, keep it, and destroy
 // it last.
 std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options = {});
 
-// The message library of this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
+// Returns the message library of this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
 std::string message_passing_library();
 
 }  // namespace plexaura

@@ -25,8 +25,8 @@ namespace plexaura {
 // A communicator over any transport.
 class GroupCommunicator final : public Communicator {
  public:
-  // Collective. `alarm`: null for the communicator of all ranks; for a duplicate or split (a part), the alarm
-  // of its parent. `place`: where this rank runs.
+  // Collective. `alarm` is null for the communicator of all ranks; a duplicate or a split gets the alarm of
+  // its parent. `place` describes where this rank runs.
   GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
                     std::shared_ptr<Alarm> alarm = nullptr, const ProcessPlace& place = this_place());
   ~GroupCommunicator() override;
@@ -108,8 +108,8 @@ class GroupCommunicator final : public Communicator {
 
   CommunicatorOptions options_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Transport> messages_;  // for send() and receive()
-  Outbox outbox_;                        // sends over transport_
+  std::unique_ptr<Transport> messages_;  // transport of send() and receive()
+  Outbox outbox_;                        // sends messages over transport_
   Outbox users_outbox_;
   bool is_part_;
   std::shared_ptr<Alarm> alarm_;
@@ -123,11 +123,12 @@ class GroupCommunicator final : public Communicator {
   std::optional<SharedWindow> control_;
   std::unique_ptr<ShmRendezvous> rendezvous_;  // null if the ranks of this node do not share memory
   std::vector<std::byte*> arrays_;             // returned by arrays_at(); kept to avoid allocations
-  std::vector<std::byte> arriving_;            // buffer of take()
-  std::map<std::string, PaceChoice, std::less<>> paces_;  // for each algorithm that has been chosen
-  std::unique_ptr<SumAlgorithm> algorithm_;               // null if there is one rank
+  std::vector<std::byte> arriving_;            // buffer that receives messages in take()
+  // The times of earlier calls, for each algorithm that was chosen.
+  std::map<std::string, PaceChoice, std::less<>> paces_;
+  std::unique_ptr<SumAlgorithm> algorithm_;  // the present algorithm of sums; null if there is one rank
   AllToAll all_to_all_;
-  // The shards whose sum each rank passes to calls; empty: one for each rank.
+  // The shards whose sum each rank passes to calls. Empty: each rank has one shard.
   std::vector<ShardRange> shards_;
 };
 

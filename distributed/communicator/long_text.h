@@ -10,8 +10,8 @@ namespace plexaura {
 // Sends a text of any length to another rank, in messages of at most a mebibyte. For each message a rank
 // waits for the other one up to the deadline in Peer. Both ranks pass the same tag and the same `what`.
 void send_text(Communicator& ranks, const Peer& to, std::string_view text, std::string_view what);
-// Passes the pieces of the text to `take`, in order. If `take` throws, nobody informs the sender, which waits
-// until its deadline.
+// Receives the text, and passes its pieces to `take`, in order. If `take` throws, nobody informs the sender,
+// which waits until its deadline.
 void receive_text(Communicator& ranks, const Peer& from,
                   const std::function<void(std::string_view piece)>& take, std::string_view what);
 

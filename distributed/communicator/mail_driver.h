@@ -16,7 +16,7 @@ namespace plexaura {
 class MailDriver {
  public:
   // Drives letters with these tags. For each tag at most `most_arriving` letters arrive before somebody takes
-  // them. The mailbox must outlive this. Throws DeviceError if the thread cannot be started.
+  // them. The mailbox must outlive the driver. Throws DeviceError if the thread cannot be started.
   MailDriver(Mailbox& mailbox, std::vector<int> tags, std::int64_t most_arriving);
   MailDriver(const MailDriver&) = delete;
   MailDriver& operator=(const MailDriver&) = delete;
@@ -34,7 +34,7 @@ class MailDriver {
   std::int64_t most_arriving_;
   std::mutex mutex_;            // guards the mailbox
   std::exception_ptr failure_;  // the error that has ended the thread
-  std::jthread thread_;         // last member, so that it is destroyed first
+  std::jthread thread_;         // the last member, so that it is destroyed first
 };
 
 }  // namespace plexaura

@@ -23,9 +23,9 @@ struct Letter {
 };
 
 enum class Posted {
-  sent,  // sent; whether it arrives is not reported
-  full,  // not sent, because the receiver has not taken earlier letters
-  lost   // not sent, because the receiver is dead
+  sent,  // the letter was sent; whether it arrives is not reported
+  full,  // the letter was not sent, because the receiver has not taken earlier letters
+  lost   // the letter was not sent, because the receiver is dead
 };
 
 // Letters between ranks that make no calls together: a rank posts a letter to any rank, and takes letters
@@ -34,8 +34,8 @@ enum class Posted {
 // time may use it.
 class Mailbox {
  public:
-  // See Communicator::mailbox(). A letter that has begun to arrive is dropped if it is not complete after
-  // `deadline_seconds`.
+  // Users call Communicator::mailbox() instead. A letter that has begun to arrive is dropped if it is not
+  // complete after `deadline_seconds`.
   Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm,
           double deadline_seconds);
   ~Mailbox();
@@ -56,43 +56,45 @@ class Mailbox {
   // died or that the run ends.
   std::optional<Letter> take_arrived(int tag);
 
-  // Lets letters leave, and letters with this tag arrive, up to `most_arriving` that nobody has taken. For a
-  // thread that only drives letters which other threads post and take. Does not notice that a rank has died
-  // or that the run ends. Returns true if letters are still under way.
+  // Lets letters leave, and letters with this tag arrive, up to `most_arriving` that nobody has taken. It
+  // serves a thread that only drives letters, while other threads post and take them. Does not notice that a
+  // rank has died or that the run ends. Returns true if letters are still under way.
   bool drive(int tag, std::int64_t most_arriving);
 
-  // Like take(), for a rank that cannot continue without the other ranks: throws a RankLost if one of them
-  // has died that spare() did not name. Returns the next letter with any of these tags; if several have come,
-  // one with the earliest tag in the list. `what`: what the rank waits for.
+  // Like take(), for a rank that cannot continue without the other ranks. Throws a RankLost if a rank has
+  // died that spare() did not name. Returns the next letter with any of these tags. If several letters have
+  // come, returns one with the earliest tag in the list. `what` names the expected letter in errors.
   std::optional<Letter> take_from_living(std::span<const int> tags, double seconds, std::string_view what);
   std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
     return take_from_living(std::span(&tag, 1), seconds, what);
   }
-  // Ends the run because what this rank waited for did not come within `seconds`. Throws a RankLost that
-  // names the ranks that do not answer.
+  // Ends the run because an expected letter did not come within `seconds`. `what` names the letter. Throws a
+  // RankLost that names the ranks that do not answer.
   [[noreturn]] void give_up(double seconds, std::string_view what);
-  // Returns the ranks that a RankLost names, as this mailbox numbers them. For errors with is_outlived().
+  // Returns the ranks that a RankLost names, numbered as in this mailbox. Used for errors with is_outlived().
   std::vector<int> ranks_of(const RankLost& loss) const;
-  // From now on the death of these ranks ends no wait here. For a rank that continues without them.
+  // Lets no wait of this mailbox end because one of these ranks dies, from now on. Called by a rank that
+  // continues without them.
   void spare(const std::vector<int>& ranks);
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
-  // The time that Communicator::mailbox() has set for one rank to wait for another.
+  // Returns the seconds that one rank waits for another, as Communicator::mailbox() has set them.
   double deadline_seconds() const { return deadline_; }
   bool is_lost(int rank) const;
-  // The number of a rank at the start of the run.
+  // Returns the number that a rank had at the start of the run.
   int number(int rank) const { return topology_.number(rank); }
 
  private:
-  // A letter that has begun to arrive. A move leaves the memory that the transport writes to in place.
+  // A letter that has begun to arrive. When the object is moved, the memory to which the transport writes
+  // stays in place.
   struct Arriving {
     int tag;
     Letter letter;
     Request request;
     bool arrived;
     Wait patience;
-    Wait dying;  // time since the sender died
+    Wait dying;  // the time since the sender died
   };
 
   using Listen = void (Alarm::*)(const PendingCall& call);
@@ -110,9 +112,9 @@ class Mailbox {
   std::shared_ptr<Alarm> alarm_;
   double deadline_;
   Outbox outbox_;
-  std::vector<Arriving> arriving_;  // in the order in which they began to arrive
-  Wait looks_{0};            // limits how often the alarm is asked, because letters may come continually
-  std::vector<int> spared_;  // numbers of the ranks at the start of the run
+  std::vector<Arriving> arriving_;  // letters that are arriving, in the order in which they began
+  Wait looks_{0};            // limits how often the alarm is queried, because letters may come continually
+  std::vector<int> spared_;  // ranks that spare() named, by their numbers at the start of the run
 };
 
 }  // namespace plexaura

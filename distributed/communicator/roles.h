@@ -17,38 +17,39 @@ namespace plexaura {
 // A spare takes part only in calls of all ranks, until it replaces a rank that trained and has died.
 class Roles {
  public:
-  // Collective over all ranks; `all` must outlive this. This rank serves if its strategy (null: none) has a
-  // Server. `is_spare`: this rank has no strategy, and neither have the ranks after it, which are all spares;
-  // with spares no rank serves. Throws UserError on all ranks if none trains.
+  // Collective over all ranks; `all` must outlive this object. This rank serves if its strategy has a Server;
+  // `strategy` is null if it has none. `is_spare` is true if this rank and all ranks after it are spares,
+  // which have no strategy. If there are spares, no rank serves. Throws UserError on all ranks if none
+  // trains.
   Roles(Communicator& all, Strategy* strategy, bool is_spare = false);
 
   bool serves() const { return training_ == nullptr && !is_spare_; }
   bool is_spare() const { return is_spare_; }
-  // The number of this rank among all ranks.
+  // Returns the number of this rank among all ranks.
   int number() const { return all_.rank(); }
-  // The number of ranks that train.
+  // Returns the number of ranks that train.
   int trainers() const { return trainers_; }
-  // The communicator of the ranks that train, in the order of ranks; that of all ranks if all train. Must not
-  // be called on a rank that serves or is a spare.
+  // Returns the communicator of the ranks that train, in the order of ranks. If all ranks train, it is the
+  // communicator of all ranks. Must not be called on a rank that serves or is a spare.
   Communicator& training() const { return *training_; }
-  // The communicator of the ranks that train, followed by the spares. Must not be called on a rank that
-  // serves.
+  // Returns the communicator of the ranks that train, followed by the spares. Must not be called on a rank
+  // that serves.
   Communicator& candidates() const { return has_spares_ ? all_ : *training_; }
   Communicator& all() const { return all_; }
-  // The numbers of the ranks that serve, among all ranks.
+  // Returns the numbers, among all ranks, of the ranks that serve.
   const std::vector<int>& serving() const { return serving_; }
 
   // Called on the ranks that train, after all comparisons and before training. Sends the placement and the
-  // weights of the lowest of them to the ranks that serve.
+  // weights of the lowest rank that trains to the ranks that serve.
   void share_parameters(const ParameterStore& store) const;
 
-  // The work of a rank that serves: receives the placement and the weights for a store with the run's
-  // parameters, calls begin() of the strategy and serves. Waits up to an hour for the other ranks to compile
+  // Does the work of a rank that serves: receives the placement and the weights for a store with the run's
+  // parameters, calls begin() of the strategy, and serves. Waits up to an hour for the other ranks to compile
   // their programs.
   void serve(Strategy& strategy, ParameterStore& store, Backend& backend, std::int64_t bucket_bytes) const;
 
-  // Called on all ranks at the end of their work. On a rank that serves, returns the exit status of the
-  // lowest rank that trains; on all other ranks, `mine`.
+  // Called on all ranks at the end of their work. A rank that serves returns the exit status of the lowest
+  // rank that trains. All other ranks return `mine`.
   int share_status(int mine) const;
 
  private:

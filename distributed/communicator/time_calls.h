@@ -10,7 +10,7 @@
 namespace plexaura {
 
 // Collective. Each rank calls `timed`, which returns seconds, `times` times and takes the median. Returns the
-// longest of these medians, the same on all ranks.
+// longest median of any rank, on all ranks.
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed, std::string_view what);
 
 // A collective call over the given number of bytes.
@@ -22,7 +22,8 @@ struct CallSpeed {
   double bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
-// The sizes of the calls that are timed, and the time for them. Sizes are multiples of `least_call_bytes`.
+// Limits of a measurement: how large the timed calls become, and how long they are repeated. Sizes are
+// multiples of `least_call_bytes`.
 struct CallEffort {
   std::int64_t first_bytes = 0;
   std::int64_t most_bytes = 0;
@@ -31,7 +32,7 @@ struct CallEffort {
 };
 inline constexpr std::int64_t least_call_bytes = 64;
 
-// Collective; `call` is collective too. The times are those of the slowest rank.
+// Returns the speed of a call. Collective; `call` is collective too. The times are those of the slowest rank.
 CallSpeed speed_of(Communicator& ranks, const SizedCall& call, const CallEffort& effort,
                    std::string_view what);
 double latency_of(Communicator& ranks, const SizedCall& call, std::string_view what);

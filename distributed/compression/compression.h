@@ -12,19 +12,19 @@
 
 namespace plexaura {
 
-// One collective call of an exchange, and how much data it moves.
+// One collective call of an exchange, with the number of bytes that it moves.
 struct Crossing {
   enum class Call : std::uint8_t {
     sum_in_windows,  // sums arrays in memory that the ranks of a host share if they can
     sum,             // sums arrays in private memory
-    blocks           // each rank has a block for each other rank
+    blocks           // sends a block from each rank to each other rank
   };
   Call call = Call::blocks;
-  std::int64_t bytes = 0;  // size of a rank's array, or of one block
+  std::int64_t bytes = 0;  // bytes of a rank's array, or of one block
 };
 
-// Sums gradients over ranks, but transmits fewer bytes than the gradients have. What is not transmitted is
-// not lost: the rank owes it, and adds it to its next gradients (error feedback).
+// Sums gradients over ranks, but transmits fewer bytes than the gradients have. The part that is not
+// transmitted is not lost: the rank owes it, and adds it to its next gradients (error feedback).
 class Compression {
  public:
   virtual ~Compression();
@@ -53,12 +53,12 @@ class Compression {
 
 struct CompressionOptions {
   std::string name = "none";
-  double ratio = 0.01;    // for `top-k`: the share of the elements that is transmitted
-  std::int64_t rank = 2;  // for `powersgd`: the rank of the matrices that are transmitted
+  double ratio = 0.01;    // share of the elements that `top-k` transmits
+  std::int64_t rank = 2;  // rank of the matrices that `powersgd` transmits
 };
 
-// True if the ranks of each host add their gradients before one of them compresses the sum: if there are
-// several hosts, and at least one has several ranks.
+// True if the ranks of each host add their gradients before one of them compresses the sum. This is the case
+// if there are several hosts, and at least one host has several ranks.
 bool hosts_add_first(int hosts, int ranks);
 
 // Returns the values of distributed.compression except `auto`, which selects one of them
@@ -73,7 +73,7 @@ const std::vector<std::string>& compression_names();
 //   powersgd    transmits a low-rank approximation of each matrix, as two factors
 // If hosts_add_first(), one rank of each host compresses for all of them (host_compression.h).
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator);
-// The same, but one rank of each host always compresses for all of its ranks.
+// Does the same, but always lets one rank of each host compress for all ranks of the host.
 std::unique_ptr<Compression> make_host_compression(const CompressionOptions& options,
                                                    Communicator& communicator);
 

@@ -18,7 +18,7 @@ struct Matrix {
   }
 };
 
-// In these functions, vectors are the rows of a matrix.
+// In the functions below, vectors are the rows of a matrix.
 
 // left[c] = matrix * right[c]
 void multiply(const Matrix& matrix, const Matrix& right, const Matrix& left);
@@ -27,10 +27,10 @@ void multiply_transposed(const Matrix& matrix, const Matrix& left, const Matrix&
 // Adds factor * (sum over c of left[c] * transposed right[c]) to `matrix`.
 void add_product(const Matrix& matrix, float factor, const Matrix& left, const Matrix& right);
 
-// Scales a vector to length 1. A vector of zeros does not change.
+// Scales a vector to length 1. Leaves a vector of zeros unchanged.
 void normalise(std::span<float> vector);
-// Makes each vector orthogonal to those before it, and scales it to length 1. A vector that depends on those
-// before it, up to rounding, becomes 0.
+// Makes each vector orthogonal to those before it, and scales it to length 1. A vector that depends linearly
+// on those before it, up to rounding, becomes 0.
 void orthonormalise(const Matrix& vectors);
 
 }  // namespace plexaura

@@ -15,11 +15,11 @@ namespace plexaura {
 // `fp16` and `bf16`: each element is transmitted in 16 bits. The elements are cut into one part for each
 // rank. A rank rounds what it owes, and sends each part to the rank that the part belongs to. That rank adds
 // the part in float32, in the order of sum_order.h, rounds the sums, and sends them to all ranks. So each
-// element is rounded twice, whatever the number of ranks. Rounding errors are owed: those of a contribution
-// by the rank that has sent it, those of a sum by the rank that has added it.
+// element is rounded twice, whatever the number of ranks. Rounding errors are owed: the rank that sends a
+// contribution owes the error of the contribution, and the rank that adds a sum owes the error of the sum.
 //
 // Each part is preceded by a power of two that scales it, so that its largest element is below 2^15 and no
-// finite number overflows. Elements that are not finite stay so.
+// finite number overflows. Elements that are not finite stay infinite or NaN.
 template <class Half>
 class HalfPrecision final : public Compression {
  public:
@@ -36,12 +36,12 @@ class HalfPrecision final : public Compression {
   void add_up(std::span<float> sums);
 
   Communicator& ranks_;
-  // State of one call. A block is an encoded part.
+  // Bytes and buffers of the call under way. A block is a part in encoded form.
   std::size_t part_length_ = 0;
   std::size_t block_bytes_ = 0;
   std::vector<std::byte> sent_;
   std::vector<std::byte> received_;
-  std::vector<float> decoded_;  // this rank's part, decoded, from each rank
+  std::vector<float> decoded_;  // this rank's part, as received from each rank and decoded
   std::vector<Summand> summands_;
 };
 

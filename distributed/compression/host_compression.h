@@ -22,7 +22,7 @@ class HostCompression final : public Compression {
   // Makes the compression between the first ranks of all hosts. Must not return null.
   using Make = std::function<std::unique_ptr<Compression>(Communicator& first_ranks)>;
 
-  // Collective.
+  // Collective. `ranks` must outlive this object.
   HostCompression(Communicator& ranks, const Make& make);
 
   void begin(const Placement& placement, std::span<const Bucket> buckets) override;
@@ -40,7 +40,7 @@ class HostCompression final : public Compression {
   std::unique_ptr<Communicator> host_;  // all ranks of this host
   // The ranks with this rank's number on each host. Only the first ranks of the hosts use it.
   std::unique_ptr<Communicator> peers_;
-  std::unique_ptr<Compression> compression_;  // between the ranks of peers_
+  std::unique_ptr<Compression> compression_;  // compresses between the ranks of peers_
 };
 
 }  // namespace plexaura

@@ -23,7 +23,7 @@ namespace plexaura {
 // transmitted uncompressed.
 class PowerSgd final : public Compression {
  public:
-  // `vectors`: number of vectors in each factor, at least one.
+  // `vectors` is the number of vectors in each factor, at least one.
   PowerSgd(Communicator& ranks, std::int64_t vectors) : ranks_(ranks), vectors_(vectors) {}
 
   // Throws UserError if no parameter has factors that are smaller than itself.
@@ -31,21 +31,21 @@ class PowerSgd final : public Compression {
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
-  // The right vectors of the last step, which are the same on all ranks that compress. Like the owed parts
-  // they are restored only in a run with as many ranks as before. A rank that has not compressed before may
-  // compress in that run, and has other vectors. That is correct: any vectors will do, and after the first
-  // exchange all ranks have the same.
+  // Keeps the right vectors of the last step, which are the same on all ranks that compress. Like the owed
+  // parts, they are restored only in a run with as many ranks as before. In that run a rank may compress that
+  // has not compressed before, and has other vectors. That is correct: any vectors are a valid start, and
+  // after the first exchange all ranks have the same ones.
   void keep(std::vector<StrategyState>& state) const override;
   void take(const StrategyState& part) override;
 
  private:
   struct Parameter {
     const Placement::Entry* entry;
-    std::size_t begin;  // in its bucket
+    std::size_t begin;  // index of the parameter's first element in its bucket
     // 0: the parameter is transmitted uncompressed, and the members below are empty.
     std::int64_t columns = 0;
-    std::vector<float> values = {};  // during a call: what is owed, or the sum, in row-major layout
-    std::vector<float> left = {};    // only during a call
+    std::vector<float> values = {};  // during a call: the owed part, or the sum, in row-major layout
+    std::vector<float> left = {};    // used only during a call
     std::vector<float> right = {};
 
     std::span<float> in(std::span<float> bucket) const {
@@ -65,7 +65,7 @@ class PowerSgd final : public Compression {
   Communicator& ranks_;
   std::int64_t vectors_;
   std::vector<Parameters> buckets_;
-  std::vector<float> pack_;  // scratch: the data that one call sums
+  std::vector<float> pack_;  // buffer for the data that one call sums
 };
 
 }  // namespace plexaura

@@ -15,7 +15,7 @@ namespace plexaura {
 // value. All ranks get the elements of all ranks, and add them in the order of ranks.
 class TopK final : public Compression {
  public:
-  // `ratio`: the share of a bucket's elements that each rank transmits, above 0 and at most 1; at least one
+  // `ratio` is the share of a bucket's elements that each rank transmits, above 0 and at most 1. At least one
   // element is transmitted.
   TopK(Communicator& ranks, double ratio) : ranks_(ranks), ratio_(ratio) {}
 
@@ -26,7 +26,7 @@ class TopK final : public Compression {
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
 
  private:
-  // An element as it is transmitted.
+  // An element in the form in which it is transmitted.
   struct Element {
     std::uint32_t place;
     float value;
@@ -37,8 +37,8 @@ class TopK final : public Compression {
 
   Communicator& ranks_;
   double ratio_;
-  std::vector<std::uint32_t> magnitudes_;  // scratch
-  std::vector<Element> crossing_;          // elements of all ranks; the same number from each
+  std::vector<std::uint32_t> magnitudes_;  // buffer of magnitudes, for choosing the largest
+  std::vector<Element> crossing_;          // elements of all ranks, with the same number from each
 };
 
 }  // namespace plexaura

@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// "bucket 3 of step 17": the name of a strategy's calls and waits. It is no std::string, so that a step
-// allocates nothing.
+// The name of a strategy's calls and waits, such as "bucket 3 of step 17". It is no std::string, so that a
+// step allocates nothing.
 class BucketName {
  public:
   BucketName(std::size_t bucket, std::int64_t step)

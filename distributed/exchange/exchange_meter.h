@@ -16,7 +16,7 @@ namespace plexaura {
 // another one waits.
 class ExchangeMeter {
  public:
-  // `ranks`: the ranks that exchange; must outlive this. `clock` returns seconds.
+  // `ranks` are the ranks that exchange, and must outlive this object. `clock` returns seconds.
   explicit ExchangeMeter(const Collective& ranks, double (*clock)() = seconds_now)
       : ranks_(ranks), clock_(clock) {}
 
@@ -35,11 +35,11 @@ class ExchangeMeter {
     std::int64_t sent_before_;
   };
 
-  // Adds bytes that the exchange under way has sent by other means than `ranks`.
+  // Adds bytes that the present exchange has sent by other means than `ranks`.
   void add_sent(std::int64_t bytes);
 
   // While an object of this class lives, the training thread waits for an exchange of another thread. Time
-  // before the exchange begins does not count.
+  // before that exchange begins does not count as waiting.
   class Wait {
    public:
     explicit Wait(ExchangeMeter& meter) : meter_(meter), before_(meter.seconds_so_far()) {}
@@ -65,7 +65,7 @@ class ExchangeMeter {
   double (*clock_)();
   std::mutex mutex_;  // guards the members below
   std::optional<double> began_;
-  bool has_exchanged_ = false;  // with other ranks
+  bool has_exchanged_ = false;  // true if something was exchanged with other ranks
   std::int64_t bytes_ = 0;
   std::int64_t sent_bytes_ = 0;
   double seconds_ = 0;

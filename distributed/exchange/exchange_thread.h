@@ -24,19 +24,19 @@ class ExchangeThread {
   explicit ExchangeThread(
       std::function<void(std::size_t)> exchange,
       Order order = [](std::size_t place, std::size_t) { return place; });
-  // Waits for the exchange that is under way.
+  // Waits until the present exchange has ended.
   ~ExchangeThread();
   ExchangeThread(const ExchangeThread&) = delete;
   ExchangeThread& operator=(const ExchangeThread&) = delete;
 
-  // Buckets of a step are passed in order, beginning with 0, after all buckets of the step before were
-  // awaited.
+  // Passes a bucket to the thread. The buckets of a step are passed in order, beginning with 0, after all
+  // buckets of the step before were awaited.
   void begin(std::size_t bucket);
   // Waits until the bucket was exchanged. Rethrows an error of an exchange, in this step or before.
   void await(std::size_t bucket);
-  // Prevents further exchanges.
+  // Prevents further exchanges. Does not wait.
   void stop();
-  // True if no exchange is under way or waits to begin.
+  // True if no exchange is running or waits to begin.
   bool is_idle();
 
  private:
@@ -48,14 +48,15 @@ class ExchangeThread {
   Order order_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> is_done_;  // one element for each bucket of this step that was passed to begin()
-  std::size_t place_ = 0;      // number of them that were exchanged
+  // For each bucket of this step that was passed to begin(): true if it was exchanged.
+  std::vector<bool> is_done_;
+  std::size_t place_ = 0;  // number of buckets of this step that were exchanged
   std::exception_ptr failure_;
   bool ends_ = false;
   std::thread thread_;
 };
 
-// Ends the thread, if there is one, without waiting for other ranks. `ranks`: the collective on which the
+// Ends the thread, if there is one, without waiting for other ranks. `ranks` is the collective on which the
 // thread makes its calls.
 void give_up(std::unique_ptr<ExchangeThread>& thread, Collective& ranks) noexcept;
 

@@ -19,11 +19,12 @@
 
 namespace plexaura {
 
-// A call in which a rank waits for other ranks.
+// A call between ranks in which this rank waits.
 struct PendingCall {
   const CallSignature& at;
   double deadline_seconds;
-  std::span<const int> members;      // ranks of the whole run that make the call; empty: unknown, so any
+  // Ranks that make the call, numbered as in the whole run; empty: unknown, so it may be any rank.
+  std::span<const int> members;
   std::span<const int> spared = {};  // ranks of the whole run whose death does not end the wait
 };
 
@@ -38,15 +39,16 @@ class WaitInterrupted final : public DeviceError {
 // has passed, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the lost
 // ones, even if the asking rank waited for another. If several ranks ask, the lowest of them reports: it
 // sends its sentence to the other ranks, which end without printing. If a link is cut, the ranks on each side
-// do this among themselves. All functions may be called from any thread.
+// do this separately. All functions may be called from any thread.
 //
-// If ranks are outlived (`outlives`), no rank is asked about dead ones: the library informs every rank that
-// waits, which throws. If ranks are stopped (SIGSTOP) and do not come within a deadline, the lowest other
-// rank of their host kills them, so that they count as dead. Ranks that cannot be reached any more are given
-// up.
+// If `outlives` is true, ranks may outlive others. Then no rank is asked about dead ones: the library informs
+// every waiting rank, which throws. If ranks are stopped (SIGSTOP) and do not come within a deadline, the
+// lowest other rank of their host kills them, so that they count as dead. Ranks that cannot be reached any
+// more are given up.
 class Alarm {
  public:
-  // Collective. Only the alarm may use the transport. `outlives`: only if the transport outlives ranks.
+  // Collective. Only the alarm may use the transport. `outlives` may be true only if the transport outlives
+  // ranks.
   explicit Alarm(std::unique_ptr<Transport> transport, bool outlives = false);
 
   int rank() const { return transport_->rank(); }
@@ -54,15 +56,15 @@ class Alarm {
   // Sets where the ranks run. Before that, no rank is found dead.
   void set_topology(const Topology& topology);
 
-  // Called regularly by a rank that waits. Throws an Error (see speaks()) if the run is over, and a RankLost
+  // Called regularly by a waiting rank. Throws an Error (see speaks()) if the run has ended, and a RankLost
   // if a rank has died.
   void look(const PendingCall& call);
 
-  // Called regularly by a waiting rank that continues if other ranks die. Throws an Error only if the run is
-  // over.
+  // Called regularly by a waiting rank that continues if other ranks die. Throws an Error only if the run has
+  // ended.
   void listen(const PendingCall& call);
 
-  // While it is on, look() throws WaitInterrupted.
+  // Lets look() throw WaitInterrupted as long as `on` is true.
   void interrupt_waits(bool on) { is_interrupted_ = on; }
 
   // Called when the deadline of this rank has passed. Throws a RankLost if ranks do not answer. A rank that
@@ -72,7 +74,7 @@ class Alarm {
   // Ends the run with a sentence that this rank prints.
   [[noreturn]] void fail(const std::string& text);
 
-  // Ends the run because `rank` has failed, which reports its error itself. All other ranks end without
+  // Ends the run because `rank` has failed. That rank reports its error itself. All other ranks end without
   // printing, with the exit status of that error.
   [[noreturn]] void end_with_error_of(int rank, int exit_status);
 
@@ -81,19 +83,19 @@ class Alarm {
     enum class Kind : std::uint32_t { question, answer, verdict, absent };
     Kind kind = Kind::question;
     std::int32_t speaker = 0;
-    std::array<char, 1016> text{};  // of a verdict: see pack(); of `absent`: the ranks
+    std::array<char, 1016> text{};  // for a verdict: see pack(); for `absent`: the absent ranks
   };
   struct Verdict {
     int speaker = 0;
     std::string text;
-    std::vector<int> lost = {};  // in `call`
+    std::vector<int> lost = {};  // the lost ranks, numbered as in `call`
     std::string call = {};
     int exit_status = 1;
   };
   static std::string pack(const Verdict& verdict);
   static Verdict unpack(int speaker, std::string_view packed);
 
-  // The functions below need the lock.
+  // The functions below may be called only while the lock is held.
   void hear(const CallSignature& at);
   void take(const Note& note, int from, const CallSignature& at);
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
@@ -122,7 +124,7 @@ class Alarm {
   Outbox outbox_;
   std::optional<Topology> topology_;
   std::vector<int> others_;
-  std::vector<std::optional<std::string>> answers_;  // where each rank has said that it waits
+  std::vector<std::optional<std::string>> answers_;  // for each rank that has answered, where it waits
   int lowest_asker_;
   std::optional<Verdict> verdict_;
 };

@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// The network was cut, and the ranks on the other side continue without this one.
+// The error of a rank that a cut in the network has separated from the ranks that continue.
 class CutOff : public DeviceError {
  public:
   using DeviceError::DeviceError;

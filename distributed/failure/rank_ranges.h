@@ -8,9 +8,10 @@
 namespace plexaura {
 
 // Formats ranks, given in rising order, as texts of at most `most_bytes` bytes: "3-9 12". Returns several
-// texts if one is too short for all ranks, and none if there are no ranks. 24 bytes are enough for any range.
+// texts if the ranks do not fit into one. Returns none if there are no ranks. 24 bytes are enough for any
+// range.
 std::vector<std::string> rank_ranges(const std::vector<int>& ranks, std::size_t most_bytes);
-// Returns the ranks of such a text. Stops at the first word that is no range.
+// Returns the ranks in a text of rank_ranges(). Stops at the first word that is no range.
 std::vector<int> read_rank_ranges(std::string_view text);
 
 }  // namespace plexaura

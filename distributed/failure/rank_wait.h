@@ -12,7 +12,7 @@ class RankWait {
   RankWait(Alarm& alarm, const PendingCall& call)
       : alarm_(alarm), call_(call), wait_(call.deadline_seconds) {}
 
-  // Throws an Error (see speaks()) if the run is over.
+  // Pauses shortly before the next attempt. Throws an Error (see speaks()) if the run has ended.
   void pause() {
     if (wait_.is_time_to_look()) {
       alarm_.look(call_);
@@ -20,7 +20,7 @@ class RankWait {
     }
     wait_.pause();
   }
-  // Restarts the deadline. Called after progress.
+  // Restarts the deadline. Called whenever the call has made progress.
   void progressed() { wait_.progressed(); }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// One guarded call, in the watchdog's list.
+// A call that the watchdog observes.
 struct WatchedCall {
   std::string what;
   std::chrono::steady_clock::time_point begin;
@@ -25,10 +25,11 @@ struct WatchedCall {
 // guards.
 class Watchdog {
  public:
-  // Called once, on the watching thread, with a sentence that says who waits for what, and for how long.
+  // Called once, on the watching thread, with a sentence about the overdue call: who waits, for which event,
+  // and for how long.
   using Alarm = std::function<void(const std::string& sentence)>;
 
-  // `who` is the beginning of the sentence ("rank 2 on host h1").
+  // `who` is the beginning of the sentence, such as "rank 2 on host h1".
   explicit Watchdog(std::string who, Alarm alarm = end_process);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -36,15 +37,16 @@ class Watchdog {
 
   void rename(std::string who);
 
-  // Called on the watching thread before the alarm, once for each overdue call: may try to let the call
-  // return. The call then has two more seconds before the alarm.
+  // Called on the watching thread, once for each overdue call. It may try to let the call return. The call
+  // then has two more seconds before the Alarm is called.
   using Rescue = std::function<void()>;
   void set_rescue(Rescue rescue);
 
   // Prints the sentence on stderr, and ends the process with status 1, without running destructors.
   [[noreturn]] static void end_process(const std::string& sentence);
 
-  // While it lives, `what` ("MPI_Finalize, until all other ranks have come") is watched.
+  // While an object lives, the watchdog observes the call `what` ("MPI_Finalize, until all other ranks have
+  // come").
   class Guard {
    public:
     Guard(Watchdog& watchdog, std::string what, double deadline_seconds);
@@ -62,9 +64,10 @@ class Watchdog {
  private:
   std::list<WatchedCall>::iterator begin(std::string what, double deadline_seconds);
   void watch();
-  int milliseconds_to_next() const;  // -1: no call is watched; needs the lock
-  std::string overdue();             // the alarm's sentence, or ""; needs the lock
-  Rescue take_rescue();              // empty if no overdue call is new; needs the lock
+  // Milliseconds until the next deadline; -1: no call is observed; needs the lock.
+  int milliseconds_to_next() const;
+  std::string overdue();  // the sentence for the Alarm, or ""; needs the lock
+  Rescue take_rescue();   // the rescue function of a new overdue call, or an empty function; needs the lock
   void wake() const;
 
   std::mutex mutex_;

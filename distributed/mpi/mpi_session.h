@@ -13,7 +13,7 @@
 
 namespace plexaura {
 
-// MPI from MPI_Init to MPI_Finalize. All transports share it.
+// MPI from MPI_Init to MPI_Finalize. All transports of a process share one object.
 class MpiSession {
  public:
   explicit MpiSession(double deadline_seconds);
@@ -37,7 +37,8 @@ class MpiSession {
 
   double deadline() const { return deadline_; }
 
-  // `rescue` is called if a call blocks for longer than the deadline: see Watchdog::set_rescue().
+  // Sets a function that is called if an MPI call blocks for longer than the deadline: see
+  // Watchdog::set_rescue().
   void when_stuck(const Watchdog::Rescue& rescue) { watchdog_.set_rescue(rescue); }
 
   // Throws DeviceError with the text of MPI unless `code` is MPI_SUCCESS.
@@ -49,7 +50,7 @@ class MpiSession {
     kept_.push_back(std::move(memory));
   }
 
-  // Empty if the library does not outlive ranks.
+  // Returns the functions that survive the death of ranks; empty if the library does not have them.
   const std::optional<Ulfm>& ulfm() const { return ulfm_; }
 
   void abandon() noexcept { abandoned_ = true; }
@@ -65,7 +66,7 @@ class MpiSession {
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const void>> kept_;
-  bool is_owner_ = false;  // false if the program had started MPI itself
+  bool is_owner_ = false;  // true if this object has started MPI, and not the program
 };
 
 }  // namespace plexaura

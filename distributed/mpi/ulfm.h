@@ -22,15 +22,17 @@ class Ulfm {
   // True if a call failed because a rank has died, or because another rank has revoked the communicator.
   static bool is_loss(int code);
 
-  // The ranks of the communicator that this process knows to be dead, ascending.
+  // Returns the ranks of the communicator that this process knows to be dead, in ascending order.
   std::vector<int> dead(MPI_Comm comm) const;
-  // After this, messages can be received from any rank although some ranks have died.
+  // Acknowledges that ranks have died. Afterwards, messages can again be received from any rank.
   void acknowledge(MPI_Comm comm) const { acknowledge_(comm); }
   // Makes calls of other ranks on this communicator fail from now on.
   void revoke(MPI_Comm comm) const { revoke_(comm); }
-  // All living ranks call it together. `made` is a communicator of them, in the order of ranks.
+  // Makes a communicator of the living ranks, in the order of ranks, and stores it in `made`. All living
+  // ranks call it together. Returns an error code of MPI.
   int shrink(MPI_Comm comm, MPI_Comm* made) const { return shrink_(comm, made); }
-  // All living ranks call it together, and all get the bitwise and of their `bits`.
+  // Replaces `bits` by the bitwise and of the bits of all living ranks, which call it together. Returns an
+  // error code of MPI.
   int agree(MPI_Comm comm, int* bits) const { return agree_(comm, bits); }
 
  private:

@@ -17,21 +17,22 @@ namespace plexaura {
 // shows a waiting rank that the sender is working.
 class AllToAll {
  public:
-  // The arguments must outlive it.
+  // All arguments must outlive this object.
   AllToAll(Transport& transport, const Topology& topology, Alarm& alarm)
       : transport_(transport), topology_(topology), alarm_(alarm), inbox_(transport), outbox_(transport) {}
 
-  // `call.count` is the length of a block. The caller has checked that all ranks make the same call. Throws
-  // an Error (see speaks()) if another rank is lost, or if nothing arrives before the deadline.
+  // Exchanges the blocks. `call.count` is the length of a block in bytes. The caller has checked that all
+  // ranks make the same call. Throws an Error (see speaks()) if another rank is lost, or if nothing arrives
+  // before the deadline.
   void run(const CallSignature& call, double deadline_seconds, std::span<const std::byte> blocks,
            std::span<std::byte> received);
 
  private:
-  // A piece: the same range in each block.
+  // The same range of bytes in each block, which is sent at once.
   struct Piece {
     std::size_t begin;
     std::size_t bytes;
-    std::size_t block;  // length of the whole block
+    std::size_t block;  // bytes of the whole block
 
     std::size_t at(int rank) const { return static_cast<std::size_t>(rank) * block + begin; }
   };

@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// The beginning of every collective call: all ranks compare what they are about to do, and continue only if
-// it is the same.
+// The beginning of every collective call: all ranks compare the calls that they are about to make, and
+// continue only if these are the same.
 class CallCheck {
  public:
   virtual ~CallCheck();
@@ -21,7 +21,8 @@ class CallCheck {
   virtual std::uint8_t meet(CallSignature mine, double deadline_seconds) = 0;
 };
 
-// A check by messages: rank 0 receives from all ranks, and answers. The arguments must outlive it.
+// Returns a check by messages: rank 0 receives the call of each rank, and answers. All arguments must outlive
+// it.
 std::unique_ptr<CallCheck> make_message_call_check(Transport& transport, const Topology& topology,
                                                    Alarm& alarm);
 

@@ -32,10 +32,10 @@ std::span<T> elements_of(std::span<Byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// sum[i] += more[i]
+// Adds `count` elements: sum[i] += more[i].
 void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count);
 
-// sum[i] = first[i] + second[i]; `sum` is neither of them.
+// Adds `count` elements: sum[i] = first[i] + second[i]. `sum` is neither of the other arrays.
 void add(DType dtype, const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count);
 
 // A range of elements.

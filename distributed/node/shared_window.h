@@ -22,10 +22,10 @@ class SharedSegment {
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;
-  ~SharedSegment();  // unmaps; the memory exists as long as another process has it mapped
+  ~SharedSegment();  // unmaps the memory, which exists as long as another process has it mapped
 
-  // The address at which other processes open the memory. Valid until close_to_others(), which is called
-  // after all have attached.
+  // Returns the address at which other processes open the memory. Valid until close_to_others(), which is
+  // called after all processes have attached.
   const std::string& address() const { return address_; }
   void close_to_others() noexcept;
   std::byte* data() const { return base_; }
@@ -47,18 +47,18 @@ class SharedSegment {
 // rank has written only after a call of the communicator in which all took part.
 class SharedWindow {
  public:
-  // `segments`: one for each rank of the node, in the order of ranks. `own`: the index of this rank's
-  // segment.
+  // `segments` has one element for each rank of the node, in the order of ranks. `own` is the index of this
+  // rank's segment.
   SharedWindow(std::vector<SharedSegment> segments, int own, std::size_t bytes);
-  static SharedWindow make_private(std::size_t bytes);  // throws DeviceError for more than the machine has
+  static SharedWindow make_private(std::size_t bytes);  // throws DeviceError if the machine has less memory
 
   std::byte* data() const { return bases_[static_cast<std::size_t>(own_)]; }
   std::size_t bytes() const { return bytes_; }
   bool shared() const { return private_ == nullptr; }
-  // This rank's index in bases(): its rank in the node, or 0 if the memory is private.
+  // Returns this rank's index in bases(): its number in the node, or 0 if the memory is private.
   int own() const { return own_; }
-  // The windows of all ranks of the node, in the order of ranks; only this rank's window if the memory is
-  // private.
+  // Returns the windows of all ranks of the node, in the order of ranks. If the memory is private, returns
+  // only this rank's window.
   const std::vector<std::byte*>& bases() const { return bases_; }
 
  private:

@@ -11,24 +11,26 @@
 
 namespace plexaura {
 
-// A meeting of the ranks of one node without messages: each rank has a seat in shared memory, in which it
-// stores how far it is. A meeting costs about as much as two cores need to see each other's writes.
+// A meeting of the ranks of one node without messages. Each rank has a seat in shared memory, in which it
+// stores the number of its present call. The cost of a meeting is about the time in which two cores see each
+// other's writes.
 class ShmRendezvous final : public CallCheck {
  public:
   static std::size_t bytes_per_rank();
 
-  // `window`: shared by the ranks of this node and zeroed; its first bytes_per_rank() bytes become the seats.
-  // `topology` and `alarm` must outlive the rendezvous. `deadline_seconds`: the deadline of barrier().
+  // `window` is shared by the ranks of this node, and zeroed. Its first bytes_per_rank() bytes become the
+  // seats. `topology` and `alarm` must outlive the rendezvous. `deadline_seconds` is the deadline of
+  // barrier().
   ShmRendezvous(const SharedWindow& window, const Topology& topology, Alarm& alarm, double deadline_seconds);
 
-  // Checks the ranks of this node only. If there is one node, it is a call check of all ranks.
+  // Checks the calls of this node's ranks only. If there is only one node, this is a check of all ranks.
   std::uint8_t meet(CallSignature mine, double deadline_seconds) override;
 
-  // A barrier of the node within the call `during`: memory that the ranks have written before is visible to
-  // all of them afterwards.
+  // Waits, within the call `during`, until all ranks of the node have come. Memory that the ranks have
+  // written before is visible to all of them afterwards.
   void barrier(const CallSignature& during);
 
-  // Shows waiting ranks that this one is working. Their deadlines restart.
+  // Shows waiting ranks that this rank is working, so that their deadlines restart.
   void beat();
 
  private:

@@ -16,9 +16,9 @@ namespace plexaura {
 class Seal {
  public:
   enum class Side { client, server };
-  static constexpr std::size_t bytes_added = 17;  // a sealed chunk is longer by this
+  static constexpr std::size_t bytes_added = 17;  // number of bytes by which a sealed chunk is longer
   using Block = std::array<std::byte, 32>;        // a public key, or a proof
-  using Start = std::array<std::byte, 24>;        // of a stream of chunks
+  using Start = std::array<std::byte, 24>;        // the start of a stream of chunks
 
   virtual ~Seal() = default;
 
@@ -30,11 +30,12 @@ class Seal {
   virtual Block proof() const = 0;
   virtual bool is_proven_by(const Block& proof) const = 0;
 
-  // start_sealing() returns what the other end passes to start_opening() before it opens chunks of this end.
+  // Begins to seal a stream of chunks. The other end passes the returned value to start_opening() before it
+  // opens chunks of this end.
   virtual Start start_sealing() = 0;
   virtual void start_opening(const Start& start) = 0;
-  // Encrypts a chunk. `sealed` is longer than `chunk` by bytes_added. `is_last`: this is the last chunk of
-  // its letter.
+  // Encrypts a chunk. `sealed` is longer than `chunk` by bytes_added. `is_last` is true for the last chunk of
+  // a letter.
   virtual void seal(std::span<const std::byte> chunk, bool is_last, std::span<std::byte> sealed) = 0;
   enum class Opened { no, more, last };
   // Decrypts to `chunk`, which is shorter than `sealed` by bytes_added. Returns `no` if `sealed` is not the
@@ -42,13 +43,13 @@ class Seal {
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> chunk) = 0;
 };
 
-// `key`: the key in the server's file. Returns null if its length is not that of a key. Throws UserError if
+// `key` is the key in the server's file. Returns null if its length is not that of a key. Throws UserError if
 // this build has no libsodium.
 std::unique_ptr<Seal> make_seal(Seal::Side side, std::string_view key);
 
 // Returns the library's name and version, such as "libsodium 1.0.18", or says that this build has none.
 std::string sealing_library();
-// Throws UserError if this build has no libsodium. `option`: the option that needs it, for the error.
+// Throws UserError if this build has no libsodium. `option` is the option that needs it, for the error.
 void check_sealing(std::string_view option);
 
 }  // namespace plexaura

@@ -8,33 +8,36 @@
 
 namespace plexaura {
 
-// The form of weights that a server and its clients share: elements of trainables, and after them those of buffers.
+// The form of weights that a server and its clients share: the elements of trainable parameters, followed by
+// the elements of buffers.
 struct WeightForm {
   DType dtype = DType::float32;
-  std::size_t trainables = 0;  // elements
+  std::size_t trainables = 0;  // number of elements of trainable parameters
 };
 
-// The rule by which a parameter server takes in what its clients push.
+// The rule by which a parameter server changes its weights after a client's push.
 struct ServerRule {
   enum class Push : std::uint8_t {
     weights,  // the server's weights move a share of the way to the client's
     changes   // the server adds a share of the changes of trainables since the client got its weights
   };
   Push push = Push::weights;
-  // The share, above 0 and at most 1, for a push of staleness s multiplied by (1 + s)^-damping. The staleness is the number
-  // of pushes that the server took in since the client got its weights.
+  // The share that a push moves the weights, above 0 and at most 1. For a push of staleness s it is
+  // multiplied by (1 + s)^-damping. The staleness is the number of pushes that the server took in since the
+  // client got its weights.
   double mix = 0.5;
   double damping = 0;
 
   double share(std::int64_t staleness) const;
 };
 
-// Writes into `pushed` what a client pushes: its weights, or its buffers and the changes of trainables since it `began`.
+// Writes into `pushed` the contents of a client's push: its weights, or its buffers and the changes of
+// trainable parameters since `began`.
 void compose_push(const ServerRule& rule, const WeightForm& form, std::span<const std::byte> weights,
                   std::span<const std::byte> began, std::span<std::byte> pushed);
 
-// Called on a client that has made steps since its push: takes in the answer. Its weights become those of the
-// answer, plus what it has learned since the push.
+// Sets the weights of a client that has made steps since its push: to the weights in the server's answer,
+// plus the changes that the client has made since the push.
 template <class T>
 void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights);
 

@@ -8,12 +8,13 @@
 
 namespace plexaura {
 
-// Another strategy with a broadcast: every `every` steps all ranks take the weights, the buffers and the
+// Adds a broadcast to another strategy: every `every` steps all ranks get the weights, the buffers and the
 // optimizer's state of rank 0. It is used if ranks have different kinds of processors, whose updates may
 // round differently.
 class Rebroadcast final : public StrategyDecorator, public WeightExchange {
  public:
-  // Both must outlive it. `ranks`: the ranks that train. `every`: number of steps, at least 1.
+  // `inner` and `ranks` must outlive this object. `ranks` are the ranks that train. `every` is a number of
+  // steps, at least 1.
   Rebroadcast(Strategy& inner, Collective& ranks, std::int64_t every);
 
   StrategyParts parts() override { return parts_; }
@@ -24,9 +25,9 @@ class Rebroadcast final : public StrategyDecorator, public WeightExchange {
   bool is_exchanging() const override { return weights_.is_exchanging(); }
 
  private:
-  WeightExchange nothing_;  // used if the inner strategy exchanges no weights
+  WeightExchange nothing_;  // stands for the WeightExchange of an inner strategy without one
   StrategyParts parts_;
-  WeightExchange& weights_;  // those of the inner strategy
+  WeightExchange& weights_;  // the WeightExchange of the inner strategy, or nothing_
   Collective& ranks_;
   std::int64_t every_;
   WeightsImmigration* border_ = nullptr;

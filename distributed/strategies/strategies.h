@@ -18,29 +18,29 @@ namespace plexaura {
 
 // Selects whether a thread exchanges gradients while later ones are computed.
 enum class Overlap : std::uint8_t {
-  automatic,  // on between hosts, off on one host, where the sums need the processors that compute
+  automatic,  // on between hosts; off on one host, where the sums need the processors that compute
   on,
-  both,  // also while the next step begins
+  both,  // also overlaps with the forward pass of the next step
   off
 };
 constexpr bool is_asked_for(Overlap overlap) { return overlap == Overlap::on || overlap == Overlap::both; }
 
 struct StrategyOptions {
   std::string name = "allreduce";
-  // For all strategies except send-recv and scatter-gather. by_step if ranks may be outlived.
+  // Must be by_step if ranks may be outlived. Not used by send-recv and scatter-gather.
   BucketSum::Update update = BucketSum::Update::by_bucket;
-  // Makes a strategy for a single rank too: for steps with several shards, and for state that it keeps after
-  // other ranks were lost.
+  // True: makes a strategy even if there is one rank: for steps with several shards, and for state that it
+  // keeps after other ranks were lost.
   bool even_alone = false;
-  CompressionOptions compression = {};   // one of compressions_of() the strategy
-  Overlap overlap = Overlap::automatic;  // for `allreduce` and `reduce-broadcast`
-  // Options of the strategies with these names.
+  CompressionOptions compression = {};   // one of compressions_of() for the strategy
+  Overlap overlap = Overlap::automatic;  // used by `allreduce` and `reduce-broadcast`
+  // Options that only the strategy with the same name uses.
   LocalOptions local = {};
   ElasticOptions elastic = {};
-  AsyncServerOptions async_server = {};  // for `async-server` and `downpour`
+  AsyncServerOptions async_server = {};  // used by `async-server` and `downpour`
 };
 
-// The names that make_strategy() knows: the values of distributed.strategy.
+// Returns the names that make_strategy() knows: the values of distributed.strategy.
 const std::vector<std::string>& strategy_names();
 
 // Returns the compressions that a strategy offers, for gradients or for changes of weights; always `none`.
@@ -50,7 +50,7 @@ bool can_overlap(std::string_view strategy);
 // True if a strategy that can overlap does so with these options.
 bool overlaps(const StrategyOptions& options, const Communicator& communicator);
 
-// True if each rank has weights of its own, so that it continues with them after other ranks were lost.
+// True if each rank has its own weights, with which it continues after other ranks were lost.
 bool keeps_own_weights(std::string_view strategy);
 // True if rank 0, or the first ranks, serve weights to clients that do not wait for each other.
 bool has_parameter_server(std::string_view strategy);

@@ -13,14 +13,14 @@ class AllReduce final : public BucketSum {
  public:
   using BucketSum::BucketSum;
 
-  // Collective.
+  // Collective. Returns this rank's window.
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override;
 
  private:
   void sum(std::size_t /*bucket*/, DType dtype, std::span<std::byte> gradients,
            std::string_view what) override;
 
-  std::shared_ptr<SharedWindow> window_;  // shared with the parameter store's memory
+  std::shared_ptr<SharedWindow> window_;  // the gradient arena; the parameter store's memory shares it
 };
 
 }  // namespace plexaura

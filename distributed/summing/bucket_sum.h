@@ -28,7 +28,7 @@ class BucketSum : public Strategy, public GradientSum {
   // may have made the step and others not.
   enum class Update { by_bucket, by_step };
 
-  // The communicator must outlive it.
+  // The communicator must outlive this object.
   explicit BucketSum(Communicator& communicator, Update update = Update::by_bucket)
       : communicator_(communicator), update_(update), meter_(communicator) {}
 
@@ -39,10 +39,10 @@ class BucketSum : public Strategy, public GradientSum {
   UpdateAnswer before_update(std::size_t bucket) override;
   void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
-  // For Overlapped, which may exchange during the next step, when the border already has the next step's
-  // number.
+  // Returns the meter for Overlapped, which may exchange during the next step, when the border already has
+  // the next step's number.
   ExchangeMeter& meter() { return meter_; }
-  std::int64_t step() const { return step_; }  // the step whose gradients are exchanged
+  std::int64_t step() const { return step_; }  // number of the step whose gradients are exchanged
   // True if the gradients of a bucket that was announced are final. May be called from any thread.
   bool is_final(std::size_t bucket) const { return final_[bucket]->passed(); }
 
@@ -53,7 +53,7 @@ class BucketSum : public Strategy, public GradientSum {
   // Sums a bucket over all ranks in place. `what` names bucket and step.
   virtual void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                    std::string_view what) = 0;
-  // True for the bucket of the buffers' changes and the tail, which are no gradients.
+  // True for the last bucket, which holds the changes of buffers and the tail instead of gradients.
   bool is_last(std::size_t bucket) const { return bucket + 1 == border_->buckets().size(); }
 
  private:
@@ -63,9 +63,10 @@ class BucketSum : public Strategy, public GradientSum {
   Update update_;
   ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<std::int64_t> bytes_;  // size of the parameters in each bucket
-  std::vector<std::byte*> shards_;   // scratch
-  // Passes when a bucket's gradients are final; set during backward, as are the members below.
+  std::vector<std::int64_t> bytes_;  // bytes of the parameters in each bucket
+  std::vector<std::byte*> shards_;   // buffer for the addresses of shards
+  // For each bucket, the event that passes when its gradients are final. Set during the backward pass, as are
+  // the members below.
   std::vector<Event*> final_;
   std::int64_t step_ = 0;
   std::size_t shards_before_ = 0;

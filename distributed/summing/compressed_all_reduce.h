@@ -14,7 +14,7 @@ namespace plexaura {
 // Changes of buffers and the tail, which form the last bucket, are not compressed.
 class CompressedAllReduce final : public BucketSum, public KeptState {
  public:
-  // The communicator must outlive it.
+  // The communicator must outlive this object.
   CompressedAllReduce(Communicator& communicator, Update update, std::unique_ptr<Compression> compression)
       : BucketSum(communicator, update), compression_(std::move(compression)) {}
 
@@ -28,7 +28,7 @@ class CompressedAllReduce final : public BucketSum, public KeptState {
   void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients, std::string_view what) override;
 
   std::unique_ptr<Compression> compression_;
-  Tensor owed_;  // for trainables, as they lie in the gradient arena
+  Tensor owed_;  // the owed gradients of trainable parameters, with their layout in the gradient arena
 };
 
 }  // namespace plexaura

@@ -23,7 +23,7 @@ class MailCourier final : public Courier {
   double patience(Stream stream) const;
 
   std::unique_ptr<Mailbox> mailbox_;
-  std::set<int> gone_;  // ranks that accept no more parcels
+  std::set<int> gone_;  // ranks to which no more parcels can be sent
   MailDriver driver_;
 };
 

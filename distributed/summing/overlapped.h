@@ -14,15 +14,15 @@
 namespace plexaura {
 
 // A strategy that sums each bucket on a thread as soon as it is final, so that buckets are exchanged while
-// the training thread computes later ones. That thread calls before_update of the inner sum; the training
-// thread makes all other calls. Waits have the deadlines of the communicator.
+// the training thread computes later ones. That thread calls before_update() of the inner sum. The training
+// thread makes all other calls of the inner strategy. Waits have the deadlines of the communicator.
 class Overlapped final : public StrategyDecorator, public GradientSum {
  public:
   // The passes that exchanges overlap with: the backward pass, or also the forward pass of the next step.
   enum class With { backward, both };
 
-  // `exchange`: the communicator on which the inner strategy makes its calls. It must outlive this. With
-  // `backward`, nobody else may use it during a step; with `both`, nobody else may use it at all.
+  // `exchange` is the communicator on which the inner strategy makes its calls. It must outlive this object.
+  // With `backward`, nobody else may use it during a step; with `both`, nobody else may use it at all.
   Overlapped(std::unique_ptr<BucketSum> inner, Communicator& exchange, With with = With::backward);
   ~Overlapped() override { Overlapped::give_up(); }
 
@@ -45,10 +45,12 @@ class Overlapped final : public StrategyDecorator, public GradientSum {
   Communicator& exchange_;
   With with_;
   std::size_t buckets_ = 0;
-  std::optional<ExchangeOrder> order_;  // none: buckets are exchanged in the order in which they become final
-  std::size_t final_ = 0;               // how many buckets the exchange thread has seen to be final
-  bool is_first_ = true;                // true until a bucket of the step is asked for
-  std::atomic<bool> in_order_ = true;   // buckets are asked for in the order in which they become final
+  // The order of exchanges; empty: the order in which buckets become final.
+  std::optional<ExchangeOrder> order_;
+  std::size_t final_ = 0;  // number of buckets that the exchange thread has seen to be final
+  bool is_first_ = true;   // true until the first call of before_update() in a step
+  // True if before_update() is first called for another bucket than the last one.
+  std::atomic<bool> in_order_ = true;
   std::unique_ptr<ExchangeThread> thread_;  // null after give_up()
 };
 

@@ -15,12 +15,13 @@ namespace plexaura {
 // order. All data passes the root's link, which limits the speed.
 class RootSum {
  public:
-  // `root_adds`: true if the values of the root are part of the sum. The communicator must outlive it.
+  // `root_adds` is true if the values of the root are part of the sum. The communicator must outlive this
+  // object.
   RootSum(Communicator& communicator, int root, bool root_adds);
 
   // Collective, in place. `what` names the call in errors.
   void sum(DType dtype, std::span<std::byte> values, std::string_view what);
-  // The same, but only the root gets the sums. The values of the other ranks do not change.
+  // Does the same, but only the root gets the sums. The values of the other ranks do not change.
   void gather(DType dtype, std::span<std::byte> values, std::string_view what);
 
  private:
@@ -30,7 +31,8 @@ class RootSum {
   Communicator& communicator_;
   int root_;
   bool root_adds_;
-  // On the root, for one piece: the data of all other ranks, one after the other, and the summands.
+  // On the root, for one piece of the data: the values of all other ranks, one after the other, and the
+  // summands.
   std::vector<std::byte> received_;
   std::vector<Summand> summands_;
 };

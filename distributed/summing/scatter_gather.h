@@ -12,7 +12,7 @@ namespace plexaura {
 // ranks give the same bits as N ranks of `allreduce`. The link of rank 0 limits the speed.
 class ScatterGather final : public BucketSum, public WeightExchange {
  public:
-  // Collective. The communicator must outlive it.
+  // Collective. The communicator must outlive this object.
   explicit ScatterGather(Communicator& communicator);
 
   StrategyParts parts() override;

@@ -28,8 +28,8 @@ struct Pace {
 class PaceChoice {
  public:
   std::uint8_t next(const CallSignature& call) const;
-  // Records the time of half a call. A sum has two halves; a call that only reduces, or only gathers, has
-  // one.
+  // Records the time of half a call. A sum has two halves; a call that only reduces or only gathers has one
+  // half.
   void took(const CallSignature& call, double seconds_of_half);
 
   static const Pace& pace(std::uint8_t number);
@@ -38,12 +38,13 @@ class PaceChoice {
   static constexpr std::int64_t pace_count = 3;
   struct Calls {
     std::int64_t count = 0;
-    std::array<double, pace_count> seconds{};  // for each pace; new calls and short times count more
+    // Mean seconds with each pace; new calls and short times count more.
+    std::array<double, pace_count> seconds{};
   };
   static const std::array<Pace, pace_count> paces;
   static std::size_t size_class(const CallSignature& call);
 
-  std::array<Calls, 64> calls_;  // by the binary logarithm of the size
+  std::array<Calls, 64> calls_;  // times of calls, by the binary logarithm of their bytes
 };
 
 }  // namespace plexaura

@@ -29,15 +29,15 @@ namespace plexaura {
 // network namespaces of 300 Mbit/s (docs/lab/performance.md).
 class PartExchange {
  public:
-  using Groups = std::vector<std::vector<int>>;  // the ranks of each, ascending
+  using Groups = std::vector<std::vector<int>>;  // the ranks of each group, ascending
   PartExchange(const SumMeans& means, Groups groups);
-  // Each rank is a group of its own.
+  // Makes each rank a group of its own.
   explicit PartExchange(const SumMeans& means);
 
   // Each function works on `call.count` elements of `arrays`: the arrays of this rank's group, in the order
-  // of ranks. A rank writes its results to all of them. After reduce(), a group has only the sums of its
-  // part; if groups are single ranks, that is part_of(count, dtype, rank, ranks). gather() copies each
-  // group's part to all groups. sum() does both.
+  // of ranks. A rank writes its results to all of these arrays. After reduce(), a group has only the sums of
+  // its part. If each group is a single rank, its part is part_of(count, dtype, rank, ranks). gather() copies
+  // each group's part to all groups. sum() does both.
   void sum(const CallSignature& call, std::span<std::byte* const> arrays) { run(call, arrays, true, true); }
   void reduce(const CallSignature& call, std::span<std::byte* const> arrays) {
     run(call, arrays, true, false);
@@ -49,14 +49,14 @@ class PartExchange {
  private:
   struct Group {
     std::vector<int> ranks;
-    std::vector<ShardRange> blocks;  // the blocks whose sums the group sends, in sequence
+    std::vector<ShardRange> blocks;  // the blocks whose sums the group sends, in this order
   };
   // The data of one call.
   struct Job {
     const CallSignature& call;
     std::span<std::byte* const> arrays;
-    Part stripe;           // the stripe of this rank
-    std::int64_t longest;  // elements of a segment
+    Part stripe;           // the stripe of the data on which this rank works
+    std::int64_t longest;  // number of elements in a segment
 
     std::byte* at(std::size_t member, const Part& segment) const {
       return arrays[member] + bytes_of(call.dtype, segment.first);
@@ -64,10 +64,10 @@ class PartExchange {
     std::size_t bytes(const Part& segment) const { return bytes_of(call.dtype, segment.count); }
   };
 
-  // In a turn, a segment is sent to one group and one is received from another.
+  // A turn, in which a segment is sent to one group and a segment is received from another group.
   struct Turn {
-    std::int64_t round;  // of the segments
-    int step;            // of the round, from 1
+    std::int64_t round;  // number of the round of segments
+    int step;            // number of the turn in its round, from 1
     int to;
     int from;
   };
@@ -94,8 +94,8 @@ class PartExchange {
   Inbox summands_in_;
   Inbox sums_in_;
   Outbox outbox_;
-  std::vector<Summand> summands_;  // scratch
-  std::vector<std::byte*> to_;     // scratch
+  std::vector<Summand> summands_;  // buffer for the summands of one addition
+  std::vector<std::byte*> to_;     // buffer for the addresses of one addition
 };
 
 }  // namespace plexaura

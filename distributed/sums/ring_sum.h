@@ -9,8 +9,9 @@
 
 namespace plexaura {
 
-// `ring`: each rank receives only from the rank before it and sends only to the rank after it. A part starts
-// at the rank after its owner, and each rank adds its summand. So every part is added in another order.
+// `ring`: each rank receives only from the rank before it and sends only to the rank after it. The sum of a
+// part starts at the rank after the part's owner and goes once around the ring, and each rank adds its
+// summand. So each part is added in another order of ranks.
 class RingSum final : public SumAlgorithm {
  public:
   explicit RingSum(const SumMeans& means);

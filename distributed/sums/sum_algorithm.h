@@ -30,11 +30,13 @@ struct SumMeans {
   const Topology& topology;
   Alarm& alarm;
   double deadline_seconds;
-  PaceChoice& paces;  // gets the times of calls
+  PaceChoice& paces;  // records the times of calls
   // Both are null if the ranks of a node do not share memory.
-  const SharedWindow* staging = nullptr;  // the last WindowSum::bytes_per_rank bytes are used
+  // Memory for copies, of which the last WindowSum::bytes_per_rank bytes are used.
+  const SharedWindow* staging = nullptr;
   ShmRendezvous* rendezvous = nullptr;
-  std::vector<ShardRange> shards = {};  // the shards whose sum each rank passes; empty: one for each rank
+  // The shards whose sum each rank passes; empty: each rank has one shard.
+  std::vector<ShardRange> shards = {};
 
   ShardRange shards_of(int rank) const {
     return shards.empty() ? ShardRange{rank, rank + 1} : shards[static_cast<std::size_t>(rank)];
@@ -47,9 +49,9 @@ struct SumMeans {
 };
 
 // An algorithm by which the ranks of a communicator add arrays of `call.count` elements, and exchange parts
-// of them. Part r is that of part_of(call.count, call.dtype, r, ranks). The caller has checked that all ranks
-// make the same call. Each function throws a DeviceError if another rank is lost during it. Then this rank
-// writes nothing more, but other ranks of its node may write to its window until they learn of the loss.
+// of them. Part r is part_of(call.count, call.dtype, r, ranks). The caller has checked that all ranks make
+// the same call. Each function throws a DeviceError if another rank is lost during it. Then this rank writes
+// nothing more, but other ranks of its node may write to its window until they learn of the loss.
 class SumAlgorithm {
  public:
   virtual ~SumAlgorithm();
@@ -61,15 +63,16 @@ class SumAlgorithm {
   // True if the message library computes the sums, so that the bytes it sends are unknown.
   virtual bool is_of_library() const { return false; }
 
-  // Called with this rank's array before the ranks meet for sum().
+  // Passes this rank's array before the ranks meet for sum(), so that a small array can be copied at the
+  // meeting.
   virtual void bring(const CallSignature& call, const std::byte* data);
 
   // Leaves the sums in this rank's part of `data`, and unspecified values elsewhere.
   virtual void reduce_scatter(const CallSignature& call, std::byte* data) = 0;
   // Copies each rank's part to all other ranks. Copies bytes, whatever the type.
   virtual void all_gather(const CallSignature& call, std::byte* data) = 0;
-  // Leaves the sums in `data`. `windows`: the arrays of the ranks of this node, in their order, if this rank can
-  // access them; otherwise empty.
+  // Leaves the sums in `data`. `windows` has the arrays of this node's ranks, in their order, if this rank
+  // can access them; otherwise it is empty.
   virtual void sum(const CallSignature& call, std::byte* data, std::span<std::byte* const> windows) = 0;
 };
 

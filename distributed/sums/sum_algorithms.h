@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// The names that make_sum_algorithm() knows: the values of distributed.algorithm.
+// Returns the names that make_sum_algorithm() knows: the values of distributed.algorithm.
 const std::vector<std::string>& sum_algorithm_names();
 
 // Returns the names of the algorithms that can add the shards of lost ranks.

@@ -18,7 +18,7 @@
 // that can access each other's memory first add only blocks that consist of their shards alone.
 namespace plexaura {
 
-// The shards [first, last).
+// The shards from `first` up to, but without, `last`.
 struct ShardRange {
   int first = 0;
   int last = 1;
@@ -30,7 +30,7 @@ struct ShardRange {
 // largest block is divided until there are enough. There must be at least as many shards as ranks.
 std::vector<ShardRange> divide_shards(int shards, int ranks);
 
-// Returns where the sum of at least two shards is split.
+// Returns the number of the shard before which the sum of at least two shards is split.
 int middle_of(ShardRange shards);
 
 // Returns the fewest blocks of the sum of `count` shards that contain exactly `shards`. Both are in ascending
@@ -43,9 +43,9 @@ struct Summand {
   const std::byte* data = nullptr;
 };
 
-// Adds `count` elements of all summands in the order above, and writes the sums to each array in `to`, which
-// may be summands. The summands must be in ascending order and form one block. Each cache line is read and
-// written once.
+// Adds `count` elements of all summands in the order above, and writes the sums to each array in `to`. These
+// may be arrays of summands. The summands must be in ascending order and form one block. Each cache line is
+// read and written once.
 void add_in_order(DType dtype, std::span<const Summand> summands, std::int64_t count,
                   std::span<std::byte* const> to);
 

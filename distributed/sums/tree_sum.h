@@ -30,9 +30,10 @@ class TreeSum final : public WholeSum {
   void send_down(const Piece& piece);
 
   SumMeans means_;
-  // ascending; child i and the ranks below it are 2^i ranks, or fewer at the end of the ranks
+  // The ranks below this one in the tree, ascending. Child i and the ranks below it are 2^i ranks, or fewer
+  // at the end of the ranks.
   std::vector<int> children_;
-  int parent_ = -1;  // -1: this is rank 0
+  int parent_ = -1;  // rank above this one in the tree; -1 on rank 0
   Inbox from_children_;
   Inbox from_parent_;
   Outbox outbox_;

@@ -19,7 +19,7 @@ namespace plexaura {
 // areas are no faster than such pieces.
 class WindowSum final : public SumAlgorithm {
  public:
-  // Largest array that is copied when the ranks meet.
+  // Bytes of the largest array that is copied when the ranks meet.
   static constexpr std::size_t small_bytes = std::size_t{1} << 13;
   static constexpr std::size_t staging_bytes = std::size_t{1} << 20;
   static constexpr std::size_t bytes_per_rank = 2 * small_bytes + staging_bytes;
@@ -35,7 +35,7 @@ class WindowSum final : public SumAlgorithm {
  private:
   struct Piece {
     Part elements;
-    std::size_t offset;  // in the staging areas
+    std::size_t offset;  // offset in the staging areas
   };
   static bool is_small(const CallSignature& call);
   std::size_t brought_at() const { return brought_ % 2 * small_bytes; }
@@ -52,13 +52,13 @@ class WindowSum final : public SumAlgorithm {
 
   ShmRendezvous& rendezvous_;
   int rank_;
-  // One area for each rank. Copies alternate between two halves, because a rank may be one meeting ahead of a
-  // rank that still adds.
+  // The staging areas of all ranks for arrays that are copied when the ranks meet. Copies alternate between
+  // two halves of an area, because a rank may be one meeting ahead of a rank that still adds.
   std::vector<std::byte*> brought_areas_;
-  std::uint64_t brought_ = 0;  // number of copies so far
+  std::uint64_t brought_ = 0;  // number of such copies so far
   std::vector<std::byte*> staged_;
-  std::vector<Summand> summands_;  // scratch: one for each rank
-  std::vector<std::byte*> sums_;   // scratch: the addresses of the sums
+  std::vector<Summand> summands_;  // buffer with a summand for each rank
+  std::vector<std::byte*> sums_;   // buffer for the addresses of the sums
 };
 
 }  // namespace plexaura

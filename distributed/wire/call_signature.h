@@ -23,8 +23,8 @@ enum class Call : std::uint32_t {
   receive,
   duplicate,
   split,
-  leave,           // the rank has finished its work
-  leave_in_error,  // the rank has failed, and reports the error itself
+  leave,           // the rank has finished its work, and leaves
+  leave_in_error,  // the rank has failed, leaves, and reports the error itself
 };
 
 // Describes a collective call before a rank takes part in it, so that ranks with different calls find this
@@ -32,14 +32,14 @@ enum class Call : std::uint32_t {
 struct CallSignature {
   std::uint64_t sequence = 0;  // number of the call in this communicator; set by the call check
   std::uint64_t what_hash = 0;
-  // Number of elements; bytes if there is no element type; bytes of each block; for an error, its exit
-  // status.
+  // The number of elements, or of bytes if there is no element type, or the bytes of each block. For an error
+  // it is the exit status.
   std::int64_t count = 0;
   std::int64_t place = 0;  // offset in a window, or number of the other rank
   Call call = Call::barrier;
   DType dtype = DType::uint8;
-  std::uint8_t pace = 0;        // for a sum: the choice of rank 0; not compared
-  std::array<char, 98> what{};  // shortened if too long; ends with a zero byte
+  std::uint8_t pace = 0;        // pace of a sum, which rank 0 has chosen; not compared
+  std::array<char, 98> what{};  // name of the call, shortened if too long; ends with a zero byte
 
   std::string_view phrase() const { return what.data(); }
 };
@@ -52,7 +52,7 @@ bool match(const CallSignature& a, const CallSignature& b);
 
 bool leaves(const CallSignature& signature);
 
-// For Call::leave_in_error: the exit status of that rank's program.
+// Returns, for Call::leave_in_error, the exit status of that rank's program.
 inline int exit_status(const CallSignature& signature) { return static_cast<int>(signature.count); }
 
 // Returns a text such as "'bucket 3 of step 17' (sum of 4096 float32)".

@@ -8,12 +8,12 @@
 
 namespace plexaura {
 
-// Messages that are expected, numbered from the oldest one. Each arrives in memory of its own. If messages
-// have not arrived when the inbox is destroyed, because of an exception, the transport keeps their memory.
-// Allocates nothing after it has held as many messages of that length before.
+// The messages that this rank expects, numbered from the oldest one. Each arrives in memory of its own. If
+// messages have not arrived when the inbox is destroyed, because of an exception, the transport keeps their
+// memory. Allocates nothing after it has held as many messages of that length before.
 class Inbox {
  public:
-  // The transport must outlive it.
+  // The transport must outlive this object.
   explicit Inbox(Transport& transport) : transport_(transport) {}
   ~Inbox();
   Inbox(const Inbox&) = delete;
@@ -32,7 +32,7 @@ class Inbox {
     bool has_come = false;
     std::size_t bytes = 0;
     Request request;
-    std::vector<std::byte> data;  // never shrinks
+    std::vector<std::byte> data;  // memory of the message; never shrinks
   };
 
   std::size_t at(std::size_t index) const { return (first_ + index) % messages_.size(); }

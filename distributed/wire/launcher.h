@@ -8,10 +8,10 @@ namespace plexaura {
 // The values that a launcher passes to a process which it starts as a rank, before MPI begins.
 struct LaunchedRank {
   int rank = 0;
-  int ranks = 0;             // 0: unknown
-  std::string job = {};      // equal for all ranks; empty: unknown
-  std::string source = {};   // the variable with the number of ranks
-  bool is_connected = true;  // the launcher provides a way for MPI to find the other ranks
+  int ranks = 0;             // number of ranks; 0: unknown
+  std::string job = {};      // name of the job, equal for all ranks; empty: unknown
+  std::string source = {};   // name of the environment variable with the number of ranks
+  bool is_connected = true;  // true if the launcher provides a way for MPI to find the other ranks
 };
 
 // Returns nothing if the process was not started as a rank by Open MPI's mpirun, another mpirun, or srun. A
@@ -28,11 +28,11 @@ int launcher_process();
 // may write in it.
 std::string folder_of_launcher(const char* variable);
 
-// Shortens a pause for the user. If a rank returns a status other than 0, Open MPI's mpirun sleeps twice for
-// odls_base_sigkill_timeout seconds and kills the rest of the job, even if no process is left. A SIGCHLD ends
-// one second of such a sleep. Each rank calls this after all ranks have finished their work, when its process is about to
-// end with such a status, because mpirun may kill the other ranks as soon as one has ended. Does nothing
-// under other launchers.
+// Shortens the pause at the end of a job. If a rank returns a status other than 0, Open MPI's mpirun sleeps
+// twice for odls_base_sigkill_timeout seconds and kills the rest of the job, even if no process is left. A
+// SIGCHLD ends one second of such a sleep. Each rank calls this after all ranks have finished their work,
+// when its process is about to end with such a status, because mpirun may kill the other ranks as soon as one
+// has ended. Does nothing under other launchers.
 void hurry_launcher();
 
 }  // namespace plexaura

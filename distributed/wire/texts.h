@@ -11,7 +11,7 @@ namespace plexaura {
 std::string pack(const std::vector<std::string>& texts);
 std::vector<std::string> unpack(const std::string& packed);
 
-// The same for texts with names. unpack_facts() also throws DeviceError if a name has no text.
+// Pack and unpack texts with names. unpack_facts() also throws DeviceError if a name has no text.
 std::string pack_facts(const std::map<std::string, std::string>& facts);
 std::map<std::string, std::string> unpack_facts(const std::string& packed);
 

@@ -9,12 +9,15 @@ namespace plexaura {
 // The place of one rank. Ranks are on one node if both host and machine are equal.
 struct ProcessPlace {
   std::string host;
-  int process = 0;                 // process id
-  std::string process_space;       // two processes can use each other's ids only within one space (container)
-  std::string machine;             // boot id of the kernel, because two machines may have one name
-  int number = 0;                  // rank among all ranks that are left; -1: unknown
-  int started_as = -1;             // rank at the start of the run; -1: equal to `number`
-  std::int64_t process_start = 0;  // time since the machine was started, because process ids are reused
+  int process = 0;  // process id
+  // Name space of process ids, such as a container; two processes can use each other's ids only within one
+  // space.
+  std::string process_space;
+  std::string machine;  // boot id of the kernel; distinguishes two machines with one name
+  int number = 0;       // rank among all ranks that are left; -1: unknown
+  int started_as = -1;  // rank at the start of the run; -1: it is equal to `number`
+  // Start of the process, in clock ticks since the machine started; process ids are reused.
+  std::int64_t process_start = 0;
 };
 
 // The places of all ranks of a communicator.
@@ -33,7 +36,7 @@ class Topology {
 
   // True if the process of this rank is known to have ended. False if this process cannot see it.
   bool is_dead(int rank) const;
-  // True if it is known to be stopped (SIGSTOP).
+  // True if the process of this rank is known to be stopped (SIGSTOP).
   bool is_stopped(int rank) const;
   // If the process of this rank is on this host and stopped (SIGSTOP), kills it and returns true.
   bool kill_if_stopped(int rank) const;

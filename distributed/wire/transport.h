@@ -25,7 +25,7 @@ struct Envelope {
   std::size_t bytes = 0;
 };
 
-// The bytes of a plain value.
+// Returns the bytes of a plain value.
 template <class T>
 std::span<std::byte> as_message(T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -68,9 +68,9 @@ class Transport {
   static constexpr int anyone = -1;
   virtual std::optional<Envelope> waiting(int from, int tag) = 0;
 
-  // duplicate() returns a transport of the same ranks with separate messages; split() one of the ranks with
-  // the same colour, in the order of ranks. Every rank must call at the same point. The call may block until
-  // all ranks have called, so callers first make sure that all ranks are there.
+  // duplicate() returns a transport of the same ranks with separate messages. split() returns a transport of
+  // the ranks that pass the same colour, in the order of ranks. Every rank must call at the same point. The
+  // call may block until all ranks have called, so callers first make sure that all ranks are there.
   virtual std::unique_ptr<Transport> duplicate() = 0;
   virtual std::unique_ptr<Transport> split(int colour) = 0;
 
@@ -81,7 +81,7 @@ class Transport {
   // outlive ranks. Messages from and to them never complete.
   virtual std::vector<int> dead() { return {}; }
 
-  // If the library outlives ranks: makes it consider ranks dead whose machines were sent data and have not
+  // If the library outlives ranks: marks ranks as dead if data was sent to their machines and these have not
   // answered for a second or two.
   virtual void drop_silent_links() {}
 
@@ -92,15 +92,16 @@ class Transport {
   // Returns a transport of the ranks that are left after `lost`, in the order of ranks. All ranks that are
   // left call it at the same point. This transport may have been abandoned; the new one is not. If the
   // library outlives ranks, the ranks that are left are those that live, whatever `lost` names, and it may be
-  // called again after more deaths. `deadline_seconds`: how long to wait for the other ranks.
+  // called again after more deaths. `deadline_seconds` is the time to wait for the other ranks.
   virtual std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) = 0;
 
   // If the library outlives ranks: returns true if all living ranks pass `yes`. They all call it together,
   // also after deaths, and get the same answer whichever ranks die meanwhile.
   virtual bool agree(bool yes, double /*deadline_seconds*/) { return yes; }
 
-  // The library's own sum over all ranks, in place, of a type that check_summable() accepts. Blocks. If it
-  // never ends because a rank is lost, it may end the process with a message instead of throwing.
+  // Computes the library's own sum over all ranks, in place, of a type that check_summable() accepts. Blocks.
+  // If a rank is lost, the call may never end; the process may then end with a message instead of an
+  // exception.
   virtual void all_reduce(DType dtype, std::byte* data, std::int64_t count) = 0;
 
   // Called if a rank was lost or the ranks disagree: messages may stay unfinished, and closing must not wait
@@ -109,14 +110,14 @@ class Transport {
   virtual bool abandoned() const noexcept = 0;
 
  protected:
-  // Called by send().
+  // Adds to bytes_sent(). Called by send().
   void count_sent(std::size_t bytes) { bytes_sent_ += static_cast<std::int64_t>(bytes); }
 
  private:
   std::int64_t bytes_sent_ = 0;
 };
 
-// The transport of a program that runs alone and has no rank to send to.
+// Returns the transport of a program that runs alone and has no rank to send to.
 std::unique_ptr<Transport> make_lone_transport();
 
 }  // namespace plexaura

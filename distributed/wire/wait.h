@@ -6,7 +6,7 @@ namespace plexaura {
 
 // One wait for another rank: its deadline, and its pauses. It spins for a few microseconds, because the other
 // rank usually comes soon, then yields, then sleeps, and sleeps longer after a second, so that ranks that
-// share cores do not starve each other. Used by one thread.
+// share cores do not starve each other. Only one thread may use it.
 class Wait {
  public:
   explicit Wait(double deadline_seconds);
