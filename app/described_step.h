@@ -12,7 +12,8 @@
 
 namespace plexaura {
 
-// A source of `size` images of bytes, with labels, for a trainer that makes no real step. Reading one throws.
+// A source of `size` images of bytes, with labels, for a trainer that makes no real step. Reading a sample
+// throws.
 class UnreadSamples final : public SampleSource {
  public:
   UnreadSamples(std::int64_t size, const Shape& sample);
@@ -27,12 +28,12 @@ class UnreadSamples final : public SampleSource {
   std::vector<Field> fields_;
 };
 
-// Returns the work that a training step enqueues on a device that need not exist. The trainer must have been
-// made for it.
+// Returns the work that a training step enqueues on a device, which need not exist. The trainer must have
+// been made with this device.
 WorkAccount account_of_step(DescribedBackend& device, Trainer& trainer);
 
-// Returns a table with a line for each kind of work in a step of `samples` samples, and the least time that
-// the device needs for it: the sum over all calls, each of which takes as long as its bytes or its
+// Returns a table with a line for each kind of work in a step of `samples` samples. It shows the least time
+// that the device needs for that work: the sum over all calls. A call takes the time of its bytes or of its
 // operations, whichever is longer.
 std::string text_of(const WorkAccount& account, const DescribedBackend& device, std::int64_t samples);
 

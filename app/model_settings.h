@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// Removes the settings that do not define what the weights of a model mean: all but those of the section `model`, and
-// the values that weights of older versions have without naming them.
+// Removes the settings that do not define what the weights of a model mean. Settings of the section `model`
+// stay, except those with values that weights of older versions imply without naming them.
 void keep_model_settings(Settings& settings, const Model& model);
 
 }  // namespace plexaura

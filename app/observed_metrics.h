@@ -8,8 +8,9 @@
 
 namespace plexaura {
 
-// Throws UserError with the place of training.goal.metric, or of training.schedule.metric of a plateau, if it names no
-// metric of the validation. `metrics`: the names of those that the model reports; the loss exists always.
+// Throws UserError with the place of training.goal.metric, or of training.schedule.metric of a plateau, if it
+// names no metric of the validation. `metrics` has the names of the metrics that the model reports. The loss
+// always exists.
 void check_observed_metrics(const Config& config, const TrainerOptions& options,
                             std::vector<std::string> metrics);
 

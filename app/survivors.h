@@ -21,12 +21,13 @@ namespace plexaura {
 // ranks that train stays the same. If the serving rank has died, a rank that trained serves from then on.
 class Survivors {
  public:
-  // `roles` and `strategy` are those at the start, and must outlive this. `strategy` is null on a spare, and
-  // on a rank without a strategy. `processor`: the kind of this rank's processor. If the rank that
-  // writes `files` dies, the rank that takes over continues them.
+  // `roles` and `strategy` are those at the start of the run, and must outlive this object. `strategy` is
+  // null on a spare, and on a rank without a strategy. `processor` is the kind of this rank's processor. If
+  // the rank that writes `files` dies, the rank that replaces it continues them.
   Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
             RecordFiles files);
-  // The Trainer must be destroyed first, because it refers to communicators and strategies of this.
+  // The Trainer must be destroyed before this object, because it refers to communicators and strategies of
+  // this object.
   ~Survivors();
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
@@ -39,14 +40,15 @@ class Survivors {
   // those of the Trainer.
   TrainingResult run(ParameterStore& store, Backend& backend, Trainer* trainer = nullptr,
                      RunReport* report = nullptr);
-  // Calls Roles::share_status() on the ranks that are left.
+  // Calls Roles::share_status() on the ranks that are left, and returns its result.
   int share_status(int mine) const;
 
-  // False on a spare until it has replaced another rank, and on a rank that serves.
+  // Returns true if this rank trains. Returns false on a spare until it has replaced another rank, and on a
+  // rank that serves.
   bool trains() const { return trains_; }
-  // The communicator of the ranks that train. Only on ranks that train.
+  // Returns the communicator of the ranks that train. Called only on ranks that train.
   Communicator& ranks() const { return roles().training(); }
-  // The strategy of the current group.
+  // Returns the strategy of the current group of ranks.
   Strategy& strategy() const;
 
  private:
@@ -68,14 +70,15 @@ class Survivors {
 
   const Roles& roles_at_start_;
   Strategy* strategy_at_start_;
-  int trainers_;  // number of ranks that train, if enough live
+  int trainers_;  // number of ranks that train, as long as enough ranks live
   const RunOptions& options_;
   std::string processor_;
   RecordFiles files_;
   bool trains_;
-  std::vector<int> numbers_;                    // the ranks of the former group, numbered as at the start
-  std::unique_ptr<Group> group_;                // null: no rank has died
-  std::vector<std::unique_ptr<Group>> former_;  // the Trainer still refers to them
+  std::vector<int> numbers_;      // the ranks of the former group, by their numbers at the start
+  std::unique_ptr<Group> group_;  // the current group; null: no rank has died
+  // Former groups, which are kept because the Trainer still refers to them.
+  std::vector<std::unique_ptr<Group>> former_;
 };
 
 }  // namespace plexaura

@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// A run that has ended, and what it leaves.
+// The objects of a run that has ended, for its report.
 struct EndedRun {
   const CommandLine& line;
   const Setup& setup;
@@ -18,9 +18,10 @@ struct EndedRun {
   const Program& largest;  // the gradient program of the largest micro-batch
 };
 
-// Collective. Rank 0 writes the facts of a run to the folder of --report: its figures, memory, the worst samples of
-// validation as pictures, the confusions, and examples of augmented training samples. For a part that does not exist it
-// writes a sentence with the reason. The other ranks wait. Throws UserError on all ranks if the file cannot be written.
+// Collective. Rank 0 writes the facts of a run to the folder of --report: its figures, memory, the worst
+// samples of validation as pictures, the confusions, and examples of augmented training samples. If a part
+// cannot be made, a sentence with the reason takes its place. The other ranks wait. Throws UserError on all
+// ranks if the file cannot be written.
 void write_report(Communicator& ranks, const EndedRun& run);
 
 }  // namespace plexaura

@@ -21,10 +21,10 @@
 namespace plexaura {
 
 struct PredictorOptions {
-  // The number of compiled programs that are kept with their memory, one for each shape and type of samples:
-  // those used last. At least 1.
+  // The number of compiled programs that are kept with their memory: the last ones used, one for each shape
+  // and type of samples. At least 1.
   std::int64_t kept_programs = 16;
-  bool strict = false;  // see CompileOptions
+  bool strict = false;  // see CompileOptions::strict
 };
 
 // Computes a trained model's outputs for samples: without gradients and dropout, and with the running
@@ -35,10 +35,10 @@ struct PredictorOptions {
 // backend that is not shared was destroyed, a call throws UserError.
 class Predictor {
  public:
-  // Extends the graph of samples [N, ...] by the model: `[&](Node x) { return model(x); }`.
+  // A function that extends the graph of samples [N, ...] by the model: `[&](Node x) { return model(x); }`.
   using Forward = std::function<Node(const Node& samples)>;
 
-  // Uses the weights that the store has at each call. The model must outlive this object.
+  // Each call uses the present weights of the store. The model must outlive this object.
   Predictor(Forward model, ParameterStore& store, Backend& backend, const PredictorOptions& options = {});
   // Makes the model that the section `model` of a configuration describes, with the weights of a safetensors
   // file. Images of bytes are normalised as its section `data` describes. Throws as make_model() and
@@ -51,16 +51,16 @@ class Predictor {
   // at the same time, but not while the store is written or placed.
   Predictor clone() const;
 
-  // samples [N, ...] -> the model's outputs; for a Model, logits [N, classes]. Floating-point samples are
-  // converted to the dtype of the store. A Model does not normalise them, so images must be normalised
-  // before. Compiles a program for a shape for which none is kept.
+  // Returns the model's outputs for samples [N, ...]; for a Model, logits [N, classes]. Floating-point
+  // samples are converted to the dtype of the store. A Model does not normalise them, so images must be
+  // normalised before. Compiles a program if none is kept for this shape.
   Tensor operator()(const Tensor& samples);
 
   // Returns the ops that the host has computed so far: see Program::ops_on_host().
   const std::set<std::string>& ops_on_host() const { return ops_on_host_; }
 
  private:
-  // What the VMs of all clones share for one type of samples.
+  // The objects that the VMs of all clones share for one type of samples.
   struct SharedProgram {
     SharedProgram(TensorType of_samples, std::shared_ptr<const Program> compiled)
         : type(std::move(of_samples)), prologue(std::make_shared<PrologueMemory>(std::move(compiled))) {}
@@ -69,9 +69,9 @@ class Predictor {
 
     TensorType type;
     std::shared_ptr<PrologueMemory> prologue;
-    std::uint64_t placed_times = 0;  // of the store whose addresses the program uses
+    std::uint64_t placed_times = 0;  // ParameterStore::placed_times() for the addresses that the program uses
   };
-  // The programs that this object or a clone uses. The backend's turn guards them.
+  // The programs that this object or a clone uses. Backend::turn() guards them.
   using SharedPrograms = std::vector<std::weak_ptr<SharedProgram>>;
 
   struct Machine {
@@ -98,8 +98,8 @@ class Predictor {
   BackendUse backend_;
   PredictorOptions options_;
   std::shared_ptr<SharedPrograms> programs_ = std::make_shared<SharedPrograms>();
-  std::uint64_t placed_times_ = 0;  // of the store, when the machines were made
-  std::list<Machine> machines_;     // the one used last comes first
+  std::uint64_t placed_times_ = 0;  // ParameterStore::placed_times() when the machines were made
+  std::list<Machine> machines_;     // the machine that was used last comes first
   std::set<std::string> ops_on_host_;
   BusyFlag busy_;
 };

@@ -13,11 +13,11 @@
 
 namespace plexaura {
 
-// Builds the function under test in `graph`: receives its inputs and returns its outputs.
+// Builds the function under test in `graph`. It receives the function's inputs and returns its outputs.
 using BuildFunction = std::function<std::vector<Node>(Graph& graph, std::span<const Node> inputs)>;
 
-// All numbers of this step block differ from 0 and 1, so that a gradient with a missing or an additional
-// factor comes out wrong.
+// A step block for checks. All its numbers differ from 0 and 1, so that a missing or an additional factor
+// changes a gradient.
 inline constexpr StepBlock telling_step_block{.gradient_seed = 1.7,
                                               .share = 0.3,
                                               .samples = 7,
@@ -30,31 +30,33 @@ inline constexpr StepBlock telling_step_block{.gradient_seed = 1.7,
                                               .first_sample = 17};
 
 struct GradientOptions {
-  // The step of the differences. The inputs must be more than two steps away from a kink.
+  // The distance by which inputs are moved to compute differences. The inputs must be more than two steps
+  // away from a kink.
   double step = 1e-3;
   double tolerance = 1e-8;         // limit of the relative error of first derivatives
   double second_tolerance = 1e-7;  // limit of the relative error of second derivatives
   bool second_order = true;
-  // If an input has more elements than this, its elements are moved in this many groups, which cover all of
-  // them.
+  // The number of elements of an input up to which each element is moved alone. A larger input is moved in
+  // this many groups, which cover all elements.
   std::int64_t element_limit = 64;
-  // Every entry of the Jacobian is compared if there are at most this many.
+  // The number of entries of the Jacobian up to which every entry is compared.
   std::int64_t jacobian_limit = 400;
-  std::int64_t draws = 3;  // random cotangents
+  std::int64_t draws = 3;  // number of random cotangents
   std::uint64_t seed = 1;
-  StepBlock block = telling_step_block;  // the step scalars that the function reads
+  StepBlock block = telling_step_block;  // values of the step scalars that the function reads
 };
 
 // One derivative that is wrong, or one exception that was thrown during the check.
 struct GradientEntry {
-  std::string check;  // "gradient", "jacobian", "gradient wanted alone", "second gradient", "symmetry", ...
-  std::string input;  // "input 1", or "cotangent 0" in second derivatives
-  std::string index;  // "[0,2]", or "64 elements" if a group of elements was moved
+  // Name of the check: "gradient", "jacobian", "gradient wanted alone", "second gradient", "symmetry", ...
+  std::string check;
+  std::string input;  // such as "input 1", or "cotangent 0" in second derivatives
+  std::string index;  // such as "[0,2]", or "64 elements" if a group of elements was moved
   double analytic = 0;
   double numeric = 0;
-  double error = 0;  // relative error, after subtracting what rounding of the function's values explains
+  double error = 0;  // relative error, without the part that rounding of the function's values explains
   double limit = 0;
-  std::string note = {};  // the reason: a kink, or the message of an exception
+  std::string note = {};  // reason of the error, such as a kink, or the message of an exception
 };
 
 struct GradientReport {
@@ -64,9 +66,10 @@ struct GradientReport {
   double worst = 0;
   double worst_second = 0;         // largest relative error of second derivatives
   std::int64_t not_checkable = 0;  // number of derivatives whose error is explained by rounding alone
-  // The largest error that rounding explains among these, as a fraction of the largest gradient.
+  // The largest error that rounding explains among the derivatives of `not_checkable`, as a fraction of the
+  // largest gradient.
   double excused = 0;
-  std::vector<GradientEntry> failures;  // at most twenty
+  std::vector<GradientEntry> failures;  // the wrong derivatives, at most twenty
   // Likely sources of the failures: an op whose own gradient is wrong, and its source line.
   std::vector<std::string> places;
   std::vector<std::string> not_checked;

@@ -13,9 +13,9 @@ namespace plexaura {
 // A parameter that a step cannot train.
 struct DeadGradient {
   std::string parameter;
-  std::string what;  // "is zero everywhere", "has NaN at element 3", "does not exist"
-  // The op that cut the gradient, with its source line: the gradient of its output is alive, and the one that it
-  // passes on towards the parameter is not.
+  std::string what;  // such as "is zero everywhere", "has NaN at element 3" or "does not exist"
+  // The op that cut the gradient, with its source line. The gradient of its output is finite and not zero,
+  // but the gradient that it passes on towards the parameter is dead.
   std::string cut_by;
 };
 
@@ -23,13 +23,15 @@ struct DeadGradient {
 // multiply %7 of model.cpp:12".
 std::string to_string(const DeadGradient& dead);
 
-// Finds the parameters whose gradient is zero in every element, or not finite, for one batch, and names the op that
-// made it so. It computes the loss and the gradients once and, if one is dead, once more with the gradients of all
-// values between the parameters and the loss, which need as much memory as all of these values. The graph does not
-// change. Zero can be right: a layer behind weights that begin as zeros gets no gradient in the first step.
+// Finds dead gradients: parameters whose gradient for one batch is zero in every element, or not finite.
+// Names the op that made it so. It computes the loss and the gradients once and, if one is dead, once more
+// with the gradients of all values between the parameters and the loss, which need as much memory as all of
+// these values. The graph does not change. A gradient of zero can be correct: a layer whose outputs are
+// multiplied by weights that begin as zeros gets no gradient in the first step.
 //
-// `values` has the value of each input, parameter and buffer that the loss needs, by name. `parameters` are the names
-// of those to look at. Throws UserError, with the name, if a value is missing, is not needed or has another type.
+// `values` has the value of each input, parameter and buffer that the loss needs, by name. `parameters` are
+// the names of those to look at. Throws UserError, with the name, if a value is missing, is not needed or has
+// another type.
 std::vector<DeadGradient> find_dead_gradients(const Node& loss, const std::vector<Feed>& values,
                                               const std::vector<std::string>& parameters, Backend& backend,
                                               const StepBlock& block = {});

@@ -7,7 +7,7 @@
 
 namespace plexaura::testing {
 
-// Says how far one element of one input moves for each unit of a step.
+// The change of one element of one input when the step grows by 1.
 struct Move {
   std::size_t input = 0;
   std::size_t element = 0;
@@ -41,7 +41,7 @@ class Differences {
   std::vector<Tensor> at_;
   StepBlock block_;
   std::vector<double> value_;
-  std::vector<double> size_;  // for each element, the largest element of its output
+  std::vector<double> size_;  // for each output element, the largest magnitude in its output
 };
 
 }  // namespace plexaura::testing

@@ -17,36 +17,36 @@ struct GraphInputs {
   Node add(Graph& graph, std::string label, Tensor value);
 };
 
-// One list of derivatives for each input. It is empty if the input is not floating or no gradient was asked
-// for.
+// A list of derivatives for each input. It is empty if the input is not floating or its gradient was not
+// wanted.
 using Derivatives = std::vector<std::vector<double>>;
 
-// Computes the gradients of sum(cotangents * outputs) with respect to the inputs of a graph, asked for in
-// several ways.
+// Computes the gradients of sum(cotangents * outputs) with respect to the inputs of a graph. The gradients
+// are built in several ways, which must agree.
 class GradientProgram {
  public:
-  // One way to ask for gradients: with respect to some inputs, with cotangents for some outputs.
+  // One way to build gradients: with respect to some inputs, with cotangents for some outputs.
   struct Way {
-    std::string name;             // "wanted alone", "without a cotangent of output 1"
-    std::vector<bool> variables;  // by input: true if its gradient is asked for
-    std::vector<bool> outputs;    // by output: true if it has a cotangent
-    std::vector<Node> grads;      // by input; empty if it has no gradient
+    std::string name;             // such as "wanted alone" or "without a cotangent of output 1"
+    std::vector<bool> variables;  // for each input: true if its gradient is wanted
+    std::vector<bool> outputs;    // for each output: true if it has a cotangent
+    std::vector<Node> grads;      // the gradient of each input; empty if it has none
   };
 
   struct Asking {
     std::string_view label_of_cotangents;
-    // If there are at most this many variables, each subset of them is asked for. Otherwise, each one alone
-    // and all but one.
+    // The number of variables up to which each subset of them is wanted in turn. With more variables, each is
+    // wanted alone, and all but each.
     std::size_t most_with_all_subsets = 1;
   };
 
   // Adds a cotangent input for each output, and differentiates with respect to the inputs that existed
-  // before. The first way asks for everything at once. Throws what a vjp throws.
+  // before. The first way wants all gradients at once. Throws what a vjp throws.
   GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<Node> outputs, const Asking& asking,
                   Random& random, Backend& backend);
 
   const std::vector<Way>& ways() const { return ways_; }
-  std::size_t variables() const { return variables_; }  // the number of inputs without the cotangents
+  std::size_t variables() const { return variables_; }  // number of the inputs that are not cotangents
   // Returns one cotangent for each element of all outputs, the outputs one after another.
   std::vector<double> random_cotangents(Random& random) const;
 

@@ -14,7 +14,7 @@ namespace plexaura::testing {
 struct CaseInput {
   Shape shape;
   Values values = between(-1, 1);
-  std::optional<DType> dtype = {};  // none: the floating dtype under test
+  std::optional<DType> dtype = {};  // empty: the floating dtype under test
 };
 
 // Computes the expected outputs of a case from the values of its inputs. All values are float64, whatever
@@ -38,7 +38,7 @@ struct Tolerances {
 // `expected`, gradients against the portable kernels in float64, and the padding of values. They also check
 // gradients against differences, and the op's traits.
 struct OpCase {
-  std::string name;  // "conv2d, stride 2 and three groups"
+  std::string name;  // such as "conv2d, stride 2 and three groups"
   std::string op;    // the name of the op in ops.def
   BuildFunction build;
   std::vector<CaseInput> inputs;
@@ -48,11 +48,11 @@ struct OpCase {
   bool second_order = true;
   std::vector<DType> dtypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
   Tolerances tolerances = {};
-  double gradient_slack = 4;  // the tolerance of gradients is that of results times this factor
+  double gradient_slack = 4;  // factor from the tolerance of results to that of gradients
   StepBlock block = telling_step_block;
 };
 
-// Operands that an op must refuse, and words that its error must contain: the rule and what to do.
+// Operands that an op must refuse, and words that its error must contain: the rule, and what to do.
 struct WrongCase {
   std::string name;
   std::string op;
@@ -75,8 +75,8 @@ struct CaseReport {
 // if the case has no `expected`.
 CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend);
 
-// Compares the gradients of a backend, for a random cotangent, with those of the oracle, which computes in
-// float64 from the same (rounded) inputs.
+// Compares the gradients of a backend, for a random cotangent, with those of the oracle, a backend that
+// computes in float64 from the same (rounded) inputs.
 CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 
 // Checks that the padding of every value of the op and of its gradient is zero.
@@ -85,7 +85,7 @@ CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 // Compares the oracle's gradients with differences.
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
-// Adds the inputs of a case to a graph. Those without a dtype of their own get `dtype`.
+// Adds the inputs of a case to a graph. Inputs without a dtype of their own get `dtype`.
 std::vector<Node> add_inputs(Graph& graph, const OpCase& op_case, DType dtype);
 
 // Runs the checks that do not depend on a backend: the oracle's results, its gradients against differences,

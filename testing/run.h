@@ -21,7 +21,7 @@ class Runner {
   // Runs the program. `inputs` are the values of the graph's inputs, in the order in which they were added.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, const StepBlock& block = {});
 
-  // Reports what the last run left in the padding of every value. Requires options.keep_all.
+  // Checks the padding of every value after the last run. Requires options.keep_all.
   PaddingReport padding() const { return check_padding(*program_, *workspace_, backend_); }
 
  private:

@@ -12,8 +12,8 @@ namespace plexaura::testing {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
-  double between(double low, double high);  // low <= x < high
-  std::int64_t below(std::int64_t count);   // 0 .. count - 1
+  double between(double low, double high);  // returns x with low <= x < high
+  std::int64_t below(std::int64_t count);   // returns one of 0 .. count - 1
   Tensor tensor(const TensorType& type, double low, double high);
 
  private:
@@ -26,11 +26,11 @@ class Random {
 using Values = std::function<void(std::span<double> values, Random& random)>;
 
 Values between(double low, double high);
-Values away_from_zero(double smallest = 0.1, double largest = 2);  // positive and negative numbers
+Values away_from_zero(double smallest = 0.1, double largest = 2);  // returns positive and negative numbers
 // Returns numbers around zero in random order, any two at least `spacing` apart, so that a maximum has no
 // ties.
 Values distinct(double spacing = 0.1);
-Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
+Values whole(std::int64_t low, std::int64_t high);  // returns whole numbers x with low <= x < high
 Values these(std::vector<double> given);
 
 Tensor make(const TensorType& type, const Values& values, Random& random);

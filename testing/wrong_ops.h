@@ -12,7 +12,7 @@ namespace plexaura::testing {
 using CheckFunction =
     std::function<GradientReport(const BuildFunction& build, const std::vector<Tensor>& inputs)>;
 
-// Returns the nodes on the paths from `from` to `to` in topological order, without the nodes `from`.
+// Returns the nodes on the paths from `from` to `to`, in topological order. Does not return `from`.
 std::vector<NodeId> nodes_between(std::span<const Node> from, std::span<const Node> to);
 
 // Checks each of these nodes as a function of its own, at the values that it receives if the inputs of the

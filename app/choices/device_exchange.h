@@ -11,16 +11,16 @@
 
 namespace plexaura {
 
-// Returns the algorithm with which the communicator sums on hosts.
+// Returns the algorithm by which the communicator sums on the hosts.
 std::string algorithm_of_hosts(const RunOptions& options);
 
 // True if the options let devices sum the gradients: there are several ranks, the strategy is `allreduce`
-// without compression, the file leaves the overlap open, it leaves the algorithm open or asks for `device`,
-// and the death of a rank ends the run. The same on all ranks.
+// without compression, the YAML file does not set the overlap, it sets the algorithm to `device` or not at
+// all, and the death of a rank ends the run. Returns the same on all ranks.
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options);
 
 struct DeviceExchange {
-  std::unique_ptr<Backend> backend = {};    // null: not opened, because devices may not sum
+  std::unique_ptr<Backend> backend = {};    // null: the backend is not opened, because devices may not sum
   std::unique_ptr<Strategy> strategy = {};  // null: the hosts sum the gradients
   ChoiceReport report = {};
 };
@@ -28,7 +28,7 @@ struct DeviceExchange {
 using OpenBackend = std::function<std::unique_ptr<Backend>()>;
 
 // Lets the devices sum gradients if they can, and then sets `options.algorithm` to `device`. Throws UserError
-// on all ranks if they cannot and the file asks for it. Collective.
+// on all ranks if they cannot, and the YAML file demands it. Collective.
 DeviceExchange decide_device_exchange(Communicator& exchange, const OpenBackend& open, RunOptions& options);
 
 }  // namespace plexaura

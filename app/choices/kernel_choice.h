@@ -16,17 +16,17 @@ Tuning tuning_of_rank_0(Collective& ranks, Tuning mine, std::string_view what);
 
 // The result of kernel_choice().
 struct KernelChoice {
-  std::unique_ptr<Tuner> tuner;  // null: estimates choose
+  std::unique_ptr<Tuner> tuner;  // measures kernels; null: estimates choose the kernels
   std::string remark;            // a sentence about times that cannot be read; empty if there is no problem
 };
 
-// Makes the tuner that chooses kernels: by training.tuning, by the times that earlier runs have kept and by
-// those of the checkpoint that the run resumes from, which take precedence. All ranks use the tuning and the
-// times of rank 0. Collective.
+// Makes the tuner that chooses kernels as training.tuning says. It knows the times that earlier runs have
+// stored, and those of the checkpoint from which the run resumes, which take precedence. All ranks use the
+// tuning and the times of rank 0. Collective.
 KernelChoice kernel_choice(Collective& ranks, const CommandLine& line, const RunOptions& options);
 
-// Keeps the measured times. Returns a sentence that says how kernels were chosen and how long that took;
-// empty if there was nothing to choose. Called by rank 0.
+// Stores the measured times for later runs. Returns a sentence that says how kernels were chosen and how long
+// that took, or an empty text if there was nothing to choose. Called by rank 0.
 std::string keep_kernel_choice(const Tuner& tuner);
 
 }  // namespace plexaura

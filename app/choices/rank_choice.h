@@ -22,7 +22,8 @@ class RankChoice {
  public:
   virtual ~RankChoice() = default;
 
-  // Afterwards all ranks use the same candidate. Returns an empty report if there was nothing to choose.
+  // Makes the choice. Afterwards all ranks use the same candidate. Returns an empty report if there was
+  // nothing to choose.
   ChoiceReport make() {
     const std::vector<Candidate> all = candidates();
     if (all.size() < 2) return {};
@@ -41,16 +42,17 @@ class RankChoice {
   // Returns the candidates, the same on all ranks. If there are fewer than two, nothing is chosen.
   virtual std::vector<Candidate> candidates() = 0;
   virtual std::string name_of(const Candidate& candidate) const = 0;
-  // Returns the name of the candidate that an earlier run has kept, the same on all ranks. If no candidate
-  // has this name, none was kept.
+  // Returns the name of the candidate that an earlier run has chosen and stored, the same on all ranks. If no
+  // candidate has this name, none was stored.
   virtual std::string kept_name() { return {}; }
-  // True if the candidates are judged even if one was kept, so that the report can compare the two.
+  // True if the candidates are judged even if an earlier run has stored its choice, so that the report can
+  // compare the two.
   virtual bool judges_again() const { return false; }
   // Estimates or measures the candidates and returns the best one. All ranks agree on it.
   virtual Candidate judge() = 0;
   // Writes the candidate into the options of the run, and sets up the objects that use it.
   virtual void take(const Candidate& candidate) = 0;
-  // Keeps the name of the candidate for later runs. Called only if judge() was called.
+  // Stores the name of the candidate for later runs. Called only if judge() was called.
   virtual void keep(const std::string&) {}
   virtual ChoiceReport report(const Candidate& taken) = 0;
 };

@@ -20,8 +20,8 @@ OnLoss default_on_loss(const RunOptions& run);
 // Returns a sentence for the user about the pushes that a parameter server refuses.
 std::string push_limit_sentence(const AsyncServerOptions& options);
 
-// For a run with on_loss `end` whose MPI would let the other ranks continue after a death. Returns a sentence
-// that says that they end, which key is the reason, and what to do.
+// Returns a sentence that says that the other ranks end if a rank dies, which key is the reason, and what to
+// do. Called for a run with on_loss `end` whose MPI would let the other ranks continue.
 std::string why_others_end(const Config& config, const RunOptions& run);
 
 }  // namespace plexaura

@@ -8,8 +8,9 @@
 
 namespace plexaura {
 
-// The facts of a run in the folder of --report, which are written at its end, and how they begin.
-// `tools/runs report FOLDER` makes FOLDER/report.html from them and from the log.
+// The name of the file, in the folder of --report, with the facts of a run. It is written at the end of the
+// run, and `tools/runs report FOLDER` makes FOLDER/report.html from it and from the log. report_begin is the
+// beginning of its text.
 inline constexpr const char* report_facts = "report.json";
 inline constexpr const char* report_begin = R"({"format":"plexaura report 1)";
 
@@ -21,12 +22,12 @@ void check_outputs(const CommandLine& line, const std::string& checkpoints);
 void make_output_folder(const char* option, const std::filesystem::path& folder);
 
 // Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
-// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folders of --tensorboard and
-// --report, of which the latter is made.
-// Throws UserError if one cannot be written, contains something other than an older log or trace, which would be lost, or is a pipe,
-// on whose reader the run would wait, and if both files are the same. Also throws, without --resume and
-// --replace, if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a
-// run that was to be resumed, and would be removed.
+// training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folders of
+// --tensorboard and --report, of which the latter is made. Throws UserError if an output cannot be written,
+// if it contains something other than an older log or trace, which would be lost, and if it is a pipe, whose
+// reader could block the run. Also throws if both files are the same. Without --resume and --replace it also
+// throws if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a run
+// that was to be resumed, and would be removed.
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step);
 
 }  // namespace plexaura

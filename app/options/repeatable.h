@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// Makes an option take one value each time it is given, and lets it be given several times.
+// Lets an option be given several times, with one value each time.
 inline CLI::Option* repeatable(CLI::Option* option) {
   return option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

@@ -14,24 +14,25 @@
 
 namespace plexaura {
 
-// The reaction of the other ranks if a rank dies and the MPI library outlives ranks.
+// What the other ranks do if a rank dies and the MPI library outlives ranks.
 enum class OnLoss : std::uint8_t {
-  end,   // they end too
-  drop,  // they divide the data anew, and continue
-  exact  // they compute its part of each step, and continue with the same bits
+  end,   // the other ranks end too
+  drop,  // the other ranks divide the data anew, and continue
+  exact  // the other ranks compute its part of each step, and continue with the same bits
 };
 
 // The value of distributed.algorithm for sums on devices. The communicator does not know it.
 inline constexpr std::string_view device_algorithm = "device";
 
 struct RunOptions {
-  ArenaTypes types = {};  // training.precision
+  ArenaTypes types = {};  // the dtypes of the arenas, from training.precision
   StrategyOptions strategy = {};
-  CommunicatorOptions communicator = {};          // its `algorithm` is not set here
-  std::string algorithm = "auto";                 // for the sums of the strategy
-  std::optional<std::int64_t> bucket_bytes = {};  // the value in the file; none: auto
-  bool finds_buckets = false;  // measurements may replace trainer.bucket_bytes by a faster size
-  // In steps. Used if processors are of several kinds and the strategy does not realign weights.
+  CommunicatorOptions communicator = {};          // options of the communicator; `algorithm` is set later
+  std::string algorithm = "auto";                 // algorithm by which the strategy sums
+  std::optional<std::int64_t> bucket_bytes = {};  // value of distributed.bucket_bytes; empty: auto
+  bool finds_buckets = false;  // true: measurements may replace trainer.bucket_bytes by a faster size
+  // Number of steps between two broadcasts of the weights. Used if processors are of several kinds and the
+  // strategy does not realign weights.
   std::int64_t rebroadcast_every = 100;
   OnLoss on_loss = OnLoss::end;
   Tuning tuning = Tuning::cached;
@@ -39,8 +40,8 @@ struct RunOptions {
   TrainerOptions trainer = {.seed = 1};
 };
 
-// Reads the sections `training`, `distributed` and `output`. `samples`: the number of training samples, for
-// schedules that depend on the length of the run; 0 if no training set is open.
+// Reads the sections `training`, `distributed` and `output`. `samples` is the number of training samples, on
+// which the length of schedules may depend; 0 if no training set is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
 // Reads output.dir, the folder of checkpoints, before the other sections can be read. Returns an empty path

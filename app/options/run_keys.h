@@ -13,37 +13,39 @@
 // samples. The other keys of `data` are in app/data/data_options.h, and those of `model` in models/zoo.
 namespace plexaura {
 
-// No run needs larger batches, and their products with ranks or samples fit in 64 bits.
+// The largest batch size that a configuration may have. Products of it with ranks or samples fit in 64 bits.
 inline constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 
-// No run needs more.
+// The largest number of epochs that a configuration may have.
 inline constexpr std::int64_t most_epochs = 1'000'000'000;
 
-// Values of the section `training` from which options are computed.
+// Values of the section `training` from which several options are computed.
 struct TrainingInput {
-  std::int64_t samples = 0;  // of the training set; 0: none is open
+  std::int64_t samples = 0;  // number of samples in the training set; 0: no training set is open
   int ranks = 1;
-  std::optional<std::int64_t> batch_size = {};  // over all ranks
+  std::optional<std::int64_t> batch_size = {};  // number of samples of a step over all ranks
   std::optional<std::int64_t> batch_per_rank = {};
-  double learning_rate = 0;  // for a batch of base_batch_size
+  double learning_rate = 0;  // learning rate for a batch of base_batch_size
   std::int64_t base_batch_size = 1;
-  std::vector<Section> groups = {};  // read by group_keys()
+  std::vector<Section> groups = {};  // sections of `groups`, which group_keys() reads
   ScheduleInput schedule = {};
-  std::optional<std::string> goal_metric = {};  // empty: no epochs are compared
-  std::optional<std::string> goal_mode = {};    // "min" or "max"; empty: as the metric's name says
-  std::optional<std::int64_t> patience = {};    // of the goal
+  std::optional<std::string> goal_metric = {};  // metric of the goal; empty: no epochs are compared
+  std::optional<std::string> goal_mode = {};    // "min" or "max"; empty: the metric's name decides
+  std::optional<std::int64_t> patience = {};    // patience of the goal
 
-  // Returns the samples of a step over all ranks; nothing if neither or both keys are given.
+  // Returns the number of samples of a step over all ranks. Returns nothing if neither or both keys are
+  // given.
   std::optional<std::int64_t> samples_of_batch() const;
-  // Returns the same, limited to the number of training samples.
+  // Returns samples_of_batch(), limited to the number of training samples.
   std::int64_t samples_of_step() const;
 };
 
-// Each function returns a table whose keys set members of its arguments.
+// Each of these functions returns a table of keys. Reading the keys sets members of the function's arguments.
 std::vector<Key> training_keys(TrainingInput& input, RunOptions& run);
-// The keys of `optimizer` in `training`.
+// Returns the keys of `optimizer` in `training`.
 std::vector<Key> optimizer_keys(TrainingInput& input, OptimizerSpec& optimizer);
-// The keys of one element of training.optimizer.groups. `rule`: its inner section `optimizer`; null if it has none.
+// Returns the keys of one element of training.optimizer.groups. `rule` is filled from its inner section
+// `optimizer`; null if it has none.
 std::vector<Key> group_keys(ParameterGroup& group, OptimizerSpec* rule);
 std::vector<Key> reading_keys(TrainerOptions& trainer);
 std::vector<Key> distributed_keys(RunOptions& run);

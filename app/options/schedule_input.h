@@ -39,36 +39,39 @@ struct ScheduleInput {
   double first_epochs = 0;
   std::int64_t growth = 1;
   double up_epochs = 0;
-  std::optional<double> down_epochs = {};  // empty: as up_epochs
+  std::optional<double> down_epochs = {};  // number of epochs in which the rate falls; empty: up_epochs
   Cyclic::Mode cyclic_mode = Cyclic::triangular;
   OneCycle one_cycle = {};
   Plateau plateau = {};
-  std::optional<std::string> plateau_mode = {};  // "min" or "max"; empty: as the metric's name says
-  std::vector<Section> parts = {};               // read by schedule_part_keys()
-  // Values of a part only.
-  double rate = 1;                         // factor of the peak
-  std::optional<double> epochs = {};       // the length of the part
-  std::optional<std::int64_t> steps = {};  // the same in steps
+  std::optional<std::string> plateau_mode = {};  // "min" or "max"; empty: the metric's name decides
+  std::vector<Section> parts = {};               // sections of `parts`, which schedule_part_keys() reads
+  // The values of a part of a sequence; not used otherwise.
+  double rate = 1;                         // peak of the part, as a factor of the peak of the schedule
+  std::optional<double> epochs = {};       // length of the part in epochs
+  std::optional<std::int64_t> steps = {};  // length of the part in steps
 };
 
 // The length of a run in steps.
 struct RunLength {
   std::int64_t epochs = 1;
   std::int64_t steps_per_epoch = 1;
-  bool is_known = true;  // false: no training set is open, and the steps of an epoch are not known
+  bool is_known = true;  // false: no training set is open, so the number of steps in an epoch is not known
 };
 
-// Return the keys of `schedule` in `training`, and those of an element of training.schedule.parts.
+// schedule_keys() returns the keys of `schedule` in `training`, and the second function those of an element
+// of training.schedule.parts.
 std::vector<Key> schedule_keys(ScheduleInput& input, const TrainerOptions& trainer);
 std::vector<Key> schedule_part_keys(ScheduleInput& part);
 
-// Makes a schedule in steps from values that were read from `yaml`. `peak`: the learning rate without reduction.
-// Throws UserError with line and column for values that fit neither each other nor the length of the run.
+// Makes a schedule in steps from values that were read from `yaml`. `peak` is the learning rate without any
+// reduction. Throws UserError with line and column for values that fit neither each other nor the length of
+// the run.
 Schedule make_schedule(const Section& yaml, const ScheduleInput& input, double peak, DType precision,
                        const RunLength& run);
 
-// Returns whether a metric is to fall or to rise: as given, or as its name says. Throws UserError with the place of
-// the section's key `mode` if neither does.
+// Returns Mode::min if smaller values of a metric are better, and Mode::max if larger ones are. `given`
+// decides if it is not empty, and otherwise the metric's name. Throws UserError with the place of the
+// section's key `mode` if neither does.
 Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
                       const std::optional<std::string>& given);
 

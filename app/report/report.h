@@ -12,14 +12,14 @@
 
 namespace plexaura {
 
-// Where the figures of a run are written; empty: nowhere.
+// The places where the figures of a run are written. An empty path writes nothing.
 struct RecordFiles {
-  std::string log;          // file of JSON lines
-  std::string tensorboard;  // folder of event files for TensorBoard
+  std::string log;          // path of the file of JSON lines
+  std::string tensorboard;  // folder for event files of TensorBoard
 };
 
-// The output of a run for the user, the JSON log, and the event file for TensorBoard. Every rank has one; only the rank
-// that speaks shows and writes anything.
+// Writes the reports of a run: the output for the user, the JSON log, and the event file for TensorBoard.
+// Every rank has such an object, but only one rank, the speaking one, shows and writes anything.
 class RunReport final : public TrainingObserver {
  public:
   RunReport(bool speaks, const RecordFiles& files, std::int64_t epochs);
@@ -29,12 +29,12 @@ class RunReport final : public TrainingObserver {
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
-  // From now on this rank is the one that speaks, because the former one was lost. If it cannot open a file,
-  // it prints an error and continues without this file.
+  // Makes this rank the speaking one, because the former one was lost. If it cannot open a file, it prints an
+  // error and continues without this file.
   void speak(const RecordFiles& files);
-  void say(const std::string& line);  // a line, shown as printable() does
+  void say(const std::string& line);  // shows a line, in the form that printable() returns
   void log(std::span<const JsonField> fields);
-  void show(const std::string& text);  // several lines, unchanged
+  void show(const std::string& text);  // shows several lines, unchanged
 
   // Shows the table at the end of a run.
   void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
@@ -45,14 +45,15 @@ class RunReport final : public TrainingObserver {
 
   bool speaks_;
   Console console_;
-  std::size_t columns_;  // of the terminal; 0: there is none
+  std::size_t columns_;  // number of columns of the terminal; 0: there is no terminal
   std::optional<JsonLog> log_;
   std::optional<TensorBoardLog> tensorboard_;
   std::int64_t epochs_;
   double last_line_ = 0;
-  std::int64_t shown_epoch_ = -1;  // epoch of the last line
-  bool line_is_open_ = false;      // a progress bar is shown on a terminal
-  // Epoch, step and time at which the time measurement of an epoch began, to estimate the time left.
+  std::int64_t shown_epoch_ = -1;  // epoch of the last line that was shown
+  bool line_is_open_ = false;      // true while a progress bar is shown on a terminal
+  // The epoch, step and time at which the measurement of an epoch's time began. The time left is estimated
+  // from them.
   std::int64_t clocked_epoch_ = -1;
   std::int64_t clocked_step_ = 0;
   double clocked_at_ = 0;
@@ -69,13 +70,14 @@ std::string exchange_text(const ExchangeRecord& record);
 // Returns a text such as "the others waited 1.20 s for rank 3".
 std::string straggler_text(const RankWaits::Straggler& straggler);
 
-// Returns a warning about parameters that the first step does not train. `dead`: see StepRecord.
+// Returns a warning about parameters that the first step does not train. `dead` is
+// StepRecord::dead_gradients.
 std::string dead_gradients_sentence(const std::vector<std::string>& dead);
 
 // Returns a text such as "1.25 GB".
 std::string bytes_text(double bytes);
 
-// Returns a sentence such as "op softmax runs on the host: the backend 'cuda' has no kernel for it"
+// Returns a sentence such as "op softmax runs on the host: the backend 'cuda' has no kernel for it".
 std::string host_op_sentence(const std::string& op, const Backend& backend);
 
 // Returns a text such as "12.3 ms" or "4.56 s".

@@ -10,7 +10,7 @@ namespace plexaura {
 // or a pipe. mpirun gives the ranks terminals without a size, so under mpirun its own output is examined.
 std::size_t terminal_columns();
 
-// Moves to the beginning of the terminal's line and clears it.
+// The control sequence that moves to the beginning of the terminal's line and clears it.
 inline constexpr const char* clear_line = "\r\033[K";
 
 // Returns a text such as "[=====>    ]".

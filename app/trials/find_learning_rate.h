@@ -6,10 +6,10 @@
 
 namespace plexaura {
 
-// The mode --find-lr: sweeps the learning rate, and prints a row for each step and the rate at which the loss falls
-// fastest, on rank 0. A signal ends it early: it prints nothing then, and returns the signal, and otherwise 0. All
-// ranks call it together. Throws UserError if the loss falls at no rate, for training.optimizer.base_batch_size, and as
-// sweep_learning_rates() does.
+// Runs the mode --find-lr: sweeps the learning rate. On rank 0 it prints a row for each step, and the rate at
+// which the loss falls fastest. Returns 0. If a signal ends the sweep early, prints nothing, and returns the
+// signal. All ranks call it together. Throws UserError if the loss falls at no rate, for
+// training.optimizer.base_batch_size, and what sweep_learning_rates() throws.
 int find_learning_rate(Collective& ranks, const Config& config, const TrainerParts& parts,
                        const TrainerOptions& options);
 

@@ -10,13 +10,13 @@
 
 namespace plexaura {
 
-// Returns the settings, such as "data.limit=8", with which a configuration reads only so many samples, and labels that
-// are not smoothed. DataUse::overfit leaves out what changes samples at random.
+// Returns the settings, such as "data.limit=8", that make a configuration read only this number of samples,
+// with labels that are not smoothed. DataUse::overfit leaves out the random changes of samples.
 std::vector<std::string> settings_of_overfit(const Config& config, std::int64_t samples);
 
-// The mode --overfit: trains on the samples in `parts` until they are learned by heart, and prints the losses on rank
-// 0. A signal ends it early: it prints nothing then, and returns the signal, and otherwise 0. All ranks call it
-// together. Throws UserError if the samples are not learned, and as overfit() does.
+// Runs the mode --overfit: trains on the samples in `parts` until they are learned by heart, and prints the
+// losses on rank 0. Returns 0. If a signal ends the training early, prints nothing, and returns the signal.
+// All ranks call it together. Throws UserError if the samples are not learned, and what overfit() throws.
 int overfit_samples(Collective& ranks, const TrainerParts& parts, const TrainerOptions& options);
 
 }  // namespace plexaura

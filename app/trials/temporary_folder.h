@@ -5,12 +5,12 @@
 
 namespace plexaura {
 
-// An empty folder with a name of its own. The destructor removes it with all that it contains.
+// A new empty folder with a unique name. The destructor removes it with all that it contains.
 class TemporaryFolder {
  public:
-  // Makes the folder in `parent`, which `make_parent` makes first if it does not exist. The destructor removes
-  // the folders that were missing before, too, if they are empty. Throws UserError if `parent` cannot be
-  // written, and what `make_parent` throws; nothing is left then.
+  // Makes the folder in `parent`. If `parent` does not exist, calls `make_parent` first to make it. The
+  // destructor also removes the folders that were missing before, if they are empty. Throws UserError if
+  // `parent` cannot be written. Throws what `make_parent` throws. After an error no new folder is left.
   TemporaryFolder(const std::filesystem::path& parent,
                   const std::function<void(const std::filesystem::path&)>& make_parent);
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -24,7 +24,7 @@ class TemporaryFolder {
 
   std::filesystem::path parent_;
   std::filesystem::path
-      outermost_;  // the first folder on the way to the parent that was missing; empty: none was
+      outermost_;  // first folder on the path to `parent` that was missing; empty: none was missing
   std::filesystem::path path_;
 };
 

@@ -10,21 +10,23 @@
 
 namespace plexaura {
 
-// A sample, and what a trained classifier says about it.
+// A sample, and the prediction of a trained classifier for it.
 struct JudgedSample {
   std::int64_t index = 0;
   std::int64_t label = 0;
   std::int64_t predicted = 0;
-  double probability = 0;  // of the predicted class
-  double loss = 0;         // cross-entropy, without the smoothing of labels and the weights of classes
+  double probability = 0;  // probability of the predicted class, from 0 to 1
+  double loss = 0;         // cross-entropy, without label smoothing and class weights
 };
 
 struct Judgement {
-  std::vector<JudgedSample> worst;  // with the highest loss, from the highest on
+  std::vector<JudgedSample> worst;  // the samples with the highest loss, from the highest on
   std::vector<std::int64_t>
-      confusion;  // [classes, classes], row-major: the samples of a class that were predicted as another
-  std::int64_t samples = 0;     // that were judged
-  std::int64_t unreadable = 0;  // that were left out
+      // [classes, classes], row-major: how often samples of each class (row) were predicted as each class
+      // (column).
+      confusion;
+  std::int64_t samples = 0;     // number of samples that were judged
+  std::int64_t unreadable = 0;  // number of samples that were left out, because they cannot be read
 };
 
 // True if judge_samples() can judge the samples: a classification by softmax_cross_entropy with one label for

@@ -14,19 +14,20 @@ namespace plexaura {
 // Writes the images that a model returns as PNG files.
 class PredictedImages {
  public:
-  // The first image that is written creates the folder. `image`: [channels, height, width] with 1 or 3
-  // channels; throws UserError for other shapes.
+  // The folder is created when the first image is written. `image` is the shape [channels, height, width] of
+  // an image, with 1 or 3 channels. Throws UserError for other shapes.
   PredictedImages(std::filesystem::path folder, const Shape& image);
 
   // Throws UserError if the images of two of these files would have one path, or if one of them is an image in the folder.
   void check_names(const std::vector<std::string>& files) const;
 
-  // Writes an image to FOLDER/NAME.png, where NAME is that of a sample without its folders and without .jpg, .jpeg or
-  // .png, so that ImagePairs finds it as the target of its image. Replaces an older file. Returns the path.
-  // `values` go from 0 to 1; others are limited to that. Grey images are written as
-  // RGB. Throws UserError if this object has written a file with this path.
+  // Writes an image to FOLDER/NAME.png, where NAME is the sample's name without its folders and without .jpg,
+  // .jpeg or .png, so that ImagePairs finds it as the target of its image. Replaces an older file. Returns
+  // the path. `values` go from 0 to 1; others are limited to that. Grey images are written as RGB. Throws
+  // UserError if this object has written a file with this path.
   std::string write(const std::string& name, std::span<const double> values);
-  // Writes the classes of pixels [height, width] in the same way, as a grey image of these numbers.
+  // Writes the classes of pixels [height, width] in the same way, as a grey image with the class numbers as
+  // its values.
   std::string write_classes(const std::string& name, std::span<const std::uint8_t> classes);
 
  private:

@@ -16,14 +16,14 @@
 
 namespace plexaura {
 
-// The permitted whole numbers of a key, both ends included.
+// The range of whole numbers that a key permits, both ends included.
 struct IntegerRange {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
 };
 
-// The permitted numbers of a key: `minimum` and `maximum` are included, `above` and `below` excluded. Only
-// finite numbers are permitted.
+// The range of numbers that a key permits: `minimum` and `maximum` are included, `above` and `below` are
+// excluded. Only finite numbers are permitted.
 struct NumberRange {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
@@ -31,35 +31,35 @@ struct NumberRange {
   double below = std::numeric_limits<double>::infinity();
 };
 
-// A map of a configuration: `training`, or one element of `layers`. A small handle; copies refer to the same
-// section.
+// A map of a configuration: `training`, or one element of `layers`. The object is a small handle, and copies
+// refer to the same section.
 //
-// Sections are usually read by tables of keys, see read_keys(). These use the functions below, one for each
-// type of key: `integer("epochs", {.minimum = 1})` throws if the key is missing. Reading a key marks it as
-// used, and stores its value for Config::values(). Every mistake is a UserError of one sentence with the
+// Sections are usually read by tables of keys, see read_keys(). read_keys() uses the functions below, one for
+// each type of key: `integer("epochs", {.minimum = 1})` throws if the key is missing. Reading a key marks it
+// as used, and stores its value for Config::values(). Every mistake is a UserError of one sentence with the
 // place, the key, what was found, and what is permitted. One thread at a time may use it.
 class Section {
  public:
   std::int64_t integer(std::string_view key, IntegerRange range = {}) const;
-  // Reads a whole number, or `word`, for which it returns nothing.
+  // Reads a whole number. Returns nothing if the value is `word` instead.
   std::optional<std::int64_t> integer_or_word(std::string_view key, std::string_view word,
                                               IntegerRange range = {}) const;
-  // `what` describes the number in the error for a value that is no number.
+  // Reads a number. `what` describes it in the error about a value that is no number.
   double number(std::string_view key, NumberRange range = {}, std::string_view what = "a number") const;
-  // `rule` describes the text in the error for a value that is a list or a section.
+  // Reads a text. `rule` describes it in the error about a value that is a list or a section.
   std::string text(std::string_view key, std::string_view rule = "a text") const;
   // Reads the path of a file or folder; "~" means the user's home folder. See expand_home().
   std::filesystem::path location(std::string_view key) const;
-  bool flag(std::string_view key) const;  // true or false
+  bool flag(std::string_view key) const;  // reads true or false
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
   std::vector<std::int64_t> integers(std::string_view key, IntegerRange range = {}) const;
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
-  // Reads a list of numbers, or `word`, for which it returns nothing.
+  // Reads a list of numbers. Returns nothing if the value is `word` instead.
   std::optional<std::vector<double>> numbers_or_word(std::string_view key, std::string_view word,
                                                      NumberRange range = {}) const;
   std::vector<std::string> texts(std::string_view key) const;
 
-  // Stores the YAML value of a key that is not given, for Config::values().
+  // Stores a YAML value for a key that is not given, so that Config::values() contains it.
   void note(std::string_view key, std::string yaml) const;
 
   // Returns a map within this one. If it is not given, returns an empty map, whose required keys are then
@@ -75,7 +75,7 @@ class Section {
   // function returns the position of the section.
   const YamlPosition& position() const;
   const YamlPosition& position(std::string_view key) const;
-  // Such as "training" or "model.layers[2]"; empty for the whole configuration.
+  // Returns a text such as "training" or "model.layers[2]"; an empty text for the whole configuration.
   const std::string& path() const;
 
   // Throws UserError for the first key, in this section or below, that was not read. The error suggests a
@@ -85,8 +85,8 @@ class Section {
   // Throws UserError if one of these keys is given: "... has no effect here, because <because>; remove it".
   void refuse(std::initializer_list<std::string_view> keys, std::string_view because) const;
 
-  // Throws UserError for the first key of this section that is not in `known`. For a reader that leaves some
-  // of these keys to other readers.
+  // Throws UserError for the first key of this section that is not in `known`. Used by a reader that leaves
+  // some of these keys to other readers.
   void check_keys(const std::vector<std::string>& known) const;
 
   // Returns the error for a rule that only the caller knows: `throw section.error("units", "does not fit the
@@ -115,7 +115,7 @@ class Config {
   // last one for a key wins. Throws UserError with a position for a missing or empty file, and for everything
   // that parse_yaml() refuses.
   static Config load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
-  // The same for a text; `name` replaces the file's name in positions.
+  // Does the same for a text. `name` replaces the file's name in positions.
   static Config parse(const std::string& text, const std::string& name,
                       const std::vector<std::string>& overrides = {});
 

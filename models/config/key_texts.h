@@ -9,12 +9,12 @@ namespace plexaura {
 
 // The description of a key.
 struct KeyText {
-  std::string path;       // "training.optimizer.momentum"
-  std::string rule;       // "a number >= 0 and < 1"
-  bool required;          // true: the key has no default
-  std::string otherwise;  // the default as YAML, or empty
-  std::string needs;      // "only with optimizer.name sgd or lars", or empty
-  std::string meaning;    // in Markdown
+  std::string path;       // such as "training.optimizer.momentum"
+  std::string rule;       // such as "a number >= 0 and < 1"
+  bool required;          // true if the key has no default
+  std::string otherwise;  // the default as YAML; empty if there is none to show
+  std::string needs;      // such as "only with optimizer.name sgd or lars"; may be empty
+  std::string meaning;    // text in Markdown
 };
 
 // Returns the descriptions of the keys of a section, in their order. The defaults are the present values of

@@ -14,10 +14,10 @@
 
 namespace plexaura {
 
-// Words in a file that mean values of a program: see one_of().
+// The words that a key permits, and the member that they set: see one_of().
 struct Words {
   std::vector<std::string> words;
-  std::function<std::size_t()> chosen;  // the index of the word for the present value
+  std::function<std::size_t()> chosen;  // returns the index of the word for the member's present value
   std::function<void(std::size_t)> choose;
 };
 
@@ -36,7 +36,7 @@ Words one_of(T& into, std::vector<std::pair<std::string, T>> meanings) {
   return made;
 }
 
-// The member that a key sets. Its type is the type of the key, and the value that it has before is the
+// The member that a key sets. The member's type is the type of the key, and its value before reading is the
 // default. An empty std::optional means no default.
 using KeyTarget =
     std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::filesystem::path*,
@@ -50,35 +50,37 @@ using KeyTarget =
 struct Need {
   std::string key = {};
   std::vector<std::string> values = {};
-  std::string why = {};  // text that may follow a value that does not fit: "which sums no gradients"
+  // Text that follows a value that does not fit, such as "which sums no gradients"; may be empty.
+  std::string why = {};
 };
 
-// A default that depends on keys before this one.
+// A default that depends on the values of earlier keys.
 struct LateDefault {
-  std::string shown = {};          // as YAML, for descriptions; empty: they show no default
-  std::function<void()> set = {};  // sets the member
+  std::string shown = {};          // the default as YAML, for descriptions; empty: descriptions show none
+  std::function<void()> set = {};  // function that sets the member to the default
 };
 
-// A key of a section. It is read by this description, refused if it has no effect, described by --describe,
-// and documented. Several keys of a table may have the same name if they have different needs.
+// A key of a section. The same entry serves to read the key, to refuse it if it has no effect, to describe it
+// in --describe, and to document it. Several keys of a table may have the same name if they have different
+// needs.
 struct Key {
-  std::string name;  // within the section; "optimizer.momentum" is in its inner section `optimizer`
+  std::string name;  // path within the section: "optimizer.momentum" is in the inner section `optimizer`
   KeyTarget into;
-  NumberRange range = {};               // for a number, or for each number of a list
-  std::function<double()> most = {};    // a further maximum, which depends on keys before this one
-  std::vector<std::string> words = {};  // for a text: the permitted words; empty: any text
-  std::string word = {};                // for a std::optional: the word that empties it
+  NumberRange range = {};               // range of a number, or of each number of a list
+  std::function<double()> most = {};    // returns a further maximum, which depends on earlier keys
+  std::vector<std::string> words = {};  // words that a text may be; empty: any text
+  std::string word = {};                // the word that empties a std::optional
   bool required = false;
   LateDefault late_default = {};
   Need needs = {};
-  // The rule for the value, in errors and descriptions, if the type does not say it.
+  // The rule for the value, in errors and descriptions. Empty: the rule follows from the type.
   std::string rule = {};
   std::string meaning = {};
 };
 
 // Reads the keys in their order into their members. Throws UserError with line and column for a wrong value,
-// for a required key that is missing, and for a key that is given although its need is not met. Keys that are
-// in no table are found by Config::check_all_used().
+// for a required key that is missing, and for a key that is given although its need is not met.
+// Config::check_all_used() finds keys that are in no table.
 void read_keys(const Section& section, const std::vector<Key>& keys);
 
 // Returns the present value of the key's member as YAML; empty if it has none.

@@ -16,8 +16,8 @@ std::string rule_of(std::string_view what, const NumberRange& range);
 // Returns a text such as "sgd, adam or lars".
 std::string joined_with_or(const std::vector<std::string>& words);
 
-// Returns a value as YAML on one line. Texts are quoted; a number is the shortest text that reads back as the
-// same number.
+// Returns a value as YAML on one line. Texts are quoted. A number becomes the shortest text that reads back
+// as the same number.
 std::string to_yaml(const std::string& text);
 std::string to_yaml(bool value);
 std::string to_yaml(std::int64_t value);

@@ -25,9 +25,9 @@ struct YamlValue {
 
   Kind kind = Kind::empty;
   YamlPosition position;
-  std::string text;                 // for a scalar
-  std::vector<YamlValue> items;     // for a list
-  std::vector<YamlMember> members;  // for a map, in the order of the file; no key occurs twice
+  std::string text;                 // text of a scalar
+  std::vector<YamlValue> items;     // elements of a list
+  std::vector<YamlMember> members;  // members of a map, in the order of the file; no key occurs twice
 
   YamlMember* find(std::string_view key);
   const YamlMember* find(std::string_view key) const;
@@ -35,7 +35,7 @@ struct YamlValue {
 
 struct YamlMember {
   std::string key;
-  YamlPosition position;  // of the key
+  YamlPosition position;  // position of the key
   YamlValue value;
 };
 

@@ -42,11 +42,11 @@ struct LayerKeys {
   std::optional<std::string> activation = {};
 };
 
-// The place of a layer in its net, which determines some defaults and limits of its keys.
+// The place of a layer in its net. Some defaults and limits of the layer's keys depend on it.
 struct LayerPlace {
-  Shape input = {};  // the shape of a batch of one sample
+  Shape input = {};  // shape of the layer's input, for a batch of one sample
   std::int64_t classes = 1;
-  // For each prefix of a name, such as "conv": how many layers before have it.
+  // For each prefix of a name, such as "conv": the number of earlier layers with this prefix.
   std::map<std::string, int> numbers = {};
 };
 

@@ -12,28 +12,28 @@
 
 namespace plexaura {
 
-// What a layer of a YAML list is made from.
+// The arguments with which a layer of a YAML list is made.
 struct LayerRequest {
   const Section& yaml;
   const LayerKeys& keys;
-  Shape x;                          // shape of one sample before the layer
-  std::int64_t classes;             // of the net, or the number of its targets or tokens
-  Initialiser weight;               // how the weights of linear layers and convolutions start
-  std::optional<Initialiser> bias;  // how their biases start; empty: as in PyTorch
+  Shape x;                          // shape of one sample at the input of the layer
+  std::int64_t classes;             // number of classes, targets or tokens of the net
+  Initialiser weight;               // initial values of the weights of linear layers and convolutions
+  std::optional<Initialiser> bias;  // initial values of their biases; empty: as in PyTorch
   // Makes the layers of an inner list, whose path ends with `name`.
   std::function<std::unique_ptr<layers::Sequential>(const std::vector<Section>& list, std::string_view name)>
       inner;
 };
 
-// A type of layer in a YAML list. Its keys are those of layer_keys() that need it.
+// A type of layer in a YAML list. The keys of the layer are those of layer_keys() whose need names this type.
 struct LayerKind {
   std::string type;
-  std::string prefix;   // of default names, such as "conv" in "conv2"
-  std::string meaning;  // in Markdown
-  // Throws UserError for keys that do not fit the sample.
+  std::string prefix;   // beginning of default names, such as "conv" of "conv2"
+  std::string meaning;  // text in Markdown
+  // Makes the layer. Throws UserError for keys that do not fit the sample.
   std::unique_ptr<layers::Layer> (*make)(const LayerRequest& request);
-  // True if it maps a sequence [steps, features] to one, no step of which depends on later steps. Of a transformer_encoder
-  // this holds with the key `causal` alone.
+  // True if the layer maps a sequence [steps, features] to a sequence, and no step of the result depends on
+  // later steps. For a transformer_encoder this is so only with the key `causal`.
   bool keeps_order = false;
 };
 

@@ -16,13 +16,13 @@ namespace plexaura {
 // with their line.
 class LayerList {
  public:
-  // `predicts_steps`: the net predicts the next token at each step of a text, so that no step may depend on a later one.
-  // Other layers are refused.
+  // `predicts_steps` is true if the net predicts the next token at each step of a text. Then no step may
+  // depend on a later one, and layers that break this are refused.
   LayerList(std::int64_t classes, Initialiser weight, bool predicts_steps = false)
       : classes_(classes), weight_(weight), predicts_steps_(predicts_steps) {}
 
-  // `x`: a batch of one sample before the call, the output of the layers after it. `path`: the path of the
-  // list in the model.
+  // Makes the layers. `x` is a batch of one sample before the call, and the output of the layers afterwards.
+  // `path` is the path of the list in the model.
   std::unique_ptr<layers::Sequential> make(const std::vector<Section>& list, Node& x,
                                            const std::string& path);
 

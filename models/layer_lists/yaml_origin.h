@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// Returns a place in a YAML file as the origin of nodes. The scope of nodes is that of the modules around
-// them.
+// Returns a place in a YAML file as the origin of nodes. Its scope is empty, so nodes get the path of the
+// modules around them.
 Origin yaml_origin(const YamlPosition& position);
 
 }  // namespace plexaura

@@ -4,13 +4,15 @@
 
 namespace plexaura::layers {
 
-// Which query may attend to which key. Here `true` permits, as in the op scaled_dot_product_attention; the masks of
-// PyTorch's MultiheadAttention, where `true` forbids, must be inverted. A query that may attend to no key gets NaN.
+// The masks of an attention, which define which query may attend to which key. Here `true` permits, as in the
+// op scaled_dot_product_attention. The masks of PyTorch's MultiheadAttention, where `true` forbids, must be
+// inverted. A query that may attend to no key gets NaN.
 struct AttentionMasks {
-  // Broadcasts to [N, heads, L, S], such as [L, S]: bool, or of x's dtype, added to the products before the softmax.
+  // A mask that broadcasts to [N, heads, L, S], such as [L, S]. It is bool, or has x's dtype and is added to
+  // the products before the softmax.
   Node mask = {};
   Node keys = {};          // bool [N, S]: false for the padding at the end of a short sequence
-  bool is_causal = false;  // query i attends to keys 0 to i only
+  bool is_causal = false;  // true: query i attends to keys 0 to i only
 };
 
 struct MultiheadAttentionOptions {
@@ -18,8 +20,9 @@ struct MultiheadAttentionOptions {
   bool bias = true;
 };
 
-// The keys and values of sequences whose positions come one by one, for MultiheadAttention::next(): buffers "keys" and
-// "values", [samples, heads, positions, width / heads], which start as zeros. Its buffers must be in the store of the model.
+// The keys and values of sequences whose positions are computed one by one by MultiheadAttention::next().
+// They are the buffers "keys" and "values", [samples, heads, positions, width / heads], which start as zeros.
+// These buffers must be in the store of the model.
 class AttentionCache final : public Module {
  public:
   // Throws UserError if `heads` does not divide `width`.
@@ -45,15 +48,16 @@ class MultiheadAttention final : public Layer {
   MultiheadAttention(std::int64_t width, std::int64_t heads, MultiheadAttentionOptions options = {});
 
   void members(MemberVisitor& visit) override;
-  // x [N, L, width] attends to itself.
+  // Self-attention: each position of x [N, L, width] attends to all positions of x.
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
   Node operator()(Operand x, const AttentionMasks& masks) const { return (*this)(x, x, x, masks); }
-  // Throws UserError for inputs that do not have these shapes.
+  // Throws UserError unless the inputs have the shapes of queries, keys and values above.
   Node operator()(Operand query, Operand key, Operand value, const AttentionMasks& masks = {}) const;
-  // The next position of sequences: x [N, 1, width] attends to itself and to the positions before it, whose keys and values
-  // the cache has. The graph updates the cache. Returns [N, 1, width], the same as position number `position`, int64 [],
-  // of a call with is_causal for the whole sequences. A new sequence starts at position 0, and positions must not be left
-  // out. A position that the cache does not have gets NaN. Throws UserError for inputs or a cache of other shapes.
+  // Computes the next position of sequences: x [N, 1, width] attends to itself and to the positions before
+  // it, whose keys and values are in the cache. The graph updates the cache. Returns [N, 1, width], the same
+  // as position number `position`, int64 [], of a call with is_causal for the whole sequences. A new sequence
+  // starts at position 0, and positions must not be left out. A position that the cache does not have gets
+  // NaN. Throws UserError for inputs or a cache of other shapes.
   Node next(Operand x, const AttentionCache& cache, Operand position) const;
 
  private:

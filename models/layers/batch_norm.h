@@ -6,11 +6,11 @@ namespace plexaura::layers {
 
 struct BatchNormOptions {
   double epsilon = 1e-5;
-  double momentum = 0.1;                     // weight of the batch in the running statistics
-  Initialiser weight = Initialiser::ones();  // the scale
-  bool synchronised = false;                 // statistics are over the batches of all ranks
-  // The running statistics are used and do not change in training either. Weight and bias are trained; freeze()
-  // freezes them.
+  double momentum = 0.1;  // weight of the batch's statistics when the running ones are updated
+  Initialiser weight = Initialiser::ones();  // initial values of the scale
+  bool synchronised = false;                 // true: statistics are over the samples of all ranks
+  // True: the running statistics are used in training too, and do not change. Weight and bias are still
+  // trained; freeze() freezes them.
   bool frozen = false;
 };
 
@@ -32,7 +32,7 @@ class BatchNorm final : public Layer {
   Node operator()(Operand x) const override;
 
  private:
-  Node normalised(Operand x) const;  // of two to four axes
+  Node normalised(Operand x) const;  // for x with two to four axes
   Node train(Operand x) const;
   void update(const Parameter& running, const Node& batch, double factor) const;
 
@@ -43,7 +43,7 @@ class BatchNorm final : public Layer {
   Parameter running_var_;
 };
 
-// PyTorch's names.
+// The names that PyTorch has for this layer.
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 using BatchNorm3d = BatchNorm;

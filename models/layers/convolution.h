@@ -15,8 +15,9 @@ struct ConvOptions {
   Size dilation{1};
   std::int64_t groups = 1;
   bool bias = true;
-  Initialiser weight = Initialiser::lecun_uniform();  // within 1 / sqrt(inputs of an output), as in PyTorch
-  std::optional<Initialiser> bias_start = {};         // default: within the same bounds
+  // Uniform within 1 / sqrt(number of inputs of an output), as in PyTorch.
+  Initialiser weight = Initialiser::lecun_uniform();
+  std::optional<Initialiser> bias_start = {};  // initial values of the bias; empty: within the same bounds
 };
 using Conv1dOptions = ConvOptions<std::int64_t>;
 using Conv2dOptions = ConvOptions<Size2d>;
@@ -45,14 +46,14 @@ using Conv3d = Convolution<Size3d>;
 template <class Size>
 struct TransposedConvOptions {
   Size stride{1};
-  Size padding{0};         // cut from both sides of the result
-  Size output_padding{0};  // added at the end of the result; less than the stride
+  Size padding{0};         // elements cut from both ends of each axis of the result
+  Size output_padding{0};  // elements added at the end of each axis of the result; less than the stride
   Size dilation{1};
   std::int64_t groups = 1;
   bool bias = true;
-  // Within 1 / sqrt(out / groups * elements of the kernel), as in PyTorch.
+  // Uniform within 1 / sqrt(out / groups * elements of the kernel), as in PyTorch.
   Initialiser weight = Initialiser::lecun_uniform();
-  std::optional<Initialiser> bias_start = {};  // default: within the same bounds
+  std::optional<Initialiser> bias_start = {};  // initial values of the bias; empty: within the same bounds
 };
 
 // Transposed convolution, the ops conv_transpose1d, conv_transpose2d and conv_transpose3d: x [N, in, ...] ->

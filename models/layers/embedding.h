@@ -7,23 +7,23 @@
 namespace plexaura::layers {
 
 struct EmbeddingOptions {
-  // The index that stands for no word, such as that of the end of short sentences. Its row starts as zeros and gets no
-  // gradient. A negative one counts from the end.
+  // The index that stands for no word: it fills short sentences up. Its row starts as zeros and gets no
+  // gradient. A negative index counts from the end.
   std::optional<std::int64_t> padding = {};
   Initialiser weight = Initialiser::normal(1);
 };
 
-// A row of a table for each index, the op embedding: int64 [...] from 0 to words - 1 -> [..., width].
-// Parameters: weight [words, width].
+// Returns a row of a table for each index (the op embedding): int64 [...] from 0 to words - 1 -> [...,
+// width]. Parameters: weight [words, width].
 class Embedding final : public Layer {
  public:
-  // Throws UserError for a padding that is no index.
+  // Throws UserError for a padding that is not the index of a row.
   Embedding(std::int64_t words, std::int64_t width, EmbeddingOptions options = {});
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
 
-  // For a Linear that is tied to it.
+  // Returns the weight, for a Linear that is tied to it.
   Parameter& weight() const { return *weight_; }
 
  private:
@@ -38,7 +38,7 @@ class Positions final : public Layer {
   Positions(std::int64_t steps, std::int64_t width) : weight_({steps, width}, Initialiser::normal(0.02)) {}
 
   void members(MemberVisitor& visit) override;
-  // A shorter sequence gets the first values.
+  // Adds the values of the first positions if the sequence is shorter than `steps`.
   Node operator()(Operand x) const override;
 
  private:

@@ -15,7 +15,7 @@ namespace plexaura::layers {
 // Accepts any shape.
 class Activation final : public Layer {
  public:
-  explicit Activation(std::string_view name);  // UserError for an unknown name, with a suggestion
+  explicit Activation(std::string_view name);  // throws UserError, with a suggestion, for an unknown name
   Node operator()(Operand x) const override;
 
   static const std::vector<std::string>& names();
@@ -30,8 +30,8 @@ class Identity final : public Layer {
   Node operator()(Operand x) const override { return x.node(); }
 };
 
-// Makes one axis of the axes from `first` to `last`, which count from the end if they are negative: by default
-// [N, ...] -> [N, product of the rest].
+// Joins the axes from `first` to `last` to one axis. Negative numbers count from the end. by default [N, ...]
+// -> [N, product of the rest].
 class Flatten final : public Layer {
  public:
   explicit Flatten(std::int64_t first = 1, std::int64_t last = -1) : first_(first), last_(last) {}
@@ -53,25 +53,25 @@ class ReshapeSamples final : public Layer {
   std::vector<std::int64_t> extents_;
 };
 
-// Makes a sequence of the pixels of images: [N, C, ...] -> [N, product of the rest, C].
+// Makes sequences of the pixels of images: [N, C, ...] -> [N, product of the rest, C].
 class Tokens final : public Layer {
  public:
   Node operator()(Operand x) const override;
 };
 
-// The last step of sequences: [N, T, ...] -> [N, ...].
+// Returns the last step of sequences: [N, T, ...] -> [N, ...].
 class LastStep final : public Layer {
  public:
   Node operator()(Operand x) const override;
 };
 
-// The mean over the steps of sequences: [N, T, ...] -> [N, ...].
+// Returns the mean over the steps of sequences: [N, T, ...] -> [N, ...].
 class MeanOfSteps final : public Layer {
  public:
   Node operator()(Operand x) const override;
 };
 
-// Changes the extents of images, the op interpolate: [N, C, ...] -> [N, C, ...].
+// Changes the extents of images (the op interpolate): [N, C, ...] -> [N, C, ...].
 class Upsample final : public Layer {
  public:
   explicit Upsample(InterpolateOptions options) : options_(std::move(options)) {}

@@ -9,8 +9,10 @@ namespace plexaura::layers {
 struct LinearOptions {
   bool bias = true;
   Initialiser weight = Initialiser::lecun_uniform();  // uniform within 1 / sqrt(in), as in PyTorch
-  std::optional<Initialiser> bias_start = {};         // default: like the weight, within 1 / sqrt(in)
-  // The weight of another layer, which must outlive this one; null: the layer has its own weight.
+  // Initial values of the bias; empty: uniform within 1 / sqrt(in).
+  std::optional<Initialiser> bias_start = {};
+  // The weight of another layer, which this layer uses too; the other layer must outlive this one. Null: the
+  // layer has its own weight.
   Parameter* tied_weight = nullptr;
 };
 

@@ -8,8 +8,8 @@ namespace plexaura::layers {
 
 struct LayerNormOptions {
   double epsilon = 1e-5;
-  bool weight = true;  // scale each element
-  bool bias = true;    // shift each element, after scaling it
+  bool weight = true;  // true: a weight scales each element
+  bool bias = true;    // true: a bias shifts each element, after the scaling
 };
 
 // Layer normalisation over the last axes, the op layer_norm: x [..., normalised...] -> the same shape.
@@ -32,7 +32,7 @@ class LayerNorm final : public Layer {
 };
 
 struct RmsNormOptions {
-  std::optional<double> epsilon = {};  // by default that of the op rms_norm
+  std::optional<double> epsilon = {};  // added to the mean square; empty: the default of the op rms_norm
 };
 
 // Division by the root of the mean square over the last axes, the op rms_norm: x [..., normalised...] -> the same shape.
@@ -53,7 +53,7 @@ class RmsNorm final : public Layer {
 
 struct GroupNormOptions {
   double epsilon = 1e-5;
-  bool affine = true;  // scale and shift each channel
+  bool affine = true;  // true: weight and bias scale and shift each channel
 };
 
 // Normalisation of groups of channels in each sample, the op group_norm: x [N, channels, ...] -> the same shape.
@@ -76,7 +76,7 @@ class GroupNorm final : public Layer {
 
 struct InstanceNormOptions {
   double epsilon = 1e-5;
-  bool affine = false;  // scale and shift each channel
+  bool affine = false;  // true: weight and bias scale and shift each channel
 };
 
 // Normalisation of each channel in each sample, the op instance_norm: x [N, channels, ...], with three axes or more, ->
@@ -96,7 +96,7 @@ class InstanceNorm final : public Layer {
   std::unique_ptr<Parameter> bias_;
 };
 
-// PyTorch's names.
+// The names that PyTorch has for this layer.
 using InstanceNorm1d = InstanceNorm;
 using InstanceNorm2d = InstanceNorm;
 using InstanceNorm3d = InstanceNorm;

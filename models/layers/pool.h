@@ -5,7 +5,7 @@
 
 namespace plexaura::layers {
 
-// The largest element of each window, the op max_pool2d: [N, C, H, W] -> [N, C, OH, OW].
+// Returns the largest element of each window (the op max_pool2d): [N, C, H, W] -> [N, C, OH, OW].
 class MaxPool2d final : public Layer {
  public:
   explicit MaxPool2d(MaxPool2dOptions options) : options_(options) {}
@@ -16,7 +16,7 @@ class MaxPool2d final : public Layer {
   MaxPool2dOptions options_;
 };
 
-// The mean of each window, the op avg_pool2d: [N, C, H, W] -> [N, C, OH, OW].
+// Returns the mean of each window (the op avg_pool2d): [N, C, H, W] -> [N, C, OH, OW].
 class AvgPool2d final : public Layer {
  public:
   explicit AvgPool2d(AvgPool2dOptions options) : options_(options) {}
@@ -27,7 +27,7 @@ class AvgPool2d final : public Layer {
   AvgPool2dOptions options_;
 };
 
-// The mean over height and width: [N, C, H, W] -> [N, C].
+// Returns the mean over height and width: [N, C, H, W] -> [N, C].
 class GlobalAvgPool final : public Layer {
  public:
   Node operator()(Operand x) const override;

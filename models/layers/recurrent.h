@@ -8,13 +8,13 @@ namespace plexaura::layers {
 
 struct RecurrentOptions {
   bool bias = true;
-  std::int64_t layers = 1;  // each reads the sequence of the one before it
-  double dropout = 0;       // of the sequences between two layers
+  std::int64_t layers = 1;  // number of layers; each reads the sequence of the one before it
+  double dropout = 0;       // probability of dropout of the sequences between two layers
 };
 
 // The result of a recurrent layer: the hidden state after each step, and all states after the last step.
 struct Recurrence {
-  Node sequence;            // [N, T, hidden]
+  Node sequence;            // hidden state after each step, [N, T, hidden]
   std::vector<Node> state;  // [N, hidden] each, from layer 0 on; for an LSTM h and then c of each layer
 };
 
@@ -26,22 +26,24 @@ struct Recurrence {
 class Recurrent : public Layer {
  public:
   void members(MemberVisitor& visit) override;
-  // Returns the sequence. Begins with states of zeros.
+  // Returns the sequence of run(). The states begin as zeros.
   Node operator()(Operand x) const override;
-  // Begins with `state`, in the order of Recurrence::state; if it is empty, with zeros. Throws UserError for
-  // another number of states.
+  // Runs all layers. The states begin as `state`, in the order of Recurrence::state, or as zeros if it is
+  // empty. Throws UserError for another number of states.
   Recurrence run(Operand x, const std::vector<Node>& state = {}) const;
 
  protected:
-  // Throws UserError for invalid options, and for dropout if there is one layer.
+  // Throws UserError for invalid options, and for dropout with only one layer.
   Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
             RecurrentOptions options);
 
   // Computes one step. `input` and `recurrent`, both [N, g hidden], are the products of x and of the first
-  // state with their weights, with the biases added; if adds_products(), `input` has both biases. Returns the next states.
+  // state with their weights, with the biases added; if adds_products() is true, `input` has both biases.
+  // Returns the next states.
   virtual std::vector<Node> cell(const Node& input, const Node& recurrent,
                                  const std::vector<Node>& state) const = 0;
-  // True if cell() only reads the sum of both products, so that both biases can be added before the loop.
+  // True if cell() reads only the sum of `input` and `recurrent`, so that both biases can be added before the
+  // loop.
   virtual bool adds_products() const { return false; }
   // Returns the part of `all` [N, g hidden] that belongs to this gate.
   Node gate(const Node& all, std::int64_t number) const;
@@ -55,7 +57,7 @@ class Recurrent : public Layer {
   };
 
   std::vector<Node> first_state(const Node& x, const std::vector<Node>& given) const;
-  // Both sequences are [T, N, ...].
+  // Runs one layer. `sequence` and the resulting sequence are [T, N, ...].
   Recurrence run_layer(const Weights& weights, const Node& sequence, const std::vector<Node>& state) const;
 
   std::int64_t hidden_;

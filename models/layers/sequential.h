@@ -27,8 +27,8 @@ class Sequential final : public Layer {
     add(name, std::move(layer));
     return made;
   }
-  // Adds a layer at the end. If `origin` is given, nodes that calls of this object make for the layer have
-  // that origin.
+  // Adds a layer at the end. If `origin` is given, the nodes that a call makes for this layer have that
+  // origin.
   void add(std::string name, std::unique_ptr<Layer> layer, Origin origin = {});
 
   std::size_t size() const { return children_.size(); }
@@ -46,7 +46,8 @@ class Sequential final : public Layer {
   std::vector<Child> children_;
 };
 
-// activation(body(x) + shortcut(x)). Without a shortcut, x itself is added; without an activation, the sum is the result.
+// Computes activation(body(x) + shortcut(x)). Without a shortcut, x itself is added; without an activation,
+// the sum is the result.
 class Residual final : public Layer {
  public:
   explicit Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut = nullptr,

@@ -15,17 +15,17 @@ namespace plexaura::layers {
 // the first axis.
 struct TransformerOptions {
   std::int64_t feedforward = 2048;  // width of the hidden layer between linear1 and linear2
-  double dropout = 0.1;             // of attention weights, of the hidden layer, and of what is added to x
-  std::string activation = "relu";  // see Activation
-  double epsilon = 1e-5;            // of the layer norms
+  // Probability of dropout of attention weights, of the hidden layer, and of the outputs that are added to x.
+  double dropout = 0.1;
+  std::string activation = "relu";  // name of the activation: see Activation
+  double epsilon = 1e-5;            // epsilon of the layer norms
   // True: each part normalises its input, x + part(norm(x)). False: norm(x + part(x)).
   bool norm_first = false;
-  bool bias = true;  // of all parts, the norms included
+  bool bias = true;  // true: all linear layers and norms have biases
 };
 
-// Self-attention, then two linear layers: x [N, L, width] -> [N, L, width]. With AttentionMasks::is_causal it is the block of
-// a GPT.
-// Parameters below self_attn, linear1, linear2, norm1 and norm2.
+// Self-attention, then two linear layers: x [N, L, width] -> [N, L, width]. With AttentionMasks::is_causal it
+// is the block of a GPT. The names of parameters begin with self_attn, linear1, linear2, norm1 and norm2.
 class TransformerEncoderLayer final : public Layer {
  public:
   TransformerEncoderLayer(std::int64_t width, std::int64_t heads, const TransformerOptions& options = {});
@@ -33,7 +33,7 @@ class TransformerEncoderLayer final : public Layer {
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
   Node operator()(Operand x, const AttentionMasks& masks) const;
-  // The next position of sequences: see MultiheadAttention::next().
+  // Computes the next position of sequences: see MultiheadAttention::next().
   Node next(Operand x, const AttentionCache& cache, Operand position) const;
 
  private:
@@ -51,13 +51,13 @@ class TransformerEncoderLayer final : public Layer {
 
 struct DecoderMasks {
   AttentionMasks self =
-      {};  // of the target to itself; set is_causal for a target that is predicted step by step
-  AttentionMasks memory = {};  // of the target to the memory
+      {};  // masks of the target's attention to itself; set is_causal if the target is predicted step by step
+  AttentionMasks memory = {};  // masks of the target's attention to the memory
 };
 
-// Self-attention, attention to a memory, such as the encoder's output, then two linear layers: target [N, L, width],
-// memory [N, S, width] -> [N, L, width].
-// Parameters below self_attn, multihead_attn, linear1, linear2, norm1, norm2 and norm3.
+// Self-attention, attention to a memory, such as the encoder's output, then two linear layers: target [N, L,
+// width], memory [N, S, width] -> [N, L, width]. The names of parameters begin with self_attn,
+// multihead_attn, linear1, linear2, norm1, norm2 and norm3.
 class TransformerDecoderLayer final : public Module {
  public:
   TransformerDecoderLayer(std::int64_t width, std::int64_t heads, const TransformerOptions& options = {});
@@ -78,9 +78,9 @@ class TransformerDecoderLayer final : public Module {
   LayerNorm norm3_;
 };
 
-// Encoder layers in sequence, below "layers.0", "layers.1", ..., and a layer norm "norm" at the end if it is given, which
-// norm_first needs: TransformerEncoder(6, 512, 8, {.norm_first = true}, LayerNorm(512)). Each layer starts with
-// values of its own.
+// Encoder layers in sequence, with the names "layers.0", "layers.1", ..., and a layer norm "norm" at the end
+// if it is given. norm_first needs the layer norm: TransformerEncoder(6, 512, 8, {.norm_first = true},
+// LayerNorm(512)). Each layer has its own initial values.
 class TransformerEncoder final : public Layer {
  public:
   TransformerEncoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
@@ -88,9 +88,9 @@ class TransformerEncoder final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
-  Node operator()(Operand x, const AttentionMasks& masks) const;  // the same masks for each layer
-  // The next position of sequences, with a cache for each layer: see MultiheadAttention::next(). Throws UserError for another
-  // number of caches.
+  Node operator()(Operand x, const AttentionMasks& masks) const;  // passes the same masks to each layer
+  // Computes the next position of sequences, with a cache for each layer: see MultiheadAttention::next().
+  // Throws UserError for another number of caches.
   Node next(Operand x, const std::vector<AttentionCache>& caches, Operand position) const;
 
  private:
@@ -98,7 +98,7 @@ class TransformerEncoder final : public Layer {
   std::optional<LayerNorm> norm_;
 };
 
-// The same of decoder layers, all of which attend to one memory.
+// Decoder layers in sequence, with the same names as in TransformerEncoder. All of them attend to one memory.
 class TransformerDecoder final : public Module {
  public:
   TransformerDecoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
@@ -118,23 +118,23 @@ struct TransformerDepth {
 };
 
 struct TransformerMasks {
-  AttentionMasks source = {};  // of the source to itself
+  AttentionMasks source = {};  // masks of the source's attention to itself
   DecoderMasks target = {};
 };
 
-// An encoder of a source and a decoder of a target, each with a layer norm at the end, as torch.nn.Transformer: source
-// [N, S, width], target [N, L, width] -> [N, L, width].
-// Parameters below encoder.layers.0, ..., encoder.norm, decoder.layers.0, ..., decoder.norm. They start as in the layers,
-// while torch.nn.Transformer starts all matrices Glorot-uniform.
+// An encoder of a source and a decoder of a target, each with a layer norm at the end, as
+// torch.nn.Transformer: source [N, S, width], target [N, L, width] -> [N, L, width]. The names of parameters
+// begin with encoder.layers.0, ..., encoder.norm, decoder.layers.0, ..., decoder.norm. Their initial values
+// are those of the layers, while torch.nn.Transformer initialises all matrices Glorot-uniformly.
 class Transformer final : public Module {
  public:
   Transformer(std::int64_t width, std::int64_t heads, TransformerDepth depth = {},
               const TransformerOptions& options = {});
 
   void members(MemberVisitor& visit) override;
-  // The same as decode(target, encode(source)).
+  // Returns decode(target, encode(source)).
   Node operator()(Operand source, Operand target, const TransformerMasks& masks = {}) const;
-  // For a target that is predicted step by step: the source is encoded once.
+  // Encodes the source. It is called once if the target is predicted step by step.
   Node encode(Operand source, const AttentionMasks& masks = {}) const { return encoder_(source, masks); }
   Node decode(Operand target, Operand memory, const DecoderMasks& masks = {}) const {
     return decoder_(target, memory, masks);

@@ -9,10 +9,11 @@
 namespace plexaura {
 
 struct ConvNextOptions {
-  std::string size = "tiny";  // tiny, small, base or large
-  // The probability that the last block leaves out what it adds to a sample; for blocks before it, it falls linearly to 0.
+  std::string size = "tiny";  // size of the net: tiny, small, base or large
+  // The probability that the last block is left out for a sample, so that the sample passes unchanged. For
+  // earlier blocks the probability falls linearly to 0.
   double stochastic_depth = 0.1;
-  double layer_scale = 1e-6;  // initial scale of what a block adds
+  double layer_scale = 1e-6;  // initial scale of the outputs that a block adds to its input
 };
 
 // ConvNeXt: Liu, Mao, Wu, Feichtenhofer, Darrell and Xie, arXiv:2201.03545. Samples are [C, H, W], with 32 pixels or more
@@ -20,11 +21,11 @@ struct ConvNextOptions {
 // classifier.2.weight.
 class ConvNext final : public AveragedFeatures {
  public:
-  // Throws UserError for another size, and for samples that are no images.
+  // Throws UserError for an unknown size, and for samples that are not images.
   ConvNext(ModelInfo info, const ConvNextOptions& options);
 };
 
-// The keys of the section `model` for a ConvNeXt.
+// Returns the keys of the section `model` for a ConvNeXt.
 std::vector<Key> convnext_keys(ConvNextOptions& options);
 
 std::unique_ptr<Model> make_convnext(ModelInfo info, const ConvNextOptions& options, const Section& yaml);

@@ -10,15 +10,15 @@
 
 namespace plexaura {
 
-// What the nets for images, [C, H, W], share. `model` is the name of the model in a YAML file.
+// Functions that the nets for images, [C, H, W], share. `model` is the name of the model in a YAML file.
 
-// Returns the number of channels of a sample. Throws UserError for a sample that is no image.
+// Returns the number of channels of a sample. Throws UserError for a sample that is not an image.
 std::int64_t image_channels(const Shape& sample, std::string_view model);
 
-// Throws UserError, with line and column, for samples that are no images.
+// Throws UserError, with line and column, for samples that are not images.
 void require_images(const Section& yaml, const Shape& sample, std::string_view model);
 
-// The key `synchronised_batch_norm`.
+// Returns the key `synchronised_batch_norm`.
 Key synchronised_batch_norm_key(bool& into, Need needs = {});
 
 // A net whose features are averaged over all pixels of an image and then classified. Subclasses append the layers. Members

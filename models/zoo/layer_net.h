@@ -6,7 +6,8 @@
 
 namespace plexaura {
 
-// A network that is a list of layers. A parameter's name is the layer's name and its own: "conv1.weight".
+// A network that is a list of layers. A parameter's name is the name of its layer, followed by its name in
+// the layer: "conv1.weight".
 class LayerNet final : public Model {
  public:
   LayerNet(ModelInfo info, std::unique_ptr<layers::Sequential> layers)
@@ -21,7 +22,7 @@ class LayerNet final : public Model {
   std::unique_ptr<layers::Sequential> layers_;
 };
 
-// The keys of the section `model` for a list of layers.
+// The values of the keys of the section `model` for a list of layers.
 struct LayerNetKeys {
   std::vector<Section> layers = {};
   std::string initialiser = "lecun_uniform";

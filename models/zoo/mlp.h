@@ -12,9 +12,9 @@ namespace plexaura {
 
 struct MlpOptions {
   std::vector<std::int64_t> hidden;  // widths of the hidden layers
-  std::string activation = "relu";   // of the hidden layers: relu, sigmoid or tanh
-  bool sigmoid_outputs = false;      // applies a sigmoid to the outputs
-  bool standardise = false;          // scales the input of every layer to mean 0 and variance 1 per sample
+  std::string activation = "relu";   // activation of the hidden layers: relu, sigmoid or tanh
+  bool sigmoid_outputs = false;      // true: applies a sigmoid to the outputs
+  bool standardise = false;  // true: scales the input of every layer to mean 0 and variance 1 for each sample
 };
 
 // A multilayer perceptron. Samples of any shape are flattened.
@@ -38,7 +38,7 @@ class Mlp final : public Model {
   bool standardise_;
 };
 
-// The keys of the section `model` that fill the options.
+// Returns the keys of the section `model` that fill the options.
 std::vector<Key> mlp_keys(MlpOptions& options);
 
 std::unique_ptr<Model> make_mlp(ModelInfo info, const MlpOptions& options, const Section& yaml);

@@ -9,19 +9,19 @@ namespace plexaura {
 
 struct MobileNetV2Options {
   double width = 1;  // factor of the number of channels in each layer, which is rounded to a multiple of 8
-  double dropout = 0.2;                  // before the linear layer
-  bool synchronised_batch_norm = false;  // over all ranks
+  double dropout = 0.2;                  // probability of dropout before the linear layer
+  bool synchronised_batch_norm = false;  // true: batch norm uses the samples of all ranks
 };
 
 // MobileNetV2: Sandler, Howard, Zhu, Zhmoginov and Chen, arXiv:1801.04381. Samples are [C, H, W]. Names are torchvision's:
 // features.0.0.weight, features.1.conv.0.0.weight, features.18.1.running_mean, classifier.1.weight.
 class MobileNetV2 final : public AveragedFeatures {
  public:
-  // Throws UserError for samples that are no images.
+  // Throws UserError for samples that are not images.
   MobileNetV2(ModelInfo info, const MobileNetV2Options& options);
 };
 
-// The keys of the section `model` for a MobileNetV2.
+// Returns the keys of the section `model` for a MobileNetV2.
 std::vector<Key> mobilenet_v2_keys(MobileNetV2Options& options);
 
 std::unique_ptr<Model> make_mobilenet_v2(ModelInfo info, const MobileNetV2Options& options,

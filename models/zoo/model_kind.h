@@ -12,7 +12,8 @@
 
 namespace plexaura {
 
-// A kind of model that YAML files name in `model.name`: its keys of the section `model`, and how it is made.
+// A kind of model that YAML files select by `model.name`: its keys of the section `model`, and the function
+// that makes it.
 struct ModelKind {
   // Reads the keys and makes the model. Throws UserError for a wrong key, or if the model does not fit `info`.
   std::function<std::unique_ptr<Model>(const Section& yaml, ModelInfo info)> make;
@@ -37,8 +38,8 @@ ModelKind model_kind(std::vector<Key> (*keys)(Options&), Make make) {
               }};
 }
 
-// Lets `model.name: NAME` mean this kind, for make_model() and run_program(). Call it at the start of main(),
-// before any thread reads a configuration. Throws UserError if the name is taken.
+// Registers a kind under a name, so that make_model() and run_program() use it for `model.name: NAME`. Call
+// it at the start of main(), before any thread reads a configuration. Throws UserError if the name is taken.
 void register_model(const std::string& name, ModelKind kind);
 
 // Returns the kind of a name that names_of_models() contains.

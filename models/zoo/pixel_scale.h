@@ -7,24 +7,26 @@
 
 namespace plexaura {
 
-// The options of the section `data` about pixels.
+// The values of the keys of the section `data` about pixels.
 struct PixelOptions {
   std::string format = {};
-  double mean = 0;  // for formats idx, npy, npz and hdf5
+  double mean = 0;  // mean for formats idx, npy, npz and hdf5
   double stddev = 1;
   std::vector<double> means = {0.485, 0.456,
-                               0.406};  // for formats image_folder, cifar and shards: red, green and blue
+                               // For formats image_folder, cifar and shards: values for red, green and blue.
+                               0.406};
   std::vector<double> stddevs = {0.229, 0.224, 0.225};
 };
 
 // Returns the keys `mean` and `stddev`, which need the key `format` before them.
 std::vector<Key> pixel_keys(PixelOptions& options);
 
-// Returns how images are normalised; the default PixelScale if the format has no images. Throws UserError,
-// with line and column in the section `data`, unless colour images have three numbers.
+// Returns how images are normalised. Returns the default PixelScale if the format has no images. Throws
+// UserError, with line and column in the section `data`, unless colour images have three numbers.
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data);
 
-// Reads the same from the section `data`, for a program that reads no other key there.
+// Reads these keys from the section `data` and returns the PixelScale, for a program that reads no other key
+// there.
 PixelScale read_pixel_scale(const Section& data);
 
 }  // namespace plexaura

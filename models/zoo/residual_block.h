@@ -8,17 +8,17 @@
 namespace plexaura {
 
 // A block of a ResNet: convolutions, each with batch norm, and ReLU between them. The block's input is added
-// to their result, and ReLU follows. If the shapes differ, the addend is a 1x1 convolution with batch norm of
-// the input. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0, downsample.1.
+// to their result, and ReLU follows. If the shapes differ, the input first passes a 1x1 convolution with
+// batch norm. Members: conv1, bn1, conv2, bn2 (, conv3, bn3), downsample.0, downsample.1.
 class ResidualBlock final : public layers::Layer {
  public:
   struct Options {
     std::int64_t in = 0;
     std::int64_t width = 0;   // number of output channels, or a quarter of it in a bottleneck
-    std::int64_t stride = 1;  // of the first 3x3 convolution
+    std::int64_t stride = 1;  // stride of the first 3x3 convolution
     bool bottleneck = true;
-    bool zero_init = true;      // initial scale 0 in the last batch norm
-    bool synchronised = false;  // batch norm over all ranks
+    bool zero_init = true;      // true: the last batch norm starts with the scale 0
+    bool synchronised = false;  // true: batch norm uses the samples of all ranks
   };
   explicit ResidualBlock(const Options& options);
 

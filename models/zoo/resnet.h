@@ -17,20 +17,23 @@ namespace plexaura {
 struct ResNetOptions {
   // Number of blocks in each stage; each stage after the first halves height and width.
   std::vector<std::int64_t> stages{3, 4, 6, 3};
-  bool bottleneck = true;   // 1x1, 3x3, and 1x1 with four times the width; false: two 3x3
-  std::int64_t width = 64;  // of the first stage; each stage has twice the width of the one before
-  // Sets the initial scale of the last batch norm of each block to 0, so that blocks without
-  // downsample start as identities.
+  // True: a block has convolutions of 1x1, 3x3, and 1x1 with four times the width; false: two of 3x3.
+  bool bottleneck = true;
+  // Number of channels of the first stage; each stage has twice as many as the one before.
+  std::int64_t width = 64;
+  // True: the last batch norm of each block starts with the scale 0, so that blocks without downsample start
+  // as identities.
   bool zero_init_residual = true;
-  bool synchronised_batch_norm = false;  // over all ranks
+  bool synchronised_batch_norm = false;  // true: batch norm uses the samples of all ranks
 
-  // Returns the options for depth 18, 34, 50, 101 or 152 of the paper; throws UserError for others.
+  // Returns the options of the paper for depth 18, 34, 50, 101 or 152. Throws UserError for another depth.
   static ResNetOptions of_depth(std::int64_t depth);
 };
 
-// Residual networks: He, Zhang, Ren and Sun, arXiv:1512.03385, in the form of published weights ("v1.5": the
-// 3x3 convolution of a bottleneck has the stride). Samples are [C, H, W]. Names are torchvision's:
-// conv1.weight, bn1.running_mean, layer1.0.conv1.weight, layer1.0.downsample.0.weight, fc.bias.
+// Residual networks: He, Zhang, Ren and Sun, arXiv:1512.03385, in the form that published weights have
+// ("v1.5": in a bottleneck, the 3x3 convolution has the stride). Samples are [C, H, W]. Names are
+// torchvision's: conv1.weight, bn1.running_mean, layer1.0.conv1.weight, layer1.0.downsample.0.weight,
+// fc.bias.
 class ResNet final : public Model {
  public:
   ResNet(ModelInfo info, const ResNetOptions& options);
@@ -52,7 +55,7 @@ class ResNet final : public Model {
   std::unique_ptr<layers::Linear> fc_;
 };
 
-// The keys of the section `model` for a ResNet.
+// The values of the keys of the section `model` for a ResNet.
 struct ResNetKeys {
   std::optional<std::string> depth = {};
   std::optional<std::vector<std::int64_t>> stages = {};

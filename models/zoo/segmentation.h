@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// The pixels of a batch as rows.
+// The pixels of a batch, each as a row.
 struct PixelRows {
   Node logits;  // [pixels, classes]
   Node labels;  // int64 [pixels]
@@ -24,9 +24,10 @@ PixelRows pixel_rows(const Node& outputs, const Node& targets);
 // `classes` counts the ignored pixels.
 ValidationSums segmentation_sums(const PixelRows& pixels, std::optional<std::int64_t> ignored);
 
-// Returns the intersection over union of each class: the number of pixels that have the class and whose largest output is
-// that of the class, divided by the number of those for which one of the two holds; NaN if there are none, and for the
-// ignored class. `totals`: the sums of segmentation_sums(), added up over batches.
+// Returns the intersection over union of each class: the number of pixels that have the class and are
+// predicted as it, divided by the number of pixels that have the class or are predicted as it. It is NaN if
+// there are no such pixels, and for the ignored class. `totals` are the sums of segmentation_sums(), added up
+// over batches.
 std::vector<double> class_ious(std::span<const double> totals, std::optional<std::int64_t> ignored);
 
 }  // namespace plexaura

@@ -11,9 +11,10 @@
 namespace plexaura {
 
 struct UNetOptions {
-  std::int64_t depth = 4;   // how often the image is halved
-  std::int64_t width = 64;  // channels of the first level; each level has twice as many as the one before
-  bool synchronised_batch_norm = false;  // over all ranks
+  std::int64_t depth = 4;  // number of times that height and width are halved
+  // Number of channels of the first level; each level has twice as many as the one before.
+  std::int64_t width = 64;
+  bool synchronised_batch_norm = false;  // true: batch norm uses the samples of all ranks
 };
 
 // U-Net, from images [C, H, W] to images of the same shape or, for a segmentation, to [classes, H, W]: Ronneberger,
@@ -34,15 +35,16 @@ class UNet final : public Model {
   Node forward(Operand x) const override;
 
  private:
-  // Two convolutions with batch norm and ReLU for each level, from the largest to the smallest image.
+  // For each level, from the largest to the smallest image: two convolutions with batch norm and ReLU.
   std::vector<std::unique_ptr<layers::Sequential>> encoders_;
-  // From each level but the largest to the next larger one, beginning with the smallest image.
+  // For each level but the largest, beginning with the smallest image: the convolution to the next larger
+  // image.
   std::vector<std::unique_ptr<layers::ConvTranspose2d>> ups_;
   std::vector<std::unique_ptr<layers::Sequential>> decoders_;
   layers::Conv2d last_;
 };
 
-// The keys of the section `model` for a U-Net.
+// Returns the keys of the section `model` for a U-Net.
 std::vector<Key> unet_keys(UNetOptions& options);
 
 std::unique_ptr<Model> make_unet(ModelInfo info, const UNetOptions& options, const Section& yaml);
