@@ -24,10 +24,10 @@ namespace {
 struct FirstStep {
   BuiltModel model;
   std::vector<Feed> fields;
-  std::vector<std::string> parameters;  // the trainable ones
+  std::vector<std::string> parameters;  // names of the trainable parameters
 };
 
-// Reads the first micro-batch of the first step, in the order in which the run would.
+// Reads the first micro-batch of the first step, in the order in which a run reads it.
 MicroBatch first_batch(const Setup& setup) {
   const TrainerOptions& options = setup.options.trainer;
   Loader loader(setup.data.train, {.batch_size = options.batch_size,
@@ -55,8 +55,9 @@ FirstStep make_first_step(const Setup& setup, const ParameterStore& store) {
   return first;
 }
 
-// Moves the elements of a parameter that are all equal, as biases and scales are at first. With biases of zero, the values
-// of empty parts of an image are zero as well, where relu has a kink, and scales of zero hide all gradients below them.
+// Returns a parameter with its elements moved, if they are all equal, as those of biases and scales are at
+// first. With biases of zero, the values in empty parts of an image are zero as well, where relu has a kink.
+// Scales of zero make all gradients before them zero.
 Tensor moved_if_constant(const Tensor& value, testing::Random& random) {
   Tensor moved(value.type());
   std::ranges::copy(value.as<double>(), moved.as<double>().begin());
@@ -66,7 +67,7 @@ Tensor moved_if_constant(const Tensor& value, testing::Random& random) {
   return moved;
 }
 
-// Returns the values that the loss needs. `move` changes the value of a trainable parameter.
+// Returns the values that the loss needs. `move` changes the value of each trainable parameter.
 template <class Move>
 std::vector<Feed> feeds_for(const FirstStep& first, const ParameterStore& store, const Move& move) {
   std::vector<Feed> values = first.fields;
@@ -98,7 +99,7 @@ std::string table_of(const ParameterReport& report) {
   return text;
 }
 
-// Returns the sentence at the end.
+// Returns the sentence at the end of the output.
 std::string verdict_of(const ParameterReport& report, const ParameterCheckOptions& options) {
   const auto wrong = std::ranges::count_if(report.parameters, [&](const ParameterGradient& row) {
     return row.first > options.tolerance || row.second > options.second_tolerance;

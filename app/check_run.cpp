@@ -36,18 +36,18 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double seconds_of_reading =
-    5;  // of each rank, for the training samples, and again for those of validation
+    5;  // seconds for which each rank reads training samples, and again validation samples
 constexpr std::int64_t most_validated = 256;
 constexpr std::int64_t most_steps = 20;
 constexpr std::int64_t fewest_steps = 3;
-constexpr double seconds_of_steps = 5;  // the last step is the one that ends after them
+constexpr double seconds_of_steps = 5;  // seconds after which the current step becomes the last one
 
-// Prints a line for each part that works, with the seconds since the last one.
+// Prints a line for each working part of a run, with the seconds that it took.
 class WorkingParts {
  public:
   explicit WorkingParts(Collective& ranks) : ranks_(ranks) {}
 
-  // Collective. Returns the seconds that the part took.
+  // Collective. Prints that a part works. Returns the seconds that it took.
   double works(std::string_view part, const std::string& facts) {
     const double seconds = seconds_now() - begin_;
     works(part, facts, seconds);
@@ -136,7 +136,7 @@ class OutputPlaces {
   const fs::path& checkpoints() const { return checkpoints_->path(); }
   const fs::path* report() const { return report_ ? &report_->path() : nullptr; }
   const fs::path* tensorboard() const { return tensorboard_ ? &tensorboard_->path() : nullptr; }
-  // Returns the folder of the log.
+  // Returns the folder of the log; null if none is written.
   const fs::path* log() const { return log_ ? &log_->path() : report(); }
 
  private:
@@ -182,7 +182,7 @@ class FewSteps final : public TrainingObserver {
     if (tensorboard_) tensorboard_->epoch(record);
   }
 
-  double seconds() const { return seconds_; }  // until the end of the last step
+  double seconds() const { return seconds_; }  // seconds until the end of the last step
   std::string text() const {
     std::string text = fmt::format("{} step{}, the loss went from {:.4g} to {:.4g}", steps_,
                                    steps_ == 1 ? "" : "s", first_loss_, last_loss_);
@@ -217,7 +217,7 @@ std::string bits_of(const ParameterStore& store) {
   return fmt::format("{:016x} {:016x}", weights_hash(store), states_hash(store));
 }
 
-// True if all ranks see the folder. It may be in memory of the host of rank 0.
+// True if all ranks can see the folder. It may be in the memory of the host of rank 0.
 bool all_see(Collective& ranks, const fs::path& folder) {
   std::error_code error;
   for (const std::string& sees :
@@ -226,7 +226,7 @@ bool all_see(Collective& ranks, const fs::path& folder) {
   return true;
 }
 
-// One pass through the parts of a run.
+// The check of --check: tries each part of a run once.
 class RunCheck {
  public:
   RunCheck(Communicator& ranks, const CommandLine& line, Setup& setup, TrainerParts parts)
@@ -272,7 +272,7 @@ class RunCheck {
                                                         : " can be written"));
   }
 
-  // Returns the bits of the weights and the optimizer's state at the end.
+  // Trains a few steps. Returns the bits of the weights and the optimizer's state at the end.
   std::string train() {
     Trainer trainer(parts_, options_);
     check_agreement(ranks_, trainer.facts());
@@ -307,8 +307,8 @@ class RunCheck {
     printed_.works("report", line_.report);
   }
 
-  // Compares on rank 0, which has saved. The agreement of all ranks compares the others with it, as at the
-  // start of a run.
+  // Loads the checkpoint, and compares the bits on rank 0, which has saved them. The agreement of all ranks
+  // then compares the other ranks with rank 0, as at the start of a run.
   void load(const std::string& saved_bits) {
     if (!all_see(ranks_, options_.output)) {
       if (saves_)
@@ -358,10 +358,10 @@ class RunCheck {
   TrainerOptions options_;
   std::shared_ptr<const SampleSource> validated_;  // all samples that a run validates with
   WorkingParts printed_;
-  bool saves_ = false;                    // output.dir is given
-  std::unique_ptr<OutputPlaces> places_;  // null on other ranks than 0
+  bool saves_ = false;                    // true if output.dir is given
+  std::unique_ptr<OutputPlaces> places_;  // the temporary folders on rank 0; null on other ranks
   TrainingResult result_;
-  double validation_seconds_ = 0;  // of some samples
+  double validation_seconds_ = 0;  // duration of a validation with a part of the samples
   double save_seconds_ = 0;
 };
 

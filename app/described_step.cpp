@@ -53,7 +53,8 @@ void UnreadSamples::read_fields(std::int64_t, const SampleContext&,
   throw InternalError("a sample of a step that is only described was read");
 }
 
-// Makes two steps before it counts, so that programs are already recorded for both of their input slots.
+// Returns the work of one step. Makes two steps before it counts, so that programs are already recorded for
+// both of their input slots.
 WorkAccount account_of_step(DescribedBackend& device, Trainer& trainer) {
   device.begin_account();
   for (int slot = 0; slot < 2; ++slot) trainer.step_on_zeros();

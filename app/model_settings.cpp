@@ -6,7 +6,7 @@ namespace plexaura {
 
 void keep_model_settings(Settings& settings, const Model& model) {
   std::erase_if(settings, [](const auto& setting) { return !setting.first.starts_with("model."); });
-  // Weights that do not name their task classify.
+  // Weights that do not name their task belong to a classification.
   if (model.info().task == Task::classification) settings.erase("model.task");
   // Weights that do not name these keys were trained with their defaults.
   for (const auto& [key, value] :

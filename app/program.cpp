@@ -32,14 +32,14 @@ void check_alone(const CommandLine& line, const Communicator& ranks) {
     throw UserError("--check-gradients is for one rank; start the program without mpirun");
 }
 
-// The options that are needed before there are ranks.
+// The options that a program needs before there are ranks.
 struct Beginning {
   CommunicatorOptions communicator = {};
-  std::filesystem::path output = {};  // of a run that trains
+  std::filesystem::path output = {};  // folder of checkpoints of a run that trains
 };
 
-// Reads these options from the command line and the file. Ignores errors, which are reported when there are
-// ranks.
+// Reads these options from the command line and the file. Ignores errors, because they are reported later,
+// when there are ranks.
 Beginning read_beginning(const std::string& kind, int argc, const char* const* argv) {
   Beginning beginning;
   try {
@@ -58,7 +58,7 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
   return beginning;
 }
 
-// The work of one rank. Returns the exit status.
+// Does the work of one rank. Returns the exit status.
 int run_rank(const std::string& kind, int argc, const char* const* argv, Communicator& ranks) {
   const CommandLine line = together(ranks, "reading the command line", [&] {
     CommandLine read = parse_command_line(kind, argc, argv);
@@ -90,8 +90,9 @@ int run_rank(const std::string& kind, int argc, const char* const* argv, Communi
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
   reserve_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on file sizes then fails as on a full disk
-  std::signal(SIGPIPE, SIG_IGN);  // the run continues if the reader of its output ends, as head does
+  // Writing beyond a limit on file sizes then fails like writing to a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // the run then continues if the reader of its output ends, as head does
   StopSignals::end_process();
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);

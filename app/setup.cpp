@@ -71,7 +71,8 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
 }
 
 // Builds the model and reads the options that depend on the data. Ranks that receive the data do not read the
-// keys of the section `data`, so they do not check for unused keys. `trainers`: how many ranks may train.
+// keys of the section `data`, so they do not check for unused keys. `trainers` is the number of ranks that
+// may train.
 void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
   const std::vector<float>& units = setup.data.trained.target_scale.stddev;
   setup.model =
@@ -84,7 +85,8 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
 }  // namespace
 
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
-  // These trials only use the highest rate of the schedule, so that its epochs need not fit the samples.
+  // --find-lr and --overfit use only the highest rate of the schedule, so the schedule's epochs need not fit
+  // the samples.
   const bool has_own_rate = line.find_lr || line.overfit > 0;
   setup.options = read_options(*setup.config, has_own_rate ? 0 : setup.data.train->size(), ranks);
   setup.options.trainer.steps = line.steps;
@@ -96,9 +98,9 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   if ((line.resume || line.replace) && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: {} needs output.dir, the folder of checkpoints", line.config,
                                 line.resume ? "--resume" : "--replace"));
-  setup.options.trainer.replace = true;  // prepare_outputs() refuses what may not be replaced
+  setup.options.trainer.replace = true;  // prepare_outputs() refuses to replace the files of others
   if (line.dry_run || trial_of(line) != nullptr || setup.visit)
-    setup.options.trainer.output.clear();  // on a client, the server saves
+    setup.options.trainer.output.clear();  // these jobs save nothing; for a client, the server saves
 }
 
 namespace {
@@ -156,13 +158,13 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
-  // Ranks may have the folder of targets elsewhere, as with data.path.
+  // Other ranks may have the folder of targets at another path, as with data.path.
   if (setup.data.sample().dtype == DType::uint8) facts.erase("data.targets");
   // Ranks that form one client draw data together. The number of parts that they read ahead depends on their
   // workers.
   if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");
   facts["output.dir"] = given(!setup.options.trainer.output.empty());
-  facts.erase("training.tuning");  // the value of rank 0 counts
+  facts.erase("training.tuning");  // rank 0 decides for all ranks
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);

@@ -26,7 +26,7 @@
 namespace plexaura {
 namespace {
 
-constexpr double as_long_as_it_takes = 1e8;  // seconds
+constexpr double as_long_as_it_takes = 1e8;  // in seconds
 // The longest time that a spare waits for the other ranks while they compile programs or compute.
 constexpr double patience_seconds = 3600;
 
@@ -40,7 +40,7 @@ std::vector<int> without(const std::vector<int>& ranks, const std::vector<int>& 
   return rest;
 }
 
-// Returns the number of ranks that train or serve.
+// Returns the number of ranks that train or serve. Spares are not counted.
 int seats_of(const Roles& roles) { return roles.trainers() + static_cast<int>(roles.serving().size()); }
 
 std::string ending(const std::vector<int>& ranks, const char* of_one, const char* of_many) {
@@ -50,7 +50,7 @@ std::string ending(const std::vector<int>& ranks, const char* of_one, const char
 }  // namespace
 
 struct Survivors::Group {
-  // `left`: the ranks that live. `number`: the number of this rank at the start.
+  // `left` is a communicator of the living ranks. `number` is the number of this rank at the start.
   Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number, const RunOptions& options,
         const std::string& processor);
 
@@ -93,7 +93,8 @@ void Survivors::Group::check_served() const {
   agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
 }
 
-// `shards`: number of shards in each sum of gradients; 0: one for each rank.
+// Makes the strategy of the group. `shards` is the number of shards in each sum of gradients; 0: one for each
+// rank.
 void Survivors::Group::choose_strategy(int shards, const RunOptions& options) {
   exchange->choose_algorithm(options.algorithm);
   StrategyOptions chosen = options.strategy;
@@ -127,7 +128,7 @@ Strategy& Survivors::strategy() const {
 bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
 TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* trainer, RunReport* report) {
-  const StopSignals signals;  // also while ranks regroup; a spare ignores signals
+  const StopSignals signals;  // lives also while ranks regroup; a spare ignores signals
   await_the_beginning();
   std::vector<std::reference_wrapper<TrainingObserver>> observers;
   if (report != nullptr) observers.emplace_back(*report);
@@ -153,7 +154,7 @@ TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* 
   }
 }
 
-// Called after all ranks have ended their work, so the death of a rank does not matter any more.
+// Called after all ranks have ended their work, so the death of a rank has no effect any more.
 int Survivors::share_status(int mine) const {
   try {
     return roles().share_status(mine);
@@ -181,8 +182,8 @@ bool Survivors::all_have_ended(bool has_ended) {
 // detect a death only after their current computation. 0 means the deadline of the communicator.
 double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
 
-// A death before the beginning of training is not outlived: a spare ends with the same error as the other
-// ranks.
+// Waits until training begins. A death before that ends the run: a spare ends with the same error as the
+// other ranks.
 void Survivors::await_the_beginning() {
   if (!has_spares()) return;
   if (trains_) return notify_spares(0, "the beginning of training");
@@ -251,8 +252,8 @@ TakenParts Survivors::taken_parts() const {
 }
 
 // Returns a sentence such as "rank 2 has died; rank 4 takes over; ranks 0, 1, 3 and 4 continue", with the
-// numbers at the start. All ranks return the sentence of the lowest rank: it has trained all the time, and so
-// knows which ranks there were before.
+// numbers at the start. All ranks return the sentence of the lowest rank, which has trained from the start
+// and so knows the ranks of the former group.
 std::string Survivors::note_who_is_left() {
   const int seats = seats_of(roles_at_start_);
   const std::vector<int> at_work = first_of(group_->numbers, seats);

@@ -68,7 +68,7 @@ void say_choice(RunReport& report, const ChoiceReport& choice) {
   report.log(choice.fields);
 }
 
-// Describes how the run that wrote the checkpoint may have differed.
+// Returns a text about how the run that wrote the checkpoint may have differed.
 std::string_view difference_of(const Trainer& trainer) {
   return trainer.has_other_buckets()
              ? "had another distributed.bucket_bytes, which cuts updates into other pieces, or took other "
@@ -76,7 +76,7 @@ std::string_view difference_of(const Trainer& trainer) {
              : "took other kernels, as with another processor, build, number of ranks or batch";
 }
 
-// Returns a remark for users who expect more speed from 16 bits on a CPU.
+// Returns a remark for users who expect more speed from 16-bit floats on a CPU.
 std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
   if (!types.is_mixed() || !backend.info().host_memory) return {};
   return fmt::format(
@@ -85,10 +85,10 @@ std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
       name_of(types.precision()));
 }
 
-// The objects that a rank needs if it trains, or may have to.
+// The objects of a rank that trains, or may have to train later.
 struct Work {
   std::unique_ptr<RunReport> report;
-  std::unique_ptr<Profile> profile;  // null: no profile is written
+  std::unique_ptr<Profile> profile;  // records the profile; null: no profile is written
   std::unique_ptr<Backend> backend;
   ParameterStore store;
   KernelChoice choice;
@@ -104,7 +104,8 @@ std::int64_t last_step_of(const Setup& setup) {
 
 RecordFiles files_of(const CommandLine& line) { return {line.log, line.tensorboard}; }
 
-// A spare gets its weights later, when it is needed. `backend`: null if it is not open yet.
+// Makes the objects of a rank. A spare gets its weights later, when it is needed. `backend` is null if it is
+// not open yet.
 Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
   Communicator& ranks = roles.candidates();
   auto report = together(ranks, "opening the outputs", [&] {
@@ -141,7 +142,8 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
-// Checks the names of the metrics by which the run is steered. Builds a graph and compiles nothing.
+// Checks the names of the metrics that decide about the learning rate or the end of the run. Builds a graph
+// and compiles nothing.
 void check_observed_metrics(const Setup& setup, Work& work) {
   SingleProcess alone;
   Evaluator evaluator(builder_of(*setup.model), setup.data.train->fields(), work.store, *work.backend, alone);
@@ -173,7 +175,7 @@ int conclude(const CommandLine& line, const Setup& setup, const Survivors& survi
   return end_with_others(survivors, result);
 }
 
-// The work of a spare. Returns the exit status.
+// Does the work of a spare. Returns the exit status.
 int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   Work work = prepare(line, roles, setup, nullptr);
   Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, files_of(line));
@@ -183,7 +185,7 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   return conclude(line, setup, survivors, work, trainer, result);
 }
 
-// The work of a rank that trains. Returns the exit status.
+// Does the work of a rank that trains. Returns the exit status.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
           Setup setup, std::unique_ptr<Backend> opened) {
   Communicator& ranks = roles.training();
@@ -262,9 +264,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   return conclude(line, setup, survivors, work, trainer, result);
 }
 
-// The work of a rank that serves. It gets the weights from the ranks that train. It ignores signals to stop:
-// mpirun sends them to all ranks, the ranks that train decide when a run stops, and this rank is needed until
-// they have saved.
+// Does the work of a rank that serves. It gets the weights from the ranks that train. It ignores signals to
+// stop: mpirun sends them to all ranks, the ranks that train decide when a run stops, and this rank is needed
+// until they have saved.
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
   ParameterStore store = make_store_of(setup);
@@ -274,7 +276,7 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   return end_with_others(survivors, survivors.run(store, *backend));
 }
 
-// Checks that on_loss is possible in this job. The default value is not checked; an explicit one is.
+// Checks that an explicit on_loss is possible in this job. The default value needs no check.
 void check_survival(const Communicator& ranks, const Setup& setup) {
   if (setup.options.on_loss == OnLoss::end || ranks.size() == 1 || ranks.outlives_ranks()) return;
   if (!setup.config->section("distributed").has("on_loss")) return;
@@ -285,7 +287,7 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-// Refuses --find-lr, --overfit and --check where a rank serves, which would wait for a run.
+// Throws for --find-lr, --overfit and --check if a rank serves: that rank would wait for a run.
 void check_all_train(const CommandLine& line, const Roles& roles, const Setup& setup) {
   if (roles.serving().empty()) return;
   throw setup.config->section("distributed")
@@ -307,7 +309,7 @@ void decide_on_hosts(Communicator& exchange, const CommandLine& line, bool has_s
   if (!has_spares) setup.choices.push_back(decide_exchange(exchange, parameters, setup.options));
 }
 
-// Sets the options of a run that depend on the ranks and not on the file.
+// Sets the options of a run that depend on the ranks instead of the file.
 void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOptions& options) {
   if (ranks.outlives_ranks()) options.strategy.update = BucketSum::Update::by_step;
   options.trainer.parts_may_move = ranks.outlives_ranks() && options.on_loss == OnLoss::exact;
@@ -318,8 +320,8 @@ void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOp
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  // Gradients have a communicator apart from that of collective ops in a graph, so that the order of calls on
-  // one does not depend on the other.
+  // Gradients have a communicator of their own, apart from that of collective ops in a graph. So the order of
+  // calls on one does not depend on the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
@@ -338,7 +340,7 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
                         : setup.visit    ? setup.visit->strategy(setup.options)
                                          : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
-  if (trial_of(line) != nullptr)  // a trial has no spares, which would not take part in this
+  if (trial_of(line) != nullptr)  // reached by all ranks: a trial has no spares
     together(ranks, "reading the configuration", [&] { check_all_train(line, roles, setup); });
   if (roles.trainers() + spares < ranks.size()) {
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });

@@ -164,7 +164,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
                                           .workers = options.workers,
                                           .prefetch = options.prefetch,
                                           .on_error = options.on_error});
-  if (!std::isfinite(validation.loss))  // on all ranks, which have the same loss
+  if (!std::isfinite(validation.loss))  // reached on all ranks, since all have the same loss
     agree_on_error(ranks,
                    std::make_exception_ptr(UserError(fmt::format(
                        "the validation loss is {}: the weights, or a sample, lead beyond what numbers can "
@@ -178,8 +178,8 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
   });
 }
 
-// Returns the samples of a file; nothing if it cannot be read and may be skipped. A table may not be skipped,
-// because it contains many samples.
+// Returns the samples of a file. Returns nothing if it cannot be read and may be skipped. A table may not be
+// skipped, because it contains many samples.
 std::optional<NamedSamples> read_file(const std::string& file, const RunData& data, OnError on_error,
                                       Skipped& skipped) {
   try {

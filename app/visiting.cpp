@@ -27,10 +27,11 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t pushes_between_saves = 100;  // used if output.every is not given
-// Keys in the metadata of weights.
+// Number of pushes between two checkpoints if output.every is not given.
+constexpr std::int64_t pushes_between_saves = 100;
+// Keys in the metadata of a server's weights.
 const std::string account_key = "server.account";
-const std::string held_key = "server.held";  // numbers of checkpoints that are not removed
+const std::string held_key = "server.held";  // key of the numbers of checkpoints that are never removed
 
 ServerRule rule_of(const RunOptions& options) {
   ServerRule rule = options.strategy.async_server.rule;
@@ -55,13 +56,14 @@ VisitFacts facts_of_run(const RunOptions& options) {
   return facts;
 }
 
-// Chooses the checkpoints that stay besides the newest ones. A checkpoint is identified by its version: the
-// number of pushes in its weights. `trusted_` contains no push that may still be doubted. `next_` replaces it
-// when the pushes in `next_` are no longer doubted either. `kept_` stay for ever: they are from before the
-// pushes of clients whose training diverged.
+// Chooses the checkpoints that are kept in addition to the newest ones. A checkpoint is identified by its
+// version: the number of pushes in its weights. `trusted_` contains no push whose client may still turn out
+// to diverge. `next_` replaces it as soon as the same is true for `next_`. The checkpoints in `kept_` are
+// never removed: each was saved before the pushes of a client whose training diverged.
 class HeldCheckpoints {
  public:
-  // `version`: that of the loaded checkpoint. `earlier`: checkpoints that an earlier server kept for ever.
+  // `version` is that of the loaded checkpoint. `earlier` has checkpoints that an earlier server has kept for
+  // ever.
   void begin_with(std::int64_t version, const std::set<std::int64_t>& earlier) {
     next_ = version;
     kept_ = earlier;
@@ -77,7 +79,7 @@ class HeldCheckpoints {
     if (trusted_) held_.insert(*trusted_);
     return held_;
   }
-  // Returns the newest held checkpoint that is not later than the version, and keeps it from now on.
+  // Returns the newest held checkpoint whose version is not above this one, and keeps it for ever.
   std::optional<std::int64_t> keep_before(std::int64_t version) {
     const auto behind = held_.upper_bound(version);
     if (behind == held_.begin()) return std::nullopt;
@@ -103,8 +105,8 @@ class Snapshots {
     if (are_kept()) lock_.emplace(options_.output);
   }
 
-  // Loads the newest checkpoint into the store. Returns its version and the account of its clients; nothing
-  // if there is none.
+  // Loads the newest checkpoint into the store. Returns its version and the account of its clients. Returns
+  // nothing if there is no checkpoint.
   std::optional<std::pair<std::int64_t, std::string>> load() {
     const auto state = load_checkpoint(options_.output, store_, state_.optimizer, state_.settings);
     if (!state) return std::nullopt;
@@ -143,7 +145,7 @@ class Snapshots {
     report_event(EventKind::saved, state_.step);
   }
 
-  // Keeps the newest checkpoint that is not later than `version`, and returns its folder; see
+  // Keeps, for ever, the newest checkpoint whose number is not above `version`, and returns its folder; see
   // VisitedServerHost.
   std::string keep_before(std::int64_t version) {
     const auto kept = held_.keep_before(version);
@@ -159,7 +161,7 @@ class Snapshots {
   std::optional<FolderLock> lock_;
 };
 
-// Ignores errors of printing, so that they end no run.
+// Prints a sentence. Ignores errors of printing, so that they end no run.
 void say(const std::string& sentence) noexcept {
   try {
     print_output(printable(sentence) + "\n");

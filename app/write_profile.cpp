@@ -14,9 +14,9 @@ namespace plexaura {
 namespace {
 
 constexpr const char* what = "the profile of a rank";
-constexpr double patience = 600;  // seconds; long, because rank 0 may receive from other ranks first
+constexpr double patience = 600;  // in seconds; long, because rank 0 may receive from other ranks first
 constexpr const char* clocks = "the clocks of the ranks";
-constexpr int questions = 10;  // the fastest one counts
+constexpr int questions = 10;  // number of questions, of which the fastest counts
 
 void send_number(Communicator& ranks, int to, double number) {
   ranks.send({.rank = to}, std::as_bytes(std::span(&number, 1)), clocks);
@@ -28,8 +28,8 @@ double hear(Communicator& ranks, int from) {
   return number;
 }
 
-// On rank 0: returns the number of seconds by which the profile of another rank was made later, assuming that
-// the other rank read its clock halfway between question and answer.
+// Called on rank 0. Returns the number of seconds by which the profile of another rank was made later,
+// assuming that the other rank read its clock halfway between question and answer.
 double ask(Communicator& ranks, int rank, const Profile& profile) {
   double least = std::numeric_limits<double>::infinity();
   double later = 0;
@@ -71,8 +71,8 @@ void align_clocks(Communicator& ranks, Profile& profile) {
   profile.begin_after(hear(ranks, 0));
 }
 
-// Events are sent over a communicator of their own. On the other one, on_some_ranks() shows the waiting ranks
-// meanwhile that this rank is still working.
+// Writes the profile. Events are sent over a separate communicator. Meanwhile on_some_ranks() shows the
+// waiting ranks, on the other one, that this rank is still working.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
   std::optional<TraceFile> file;
   const std::string events = together(ranks, "creating the profile", [&] {

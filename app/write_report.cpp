@@ -30,8 +30,9 @@ constexpr std::int64_t most_judged = 10'000;
 constexpr std::size_t worst_shown = 24;
 constexpr std::int64_t examples_shown = 6;
 constexpr std::int64_t epochs_of_examples = 5;
-constexpr std::int64_t largest_side = 160;  // of a picture; of a larger one not all pixels are kept
-constexpr std::int64_t most_classes = 100;  // of a matrix of confusions
+// Largest side of a picture; of a larger picture not all pixels are written.
+constexpr std::int64_t largest_side = 160;
+constexpr std::int64_t most_classes = 100;  // largest number of classes for which confusions are written
 
 Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -43,7 +44,7 @@ bool are_pictures(const SampleSource& source) {
 
 bool is_remote(const SampleSource& source) { return dynamic_cast<const RemoteSamples*>(&source) != nullptr; }
 
-// Reads the pixels of a sample. Empty if it cannot be read.
+// Reads the pixels of a sample. Returns nothing if it cannot be read.
 std::optional<std::vector<std::uint8_t>> pixels_of(const SampleSource& source, std::int64_t index,
                                                    const SampleContext& context) {
   std::vector<std::vector<std::byte>> values;
@@ -102,7 +103,7 @@ Json memory_json(const EndedRun& run) {
           {"activations_lower_bound", run.largest.arena_lower_bound}};
 }
 
-// Fills the parts that need the validation samples, or says why there are none.
+// Fills the parts that need the validation samples, or writes the reason why there are none.
 void add_judgement(Json& facts, const EndedRun& run) {
   const auto leave_out = [&](const std::string& reason) {
     facts["missing"]["confusion"] = facts["missing"]["worst"] = reason;
@@ -143,7 +144,7 @@ void add_judgement(Json& facts, const EndedRun& run) {
     facts["confusion"] = judgement.confusion;
 }
 
-// Adds the first training samples as they are read in the first epochs of the run.
+// Adds the first training samples, as the first epochs of the run read them.
 void add_examples(Json& facts, const EndedRun& run) {
   const SampleSource& source = *run.setup.data.train;
   if (is_remote(source)) {
@@ -161,7 +162,7 @@ void add_examples(Json& facts, const EndedRun& run) {
     Json row = Json::array();
     std::optional<std::vector<std::uint8_t>> first;
     for (std::int64_t epoch = 0; epoch < epochs_of_examples; ++epoch) {
-      // With mixing, each epoch shows another share of the sample and the one after it.
+      // With mixing, each epoch mixes the sample with the one after it, in another share.
       const auto pixels = pixels_of(
           source, index,
           {.seed = seed, .epoch = epoch, .step = epoch + 1, .partner = (index + 1) % source.size()});
@@ -180,7 +181,7 @@ void add_examples(Json& facts, const EndedRun& run) {
 }
 
 std::string report_text(const EndedRun& run, int ranks) {
-  Json facts{{"format", "plexaura report 1"}};  // report_begin
+  Json facts{{"format", "plexaura report 1"}};  // begins with report_begin
   facts["missing"] = Json::object();
   facts["run"] = figures_json(run, ranks);
   facts["memory"] = memory_json(run);

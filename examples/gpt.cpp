@@ -1,4 +1,4 @@
-// A small GPT that learns to write like a page of the documentation, character by character.
+// Trains a small GPT, which learns to write like a page of the documentation, character by character.
 //   build/examples/gpt [STEPS]      100 steps show that it learns; 3000 give words
 
 #include <cstdio>
@@ -22,7 +22,8 @@ class Gpt : public Module {
     visit("out", out);
   }
 
-  // Characters [N, context] -> logits [N context, letters] of the character after each of them.
+  // Returns, for characters [N, context], the logits [N context, letters] of the character after each of
+  // them.
   Node operator()(Operand characters) const {
     const Node x = positions(words(characters));
     return reshape(out(blocks(x, {.is_causal = true})), {-1, letters});
@@ -72,7 +73,7 @@ double train(const Gpt& gpt, ParameterStore& store, Backend& backend, const std:
   return mean;
 }
 
-// Writes `count` characters after `text`, each of which depends on the `context` characters before it.
+// Appends `count` characters to `text`. Each depends on the `context` characters before it.
 std::string continued(const Gpt& gpt, ParameterStore& store, Backend& backend, std::string text, int count) {
   Graph graph(Mode::inference);
   const Node characters = graph.input("characters", {DType::int64, {1, context}});
@@ -81,7 +82,8 @@ std::string continued(const Gpt& gpt, ParameterStore& store, Backend& backend, s
   for (int i = 0; i < count; ++i) {
     const std::size_t seen = std::min<std::size_t>(text.size(), context);
     std::vector<std::int64_t> numbers(text.end() - static_cast<std::ptrdiff_t>(seen), text.end());
-    numbers.resize(context, 0);  // zeros after the text, which no position of the text sees
+    // Fills up with zeros after the text; no position of the text attends to them.
+    numbers.resize(context, 0);
     const Tensor logits = logits_of(Tensor::of<std::int64_t>({1, context}, numbers))[0];
     std::vector<double> weights;
     for (const float logit : logits.as<float>().subspan((seen - 1) * letters, letters))

@@ -8,9 +8,9 @@ using namespace plexaura;
 int main() try {
   constexpr DType real = DType::float64;
   const Tensor xs = Tensor::of<double>({5}, {-2, -1, 0, 1, 2});
-  const Tensor ys = Tensor::of<double>({5}, {-5.1, -2.9, -1.0, 0.9, 3.1});  // about 2 x - 1
+  const Tensor ys = Tensor::of<double>({5}, {-5.1, -2.9, -1.0, 0.9, 3.1});  // approximately 2 x - 1
 
-  // The graph describes the computation.
+  // The graph describes the computation: the prediction and its loss.
   Graph graph;
   const Node x = graph.input("x", {real, {5}});
   const Node y = graph.input("y", {real, {5}});
@@ -18,8 +18,8 @@ int main() try {
   const Node offset = graph.parameter("offset", {real, {}});
   const Node loss = mean(square(slope * x + offset - y));
 
-  // The store owns the values of the parameters. The optimizer adds the gradients to the graph, which are
-  // nodes too, and compiles everything for a device.
+  // The store owns the values of the parameters. The optimizer adds the gradients, which are nodes too, to
+  // the graph, and compiles everything for a device.
   const auto zero = [](const char* name) {
     return ParameterSpec{name, {real, {}}, ParameterRole::trainable, Initialiser::zeros()};
   };

@@ -22,7 +22,8 @@ class Writer : public Module {
     visit("out", out);
   }
 
-  // Characters [N, T] -> logits [N T, letters] of the character after each of them, and the state after the last one.
+  // Returns, for characters [N, T], the logits [N T, letters] of the character after each of them, and the
+  // state after the last one.
   layers::Recurrence operator()(Operand characters, const std::vector<Node>& state = {}) const {
     layers::Recurrence found = lstm.run(words(characters), state);
     found.sequence = reshape(out(found.sequence), {-1, letters});
@@ -69,7 +70,7 @@ double train(const Writer& writer, ParameterStore& store, Backend& backend, cons
   return mean;
 }
 
-// Writes `count` characters after `text`.
+// Appends `count` characters to `text`.
 std::string continued(const Writer& writer, ParameterStore& store, Backend& backend, std::string text,
                       std::size_t count) {
   Graph graph(Mode::inference);
@@ -79,13 +80,13 @@ std::string continued(const Writer& writer, ParameterStore& store, Backend& back
   const layers::Recurrence found = writer(character, {h, c});
   Function step(graph, {character, h, c}, {found.sequence, found.state[0], found.state[1]}, backend, &store);
   std::mt19937 random(2);
-  Tensor state[] = {Tensor(h.type()), Tensor(c.type())};  // zeros
+  Tensor state[] = {Tensor(h.type()), Tensor(c.type())};  // the states, which begin as zeros
   const std::size_t end = text.size() + count;
   for (std::size_t i = 0; text.size() < end; ++i) {
     const std::vector<Tensor> results = step(Tensor::of<std::int64_t>({1, 1}, {text[i]}), state[0], state[1]);
     state[0] = results[1];
     state[1] = results[2];
-    if (i + 1 < text.size()) continue;  // still reads
+    if (i + 1 < text.size()) continue;  // the net still reads the given text
     std::vector<double> weights = results[0].to_doubles();
     for (double& weight : weights) weight = std::exp(weight);
     text += static_cast<char>(std::discrete_distribution<>(weights.begin(), weights.end())(random));

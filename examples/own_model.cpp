@@ -17,7 +17,7 @@ class Flowers : public Module {
     visit("mix", mix);
   }
 
-  // x [N, 4] -> [N, 3]
+  // maps x [N, 4] to outputs [N, 3]
   Node operator()(Operand x) const {
     const Node deep = out(tanh(hidden(x)));
     return deep + mix.in(deep.graph()) * straight(x);

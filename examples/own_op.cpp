@@ -1,5 +1,5 @@
-// An op of one's own: a shape rule, a gradient and a reference kernel, and no registration. A model with it learns two numbers.
-// Its gradient is checked first. Run it alone or as several ranks:
+// An op of one's own: a shape rule, a gradient and a reference kernel, without any registration. A model with
+// this op learns two numbers, after the op's gradient was checked. Run it alone or as several ranks:
 //   build/examples/own_op
 //   mpirun -n 2 build/examples/own_op
 
@@ -18,7 +18,8 @@ struct RunningSumOptions {
 
 Node running_sum(Operand x, RunningSumOptions options = {});
 
-// The sums of the first 1, 2, ... elements of each row of a matrix, or of the last ones.
+// Returns the sums of the first 1, 2, ... elements of each row of a matrix, or of the last 1, 2, ...
+// elements.
 struct RunningSum final : OpOf<RunningSum, RunningSumOptions> {
   using OpOf::OpOf;
   std::string_view name() const override { return "my_running_sum"; }
@@ -29,12 +30,14 @@ struct RunningSum final : OpOf<RunningSum, RunningSumOptions> {
     return {x};
   }
 
-  // An element is a part of its own sum and of all sums after it.
+  // An element is part of its own sum and of all sums after it, so its gradient is a running sum in the other
+  // direction.
   std::vector<Node> vjp(const VjpRequest& request) const override {
     return {running_sum(request.grad_outputs[0], {.from_end = !options().from_end})};
   }
 
-  // On row-major memory of the host. A device without a kernel for the op leaves it to the host.
+  // The reference kernel, on row-major memory of the host. If a device has no kernel for the op, the host
+  // runs this one.
   void compute(const HostCall& call) const {
     const std::int64_t columns = call.inputs[0].shape()[1];
     for (std::int64_t row = 0; row < call.inputs[0].shape()[0]; ++row) {
@@ -51,7 +54,7 @@ Node running_sum(Operand x, RunningSumOptions options) {
   return apply(std::make_shared<RunningSum>(options), {x});
 }
 
-// The gradients and second derivatives of the op against differences.
+// Compares the gradients and second derivatives of the op with differences.
 bool gradients_are_right(Backend& backend) {
   const Tensor x = Tensor::of<double>({2, 3}, {1, -2, 0.5, 3, 0.25, -1});
   const auto build = [](Graph&, std::span<const Node> in) {
@@ -62,7 +65,7 @@ bool gradients_are_right(Backend& backend) {
   return report.passed;
 }
 
-// Walks whose steps were scaled by 2 and shifted by -1 before they were added up.
+// Returns walks whose steps were scaled by 2 and shifted by -1 before they were added up.
 std::shared_ptr<const SampleSource> walks() {
   constexpr std::int64_t count = 32;
   constexpr std::int64_t length = 5;

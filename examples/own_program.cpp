@@ -13,7 +13,8 @@ struct GatedOptions {
   std::string gate = "sigmoid";
 };
 
-// Two paths to the outputs: a straight one, and one whose hidden values are multiplied by gates.
+// A network with two paths to the outputs: a straight one, and one whose hidden values are multiplied by
+// gates.
 class Gated final : public Model {
  public:
   Gated(ModelInfo info, const GatedOptions& options)
@@ -42,7 +43,7 @@ class Gated final : public Model {
   layers::Activation opens;
 };
 
-// The keys of the section `model` beside `name` and `loss`.
+// Returns the keys of the section `model`, except `name` and `loss`.
 std::vector<Key> gated_keys(GatedOptions& options) {
   return {
       {.name = "hidden",

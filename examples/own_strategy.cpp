@@ -52,7 +52,7 @@ class SumAndRealign : public Strategy, public GradientSum, public WeightExchange
   }
 
  private:
-  // Returns the description of a call for the error of a rank that waits in vain.
+  // Returns the description of a call, which the error of a rank names if it waits too long.
   static std::string at(const std::string& what, std::int64_t step) {
     return what + " of step " + std::to_string(step);
   }

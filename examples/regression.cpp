@@ -1,4 +1,5 @@
-// A regression on a table: from speed, angle and height of a throw it learns distance, time and peak.
+// Trains a regression on a table: from speed, angle and height of a throw it predicts distance, time and
+// peak.
 //   build/examples/regression runs/regression
 
 #include <cstdio>
@@ -27,7 +28,8 @@ int main(int argc, char** argv) {
       std::make_shared<CsvDataset>("models/throws.csv", CsvOptions{.targets = {"distance", "time", "peak"}});
   const auto parts = stratified_split(labels_of(*table), std::vector{0.8, 0.2}, /*seed=*/1);
   const auto rows = std::make_shared<SubsetDataset>(table, parts[0]);
-  const Standardisation measured = measure_standardisation(*rows);  // of features and targets
+  // Means and deviations of features and targets.
+  const Standardisation measured = measure_standardisation(*rows);
   const auto samples = [&](std::shared_ptr<const Dataset> part) {
     return std::make_shared<TargetSamples>(std::make_shared<StandardisedDataset>(part, measured), 3);
   };

@@ -11,7 +11,7 @@ namespace {
 const TensorType scalar{DType::float64, {}};
 const TensorType batch{DType::float64, {8}};
 
-// The critic weights the mean and the mean square of the numbers.
+// Returns the critic's output: a weighted sum of the numbers' mean and mean square.
 Node critic(Graph& graph, const Node& x) {
   return mean(graph.parameter("critic.first", scalar) * x +
               graph.parameter("critic.second", scalar) * square(x));

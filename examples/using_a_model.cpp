@@ -73,7 +73,8 @@ int main() try {
   const bool same = save_and_load(*model, store, file);
 
   Predictor predict(config, file, data->sample_shape(), 3, *backend);
-  // Sepal length and width, petal length and width, in centimetres.
+  // The measurements of a flower in centimetres: length and width of the sepal, length and width of the
+  // petal.
   const Tensor flower = scaled(Tensor::of<float>({1, 4}, {5.9F, 3.0F, 5.1F, 1.8F}), measured);
   const Tensor logits = predict(flower);
   const auto best = std::max_element(logits.as<float>().begin(), logits.as<float>().end());

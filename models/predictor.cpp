@@ -82,7 +82,7 @@ PassGraph Predictor::build(const TensorType& type) const {
 }
 
 VM& Predictor::machine_for(const TensorType& type) {
-  // Before this object has machines, the first program of a clone may have placed the store.
+  // As long as this object has no machines, the first program of a clone may place the store.
   if (!machines_.empty() && placed_times_ != store_.placed_times()) machines_.clear();
   const auto found =
       std::ranges::find_if(machines_, [&](const Machine& machine) { return machine.shared->type == type; });
@@ -117,7 +117,8 @@ void Predictor::add_machine(const TensorType& type) {
   if (is_new) shared = compile_program(type);
   ops_on_host_.merge(shared->program().ops_on_host());
   while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
-  machines_.emplace_front(shared, backend, store_);  // places the store if nothing has placed it
+  // The first machine places the store, unless it is placed already.
+  machines_.emplace_front(shared, backend, store_);
   shared->placed_times = placed_times_ = store_.placed_times();
   if (!is_new) return;
   std::erase_if(*programs_, [](const auto& program) { return program.expired(); });

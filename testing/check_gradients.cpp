@@ -28,7 +28,7 @@ bool is_saved(const Node& node) {
 struct Function {
   Graph graph;
   GraphInputs inputs;
-  std::vector<Node> outputs;  // the outputs that are differentiated
+  std::vector<Node> outputs;  // the outputs whose gradients are checked
 };
 
 // Two inputs that share one node. The graph gets no input for the second.
@@ -78,8 +78,8 @@ void add_exception(GradientReport& report, const std::exception& error) {
       {"an exception", "", "", 0, 0, std::numeric_limits<double>::infinity(), 0, error.what()});
 }
 
-// Returns false if a failure may be caused by a kink or a missing value. The caller of check_gradients() did
-// not choose the point at which both inputs are equal, so such a failure does not count there.
+// Returns false if a failure may be caused by a kink or a missing value. Such a failure does not count if
+// both inputs of a Pair are equal, because the caller of check_gradients() did not choose this point.
 bool is_smooth(const GradientReport& report) {
   return std::ranges::all_of(report.failures, [](const GradientEntry& entry) {
     return entry.input.empty() ||

@@ -101,7 +101,7 @@ class ScalarFunction {
   LossFunction& function_;
   Runner forward_;
   Differences differences_;
-  std::vector<std::vector<double>> gradients_;  // by parameter
+  std::vector<std::vector<double>> gradients_;  // gradient of each parameter
 };
 
 // Returns the sum of all elements of the gradients, each times a random number of its own.
@@ -118,7 +118,7 @@ Node weighted_sum(LossFunction& function, const std::vector<Node>& gradients, Ra
   return all;
 }
 
-// Returns the ops that are wrong by themselves.
+// Returns sentences about the ops whose own gradient is wrong.
 std::vector<std::string> places_of(LossFunction& function, const ParameterCheckOptions& options, bool second,
                                    Backend& backend) {
   const GradientOptions of_ops{.step = 1e-5,

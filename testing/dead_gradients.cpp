@@ -21,13 +21,13 @@ namespace {
 
 using namespace testing;
 
-// Returns why a gradient is dead; empty if it is alive.
+// Returns the reason why a gradient is dead. Returns an empty text if it is not.
 std::string why_dead(const Tensor& gradient) {
   if (!all_finite(gradient)) return "has " + first_bad(gradient);
   return all_zero(gradient) ? "is zero everywhere" : "";
 }
 
-// Computes for each node why its gradient is dead.
+// Computes for each node the reason why its gradient is dead; empty if it is not.
 std::vector<std::string> states_of(LossFunction& function, const std::vector<Node>& nodes, Backend& backend,
                                    const StepBlock& block) {
   const std::vector<Node> gradients = gradients_or_empty(function.loss, nodes);
@@ -62,7 +62,7 @@ class CutSearch {
     alive_.insert(function.loss.id());
   }
 
-  // Returns the first op above the node, on its ways to the loss, that gets a gradient and passes none on.
+  // Returns the first op on the paths from the node to the loss that gets a gradient and passes none on.
   std::string cut_above(NodeId node) const {
     std::deque<NodeId> open{node};
     std::set<NodeId> seen;
@@ -85,7 +85,7 @@ class CutSearch {
 
   const Graph& graph_;
   std::vector<NodeId> path_;
-  std::set<NodeId> alive_;  // nodes whose output has a gradient
+  std::set<NodeId> alive_;  // nodes whose output has a gradient that is not dead
 };
 
 }  // namespace

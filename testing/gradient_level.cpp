@@ -40,7 +40,7 @@ double largest_of(const std::vector<double>& values) {
   return size;
 }
 
-// Returns the difference of two values that exceeds `excused`, as a fraction of the larger one.
+// Returns the part of the difference of two values that exceeds `excused`, as a fraction of the larger value.
 double relative_error(double a, double b, double excused) {
   const double difference = std::abs(a - b);
   if (!std::isfinite(difference)) return infinity;
@@ -49,8 +49,8 @@ double relative_error(double a, double b, double excused) {
 
 // One cotangent for each element of the outputs, and the name that reports give it.
 struct Cotangents {
-  std::string check;  // "gradient", "jacobian"
-  std::string where;  // " of output element 3"
+  std::string check;  // such as "gradient" or "jacobian"
+  std::string where;  // such as " of output element 3"
   std::vector<double> values;
 };
 
@@ -58,8 +58,8 @@ struct Cotangents {
 // computed once for each step size.
 struct Course {
   Direction direction;
-  std::string input;  // "input 1", "all inputs"
-  std::string index;  // "[0,2]", "63 elements"
+  std::string input;  // such as "input 1" or "all inputs"
+  std::string index;  // such as "[0,2]" or "63 elements"
   std::map<double, Slopes> slopes = {};
 };
 
@@ -218,8 +218,8 @@ class Level {
     return entry;
   }
 
-  // Counts a derivative that passed only because rounding excused it, as it was compared less closely than
-  // the limit says.
+  // Counts a derivative that passed only because rounding explains its error. It was compared less strictly
+  // than the limit says.
   void count_if_excused(const GradientEntry& entry, double excused) {
     const double close = entry.limit * std::max(std::abs(entry.analytic), std::abs(entry.numeric));
     if (std::abs(entry.analytic - entry.numeric) <= close || excused <= entry.limit * scale_) return;
@@ -246,8 +246,8 @@ class Level {
                        below(fine), above(fine));
   }
 
-  // Compares each way of asking for gradients with the first way, which asks for all of them, where the
-  // cotangents that the way leaves out are zero.
+  // Compares each way of wanting gradients with the first way, which wants all of them. Cotangents that a way
+  // leaves out are zero in the first way.
   void check_ways() {
     const std::vector<double> drawn = program_.random_cotangents(random_);
     for (std::size_t way = 1; way < program_.ways().size(); ++way) {
@@ -308,7 +308,7 @@ class Level {
   const GradientOptions& options_;
   GradientReport& report_;
   GradientProgram program_;
-  GraphInputs inputs_;  // includes the cotangents of this level
+  GraphInputs inputs_;  // the graph's inputs, with the cotangents of this level
   Runner forward_;
   Differences differences_;
   std::vector<std::size_t> sizes_;  // number of elements of each output

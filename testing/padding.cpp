@@ -11,7 +11,7 @@ namespace plexaura::testing {
 bool padding_is_zero(Backend& backend, Address address, const Layout& layout, const TensorType& type) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes(type)));
   copy_to_host(backend, bytes.data(), address, bytes.size());
-  // A mask in the same layout, with ones at the elements and zeros in the padding.
+  // The mask, a value with the same layout, has ones at the elements and zeros in the padding.
   const TensorType marked{DType::uint8, type.shape};
   Tensor ones(marked);
   std::ranges::fill(ones.as<std::uint8_t>(), std::uint8_t{1});

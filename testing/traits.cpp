@@ -44,7 +44,7 @@ class TraitCheck {
   }
 
  private:
-  // The kernel finds `before` in each byte of its results.
+  // Runs the kernel and returns its results. Before the run, each byte of the results is `before`.
   std::vector<Tensor> run(std::vector<Tensor> inputs, std::optional<Alias> alias = {}, int before = 0) const {
     std::vector<Tensor> results(types_.begin(), types_.end());
     for (Tensor& result : results)
@@ -64,7 +64,8 @@ class TraitCheck {
     if (!holds) report_.failures += fmt::format("  {} {}\n", op_.name(), otherwise);
   }
 
-  // Some kernels refuse the drawn inputs, for example as indices.
+  // Checks that the kernel writes all elements. Some kernels refuse the random inputs, for example as
+  // indices.
   void check_written() {
     try {
       expect(run(inputs_) == run(inputs_, {}, 1), "leaves elements of its results as they were");

@@ -69,8 +69,8 @@ bool has_kink(const GradientReport& report) {
   });
 }
 
-// Describes one wrong op. The gradient of a stop_gradient differs from the differences by design, and so do
-// the gradients of all functions that contain one.
+// Returns the sentence about one wrong op. The gradient of a stop_gradient differs from the differences by
+// design. So do the gradients of all functions that contain one.
 std::string verdict(const std::string& name, const NodeRecord& record, const GradientReport& report) {
   if (record.op->name() == "stop_gradient") return fmt::format("{} is on the path from the input", name);
   if (has_kink(report)) return fmt::format("{} is not differentiable at the values that it meets", name);

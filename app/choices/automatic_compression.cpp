@@ -12,7 +12,7 @@
 namespace plexaura {
 namespace {
 
-// Returns the compression of the checkpoint that rank 0 resumes from, or an empty text. Throws UserError on
+// Returns the compression in the checkpoint from which rank 0 resumes, or an empty text. Throws UserError on
 // all ranks if this build does not know it. Collective.
 std::string stored_compression(Communicator& ranks, const CommandLine& line, const RunOptions& options) {
   const bool looks = line.resume && ranks.rank() == 0;
@@ -45,8 +45,8 @@ std::string reason_of(const CompressionChoice& choice) {
   return text + fmt::format("with {}/s between hosts", bytes_text(choice.bytes_per_second));
 }
 
-// A checkpoint keeps the choice. A run that continues from it measures again, to report if it would choose
-// otherwise now.
+// Chooses the compression. A checkpoint keeps the choice. A run that continues from it measures again, to
+// report whether it would choose otherwise now.
 class AutomaticCompression final : public RankChoice<std::string> {
  public:
   AutomaticCompression(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
@@ -70,7 +70,7 @@ class AutomaticCompression final : public RankChoice<std::string> {
 
   void take(const std::string& method) override {
     options_.strategy.compression.name = method;
-    options_.trainer.compression = method;  // the checkpoints of this run contain it
+    options_.trainer.compression = method;  // checkpoints of this run contain the choice
   }
 
   ChoiceReport report(const std::string& taken) override {
@@ -99,7 +99,8 @@ ChoiceReport decide_compression(Communicator& exchange, const CommandLine& line,
                                 const std::vector<ParameterSpec>& parameters, RunOptions& options) {
   const std::string stored = stored_compression(exchange, line, options);
   if (exchange.size() > 1) return AutomaticCompression(exchange, parameters, stored, options).make();
-  options.strategy.compression.name = "none";  // nothing is exchanged, but more ranks may resume this run
+  // With one rank nothing is exchanged, but more ranks may resume this run.
+  options.strategy.compression.name = "none";
   options.trainer.compression = stored;
   return {};
 }

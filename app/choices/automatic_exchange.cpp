@@ -24,7 +24,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view choosing = "the choice of buckets for gradients";
-constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // fewer bytes take the same time by each algorithm
+// Sums of fewer bytes take the same time with each algorithm.
+constexpr std::int64_t few_bytes = std::int64_t{1} << 20;
 
 // Returns the algorithms and the sizes of buckets that may be measured. Adds no alternative that would change
 // the bits of the weights.
@@ -74,7 +75,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     return fmt::format("{} {}", way.bucket_bytes, way.algorithm);
   }
 
-  // Returns an empty text also if the caches of the ranks differ.
+  // Returns the stored choice. Returns an empty text if there is none, or if the caches of the ranks differ.
   std::string kept_name() override {
     key_ = key();
     if (tuning_ != Tuning::cached) return {};
@@ -105,7 +106,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     options_.trainer.bucket_bytes = way.bucket_bytes;
   }
 
-  // One rank of each host writes the cache.
+  // Stores the choice in the cache of each host, by one rank of the host.
   void keep(const std::string& name) override {
     const std::filesystem::path file = cache_file("exchanges");
     const std::string failure = exchange_.place().rank == 0 ? keep_choice(file, key_, name) : "";
@@ -129,7 +130,7 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
   Placement gradients_;
   Tuning tuning_ = Tuning::off;
   std::uint64_t key_ = 0;
-  double seconds_ = 0;  // duration of judge(); 0 if it was not called
+  double seconds_ = 0;  // seconds that judge() took; 0 if it was not called
   std::string how_ = "as measured before";
 };
 

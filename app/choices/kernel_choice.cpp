@@ -9,7 +9,8 @@ namespace plexaura {
 
 namespace {
 
-// A resumed run does not measure the kernels again whose times its checkpoint contains.
+// Returns the tuning of this run. A resumed run does not measure kernels again if the checkpoint contains
+// their times.
 Tuning tuning_of(const RunOptions& options, const std::string& resumed_times) {
   return options.tuning == Tuning::measure && !resumed_times.empty() ? Tuning::cached : options.tuning;
 }

@@ -53,8 +53,8 @@ bool some_share(std::span<const RankCores> crowd) {
   return false;
 }
 
-// Returns a sentence about the ranks of a node that may use only these cores; empty if they do not slow each
-// other down.
+// Returns a sentence about the ranks of a node that may use only these cores. Returns an empty text if they
+// do not slow each other down.
 std::string remark_on(std::span<const RankCores> node, const std::vector<int>& cores) {
   std::vector<RankCores> crowd;
   std::ranges::copy_if(node, std::back_inserter(crowd),

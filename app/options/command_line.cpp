@@ -28,7 +28,7 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// Returns the name of a YAML file that comes with Plexaura.
+// Returns the name of an example YAML file for a program.
 const char* example_for(const std::string& program) {
   static const std::map<std::string, const char*> examples{
       {"convnet", "models/mnist_cnn.yaml"},         {"convnext", "models/convnext_tiny.yaml"},
@@ -82,7 +82,7 @@ void require_file(const std::string& program, const CommandLine& line) {
       fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
 }
 
-// A server makes no steps, and a client gets its weights from the server, so some options have no effect.
+// Throws for options without effect: a server makes no steps, and a client gets its weights from the server.
 void check_visiting(const std::string& program, const CommandLine& line) {
   if (!line.serve.empty() && !line.join.empty())
     throw UserError(fmt::format("{}: --serve and --join exclude each other; give one of them", program));
@@ -121,13 +121,13 @@ std::string report_log_in(const std::string& folder) {
   return (std::filesystem::path(folder) / report_log).string();
 }
 
-// Declares an option with a text that is not empty. `type`: the name of the text for the help.
+// Declares an option whose value is a text that is not empty. `type` names the text in the help.
 template <class Value>
 CLI::Option* add_text(CLI::App& app, const char* name, Value& into, const char* type, const char* meaning) {
   return app.add_option(name, into, meaning)->type_name(type)->check(not_empty);
 }
 
-// Declares an option with a whole number from 1.
+// Declares an option whose value is a whole number from 1.
 template <class Value>
 CLI::Option* add_count(CLI::App& app, const char* name, Value& into, const char* meaning) {
   return app.add_option(name, into, meaning)->type_name("N")->check(at_least_one);

@@ -65,8 +65,8 @@ void check_local(const Section& distributed, const LocalOptions& local, std::int
         fmt::format("is {}, and training.epochs is {}; give a smaller number", local.first_epochs, epochs));
 }
 
-// Returns an empty text if the parts of lost ranks can be summed with the same bits as before, otherwise the
-// reason.
+// Returns the reason why the parts of lost ranks cannot be summed with the same bits as before. Returns an
+// empty text if they can.
 std::string why_not_exact(const RunOptions& run) {
   if (run.strategy.name != "allreduce")
     return fmt::format("distributed.strategy is {}; choose allreduce", run.strategy.name);
@@ -80,7 +80,7 @@ std::string why_not_exact(const RunOptions& run) {
   return {};
 }
 
-// Throws if the compression is `auto` and the algorithm sends a number of bytes that the estimate does not
+// Throws if the compression is `auto` and the algorithm sends a number of bytes that the cost model does not
 // know.
 void check_automatic(const Section& distributed, const RunOptions& run) {
   const std::vector<std::string> fit = sum_algorithms_of_shards();
@@ -99,7 +99,7 @@ void check_exact(const Section& distributed, const RunOptions& run) {
 }
 
 // Switches off overlap with the algorithm mpi, because a thread that waits in MPI cannot be interrupted.
-// Throws if overlap or a delay was asked for.
+// Throws if the file demands overlap or a delay.
 void resolve_overlap(const Section& distributed, RunOptions& run) {
   if (run.algorithm != "mpi") return;
   if (run.strategy.local.delay > 0)
@@ -111,8 +111,8 @@ void resolve_overlap(const Section& distributed, RunOptions& run) {
   run.strategy.overlap = Overlap::off;
 }
 
-// Checks sums on devices: they sum only uncompressed gradients of `allreduce`, always overlap with
-// computation, and need on_loss `end`.
+// Checks the options of sums on devices. Devices sum only uncompressed gradients of `allreduce`, always
+// overlap with computation, and need on_loss `end`.
 void check_device(const Section& distributed, const RunOptions& run) {
   if (run.algorithm != device_algorithm) return;
   const std::string is = fmt::format("is '{}', and ", device_algorithm);
@@ -166,7 +166,7 @@ OnLoss default_on_loss(const RunOptions& run) {
 }
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
-  // Reads the file again, because choices may have replaced some options.
+  // Reads the section again, because the choices between ranks may have replaced some options.
   const Section distributed = config.section("distributed");
   const std::string why_not = why_not_exact(read_distributed_alone(config));
   const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
@@ -193,7 +193,7 @@ RunOptions read_distributed_alone(const Config& config) {
 
 void read_distributed(const Section& distributed, RunOptions& run) {
   read_keys(distributed, distributed_keys(run));
-  run.strategy.elastic.every = run.strategy.local.every;  // both strategies share the key
+  run.strategy.elastic.every = run.strategy.local.every;  // the strategies local and elastic share the key
   run.finds_buckets = !run.bucket_bytes && run.strategy.name == "allreduce";
   run.trainer.bucket_bytes = run.bucket_bytes.value_or(run.trainer.bucket_bytes);
   check_local(distributed, run.strategy.local, run.trainer.epochs);

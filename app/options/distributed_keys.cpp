@@ -8,8 +8,8 @@ namespace plexaura {
 
 namespace {
 
-constexpr double shortest_deadline = 0.1;       // seconds; much longer than a message between hosts takes
-constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, which any clock can represent
+constexpr double shortest_deadline = 0.1;       // in seconds; much longer than a message between hosts takes
+constexpr double longest_deadline = 1'000'000;  // in seconds: eleven days, which any clock can represent
 
 // Returns the need of a key that has an effect only with the strategies for which `is_true` returns true.
 template <class F>

@@ -6,7 +6,8 @@ namespace plexaura {
 
 namespace {
 
-// The keys of a rule. Those of training.optimizer also have a rate, a decay and more.
+// Returns the keys of the optimizer's rule. training.optimizer has further keys, such as the rate and the
+// decay.
 std::vector<Key> rule_keys(OptimizerSpec& optimizer) {
   const Need momentum{.key = "optimizer.name", .values = {"sgd", "lars", "rmsprop"}};
   const Need nesterov{.key = "optimizer.name", .values = {"sgd", "lars"}};

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The beginning of a log, and of a trace, that this program writes.
+// The beginning of a log that this program writes, and of a trace.
 constexpr std::string_view log_begin = R"({"event":)";
 constexpr std::string_view trace_begin = R"({"traceEvents":)";
 
@@ -25,7 +25,7 @@ bool begins_with(const fs::path& path, std::string_view wanted) {
   const InputFile file(path);
   std::string begin(std::min<std::size_t>(wanted.size(), file.bytes()), '\0');
   file.read(0, std::as_writable_bytes(std::span(begin)));
-  return wanted.starts_with(begin);  // a killed run may have left an incomplete beginning
+  return wanted.starts_with(begin);  // the file may hold an incomplete beginning, left by a killed run
 }
 
 void check_replaceable(const char* option, const std::string& path, std::string_view begin) {
@@ -48,7 +48,7 @@ bool is_one_file(const fs::path& a, const fs::path& b) {
          fs::weakly_canonical(fs::absolute(b, error), error);
 }
 
-// Throws if a file lies where a new checkpoint would replace it.
+// Throws if a file of an option lies at a path that a new checkpoint would replace.
 void check_apart(const char* option, const std::string& path, const std::string& checkpoints) {
   if (path.empty() || checkpoints.empty()) return;
   std::error_code error;

@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-// Calls `apply`, and adds the place of a key to its error.
+// Calls `apply`. If it throws, adds the place of a key to the error.
 template <class Function>
 void with_place(const Section& section, std::string_view key, const Function& apply) {
   try {
@@ -28,7 +28,7 @@ void apply_patterns(const Config& config, const RunOptions& options, std::vector
     with_place(training, "freeze", [&] { freeze(specs, pattern); });
   const std::span<const ParameterGroup> groups = options.trainer.optimizer.groups;
   if (groups.empty()) return;
-  // Checks growing lists of groups, so that the error names the first group at fault.
+  // Checks the first group, then the first two, and so on, so that the error names the first group at fault.
   const std::vector<Section> sections = training.section("optimizer").sections("groups");
   for (std::size_t count = 1; count <= groups.size(); ++count)
     with_place(sections[count - 1], "pattern", [&] { groups_by_name(groups.first(count), specs); });

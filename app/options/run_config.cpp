@@ -40,8 +40,8 @@ std::vector<ParameterGroup> read_groups(const std::vector<Section>& sections, do
   return groups;
 }
 
-// Returns the learning rate, which is given for base_batch_size and grows in proportion to the batch size, as
-// in Goyal et al., arXiv:1706.02677.
+// Returns the peak of the learning rate. The file gives the rate for base_batch_size, and the peak grows in
+// proportion to the batch size, as in Goyal et al., arXiv:1706.02677.
 double peak_rate(const Section& optimizer, const TrainingInput& input, DType precision) {
   const std::int64_t batch_size = input.samples_of_step();
   const double rate = input.learning_rate;

@@ -23,17 +23,17 @@ std::int64_t steps_of(const Section& yaml, const char* key, double epochs, const
   return std::max<std::int64_t>(steps, 1);
 }
 
-// The values that a schedule is made from, and the length and the highest rate that it is made for.
+// The values from which a schedule is made, with the length and the highest rate of its steps.
 struct ScheduleRequest {
   const Section& yaml;
   const ScheduleInput& input;
-  double peak = 0;          // including the rate of a part
-  std::int64_t length = 1;  // in steps
+  double peak = 0;          // highest learning rate, multiplied by the rate of a part
+  std::int64_t length = 1;  // number of steps
   const RunLength& run;
 
   // Returns the nearest number of steps, at least one. Throws if a known run has none in these epochs.
   std::int64_t steps(const char* key, double epochs) const { return steps_of(yaml, key, epochs, run); }
-  // Throws if what the key plans for this step comes after the last step.
+  // Throws if an event that the key plans for this step comes after the last step.
   void check_comes(const char* key, std::int64_t step, std::string_view what) const {
     if (run.is_known && step >= length)
       throw yaml.error(
@@ -126,7 +126,7 @@ Schedule::Decay decay_of(const ScheduleRequest& request) {
   return ConstantRate{};
 }
 
-// Returns the length of a part in steps; nothing if it has none.
+// Returns the length of a part in steps. Returns nothing if the file does not set it.
 std::optional<std::int64_t> length_of(const Section& yaml, const ScheduleInput& part, const RunLength& run) {
   if (part.epochs && part.steps) throw yaml.error("steps", "and epochs are both given; give one of them");
   if (!part.epochs) return part.steps;

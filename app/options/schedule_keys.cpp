@@ -7,7 +7,7 @@ namespace plexaura {
 
 namespace {
 
-// Makes keys whose names begin with `prefix`, and that have an effect only with some schedules.
+// Makes keys whose names begin with `prefix` and that have an effect only with some schedules.
 struct ScheduleTable {
   std::string prefix;
 
@@ -24,7 +24,7 @@ struct ScheduleTable {
 constexpr NumberRange some_epochs{.maximum = most_epochs, .above = 0};
 constexpr NumberRange zero_to_one{.maximum = 1, .above = 0};
 
-// The keys that both a whole schedule and a part of one have.
+// Returns the keys that both a whole schedule and a part of a schedule have.
 std::vector<Key> decay_keys(ScheduleInput& input, const ScheduleTable& table) {
   Key gamma_of_cycles = table.named(
       {.name = "gamma",
@@ -151,7 +151,7 @@ std::vector<Key> plateau_keys(ScheduleInput& input, const ScheduleTable& table) 
   };
 }
 
-// The schedules that a part of a sequence may have, and their words.
+// Returns the schedules that a part of a sequence may have, with their words.
 std::vector<std::pair<std::string, ScheduleName>> part_names() {
   return {{"constant", ScheduleName::constant},     {"step", ScheduleName::step},
           {"multi_step", ScheduleName::multi_step}, {"exponential", ScheduleName::exponential},

@@ -14,7 +14,7 @@ Words tuning_words(Tuning& tuning) {
   return one_of(tuning, {{"cached", Tuning::cached}, {"measure", Tuning::measure}, {"off", Tuning::off}});
 }
 
-// Uses the value of PLEXAURA_TUNING as the default if the file does not have the key.
+// If the environment variable PLEXAURA_TUNING is set, makes its value the default of training.tuning.
 void preset_tuning(Tuning& tuning) {
   const char* preset = std::getenv("PLEXAURA_TUNING");
   if (preset == nullptr) return;

@@ -25,7 +25,7 @@ FileDescriptor without_blocking(int output) {
 }  // namespace
 
 void reserve_standard_streams() {
-  // open() returns the lowest free number, which is that of the closed stream.
+  // Opens the closed streams: open() returns the lowest free number, which is that of the closed stream.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
 }
@@ -34,7 +34,7 @@ Console::Console(int output) : output_(output), unblocked_(without_blocking(outp
 
 void Console::print(std::string_view text) {
   constexpr std::chrono::milliseconds nap(20);
-  constexpr int patience = 10;  // number of naps after a signal
+  constexpr int patience = 10;  // number of pauses after a signal
   const int file = unblocked_.is_there() ? unblocked_.number() : output_;
   for (int naps = 0; !text.empty() && !given_up_;) {
     const ssize_t written = ::write(file, text.data(), text.size());

@@ -19,7 +19,7 @@ namespace plexaura {
 
 namespace {
 
-// Seconds between two progress lines in a file, and between two updates of the line on a terminal.
+// The seconds between two progress lines in a file, and between two updates of the line on a terminal.
 constexpr double seconds_in_file = 1;
 constexpr double seconds_on_terminal = 0.1;
 
@@ -40,7 +40,7 @@ std::string clock_text(double seconds) {
                       : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// An accuracy is shown in percent.
+// Returns the text of a metric. An accuracy is shown in percent.
 std::string value_text(const MetricValue& metric) {
   return metric.name.starts_with("accuracy") ? percent(metric.value) : fmt::format("{:.4f}", metric.value);
 }
@@ -58,7 +58,7 @@ std::string loss_scale_text(const LossScale& scale) {
                      with_commas(std::llround(scale.skipped_steps)));
 }
 
-// Returns the rows about the best epoch; none if no epochs were compared.
+// Returns the rows about the best epoch. Returns no rows if no epochs were compared.
 std::string goal_rows(const TrainingResult& result, const TrainerOptions& options) {
   if (!options.goal || !result.best.is_known()) return "";
   const MetricValue best{options.goal->metric, result.best.value};
@@ -148,7 +148,8 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   if (tensorboard_) tensorboard_->step(record);
   const double time = seconds_now();
   const std::int64_t done = record.step_in_epoch;
-  // Shows the end of an epoch that was shown before, even if it comes soon after the last line.
+  // True at the end of an epoch of which a line was shown: the end is shown even if it comes soon after that
+  // line.
   const bool ends_shown_epoch = done == steps_in_epoch && shown_epoch_ == record.epoch;
   if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file) && !ends_shown_epoch) return;
   last_line_ = time;

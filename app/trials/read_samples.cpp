@@ -13,7 +13,8 @@ namespace plexaura {
 
 namespace {
 
-// Returns a number of indices to step by, so that steps modulo `size` meet each index once and early ones lie far apart.
+// Returns a stride for indices: steps of this size modulo `size` visit each index once, and early ones lie
+// far apart.
 std::int64_t stride_over(std::int64_t size) {
   constexpr double golden = 0.6180339887498949;
   auto stride = std::max<std::int64_t>(1, static_cast<std::int64_t>(golden * static_cast<double>(size)));

@@ -26,7 +26,7 @@ fs::path outermost_missing(fs::path path) {
 TemporaryFolder::TemporaryFolder(const fs::path& parent,
                                  const std::function<void(const fs::path&)>& make_parent)
     : parent_(fs::absolute(parent).lexically_normal()) {
-  if (!parent_.has_filename()) parent_ = parent_.parent_path();  // it ended with a slash
+  if (!parent_.has_filename()) parent_ = parent_.parent_path();  // the path ended with a slash
   outermost_ = outermost_missing(parent_);
   try {
     make_parent(parent);
@@ -52,7 +52,7 @@ void TemporaryFolder::remove() noexcept {
   if (!path_.empty()) fs::remove_all(path_, error);
   if (outermost_.empty()) return;
   for (fs::path folder = parent_;; folder = folder.parent_path()) {
-    fs::remove(folder, error);  // fails if another program has put something there
+    fs::remove(folder, error);  // does nothing if another program has put a file into the folder
     if (folder == outermost_) return;
   }
 }

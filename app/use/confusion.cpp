@@ -39,7 +39,7 @@ ModelBuilder builder_with_confusion(const Model& model) {
     const Node outputs = model(inputs["samples"]);
     const Node labels = inputs["labels"];
     LossOutputs made = build_loss(model, outputs, labels);
-    // In float64, which mixed precision leaves as it is, so that every count is exact.
+    // Float64 holds every count exactly, and mixed precision does not change it.
     const Node truth = one_hot(labels, model.classes(), DType::float64);
     const Node predicted = one_hot(argmax(outputs, 1), model.classes(), DType::float64);
     made.validation.sums = matmul(truth, predicted, {.transpose_a = true});
@@ -50,7 +50,7 @@ ModelBuilder builder_with_confusion(const Model& model) {
 std::string confusion_text(std::span<const double> counts, const std::vector<std::string>& classes) {
   std::vector<std::string> names;
   for (const std::string& name : classes) names.push_back(printable(shortened(name)));
-  // The cells of each column, of which the first is its head.
+  // The cells of each column. The first cell is the column's head.
   std::vector<std::vector<std::string>> columns{{std::string(corner)}};
   columns[0].insert(columns[0].end(), names.begin(), names.end());
   for (std::size_t column = 0; column < names.size(); ++column) {

@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::int64_t judged_at_once = 128;
 
-// Samples that were read, one after the other.
+// Samples that were read one after the other.
 struct ReadBatch {
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> indices;
   std::vector<std::int64_t> labels;
 };
 
-// Reads the samples from `first` to before `end`. Counts those that cannot be read.
+// Reads the samples from `first` up to, but without, `end`. Counts the samples that cannot be read.
 ReadBatch read_batch(const SampleSource& source, std::int64_t first, std::int64_t end,
                      std::int64_t& unreadable) {
   const std::vector<Field> fields = source.fields();
@@ -56,7 +56,7 @@ ReadBatch read_batch(const SampleSource& source, std::int64_t first, std::int64_
   return batch;
 }
 
-// `outputs`: the logarithms of the probabilities.
+// Returns the judgement of one sample. `outputs` are the logarithms of the probabilities.
 JudgedSample judged(std::int64_t index, std::int64_t label, std::span<const double> outputs) {
   const auto best = std::ranges::max_element(outputs);
   const double loss = -outputs[static_cast<std::size_t>(label)];

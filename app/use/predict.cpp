@@ -53,7 +53,7 @@ std::string numbers_text(std::span<const double> outputs, const Standardisation&
   return text;
 }
 
-// Returns the labels whose probability is above 1/2, with these, or "no label".
+// Returns the labels whose probability is above 1/2 with their probabilities, or "no label".
 std::string labels_text(std::span<const double> probabilities, const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -61,14 +61,15 @@ std::string labels_text(std::span<const double> probabilities, const std::vector
   return text.empty() ? "\tno label" : text;
 }
 
-// Returns the values from 0 to 1 of a reconstructed image, or the classes of its pixels.
+// Returns the pixels as text: the values from 0 to 1 of a reconstructed image, or the classes of a
+// segmentation.
 std::string pixels_text(std::span<const double> outputs) {
   std::string text;
   for (const double output : outputs) text += fmt::format("\t{:.6g}", output);
   return text;
 }
 
-// Returns the class with the largest output of each pixel. `outputs`: [classes, pixels].
+// Returns the class with the largest output of each pixel. `outputs` are [classes, pixels].
 std::vector<std::uint8_t> classes_of_pixels(std::span<const double> outputs, std::int64_t classes) {
   const std::size_t pixels = outputs.size() / static_cast<std::size_t>(classes);
   std::vector<std::uint8_t> best(pixels);
@@ -78,7 +79,8 @@ std::vector<std::uint8_t> classes_of_pixels(std::span<const double> outputs, std
   return best;
 }
 
-// Returns the end of a line for an image, or writes it to `images` and returns the path.
+// Returns the end of a line for an image: its pixels or, if `images` is not null, the path to which it writes
+// the image.
 std::string image_text(const std::string& sample, std::span<const double> outputs, const ModelInfo& model,
                        PredictedImages* images) {
   if (model.task == Task::segmentation) {

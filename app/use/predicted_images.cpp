@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t colours = 3;
 
-// `values`: [channels, height, width].
+// Converts `values` [channels, height, width], from 0 to 1, to an image.
 Image image_of(const Shape& shape, std::span<const double> values) {
   const std::int64_t pixels = shape[1] * shape[2];
   Image image{shape[2], shape[1], std::vector<std::uint8_t>(static_cast<std::size_t>(colours * pixels))};
@@ -40,7 +40,7 @@ Image image_of(const Shape& shape, std::span<const double> values) {
                   path.string()));
 }
 
-// Throws if a result might replace an image beside this one.
+// Throws if writing results to the folder might replace `file`, which is an image in it.
 void refuse_folder_of(const std::string& file, const fs::path& folder) {
   const fs::path above = fs::path(file).parent_path();
   std::error_code error;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view owed_change_prefix = "owed_change.";
 constexpr std::string_view left_change_prefix = "left_change.";
-// The prefix of state that other strategies keep: gradients that ranks owe, or changes multiplied by samples.
-// Neither can be added to a rank's part of a mean change.
+// The prefix of another kind of state: gradients that ranks owe, or changes multiplied by samples. A rank
+// cannot add it to its part of a mean change.
 constexpr std::string_view owed_otherwise_prefix = "owed.";
 
 std::span<float> part_of(Tensor& memory, const Bucket& slice) {
@@ -46,7 +46,8 @@ void ChangeSum::sum(std::size_t slice, std::span<T> changes, std::string_view wh
   ranks_.sum(dtype_of<T>, reinterpret_cast<std::byte*>(changes.data()), std::ssize(changes), what);
 }
 
-// Sums the trainables of the slice, which come first, by the compression. Returns their number.
+// Sums the trainable parameters of the slice, which come first, by the compression. Returns the number of
+// their elements.
 std::size_t ChangeSum::compress(std::size_t slice, std::span<float> changes, std::string_view what) {
   const std::span<const float> owed = part_of(owed_, slices_[slice]);
   const std::span<float> left = part_of(left_, slices_[slice]);

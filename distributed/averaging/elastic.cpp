@@ -29,8 +29,8 @@ void Elastic::after_update() {
   });
 }
 
-// After a loss of ranks, divides the elasticity by the number of ranks that are left, even for a mean in which lost ranks
-// took part.
+// Completes an exchange after a loss of ranks. Divides the elasticity by the number of ranks that are left,
+// even for a mean in which lost ranks took part.
 void Elastic::complete_exchange() {
   with_elements(centre_.dtype(), [&]<class T>(T) {
     if (const auto missed = centre_.catch_up<T>()) pull(*missed);

@@ -37,7 +37,7 @@ void Local::complete_exchange() {
   });
 }
 
-// Uses all means that are due.
+// Takes all means that are due into the weights.
 template <class T>
 void Local::average() {
   while (const auto mean = change_.next<T>(every())) take(*mean);
@@ -85,7 +85,7 @@ std::vector<StrategyState> Local::state() const {
   change_.keep_counts(state);
   if (change_.has_moved())
     keep_arena(border_->placement(), change_.anchor(), anchor_prefix, false,
-               state);  // without it, the anchor equals the weights
+               state);  // without an outer optimizer, the anchor equals the weights
   return state;
 }
 

@@ -37,7 +37,8 @@ Tensor to_tensor(const std::vector<std::int64_t>& numbers) {
   return Tensor::of<std::int64_t>(Shape{std::ssize(numbers)}, numbers);
 }
 
-// Returns the least number of counts in a part of the state; 0 if the part has no counts.
+// Returns the smallest number of counts that a part of the state with this name has; 0 if it is no part with
+// counts.
 std::size_t least_counts(std::string_view name) {
   if (name == exchange_name) return 4;
   if (name == brought_name) return 3;
@@ -97,14 +98,14 @@ void MeanChange::begin(WeightsImmigration& border) {
   exchange_.reset();
 }
 
-// Each parameter belongs to one fragment, whatever its layout. If a large one leaves no parameter for another
-// fragment, there are fewer fragments.
+// Cuts the parameters into fragments. Each parameter belongs to one fragment, whatever its layout. If a large
+// parameter leaves none for another fragment, there are fewer fragments.
 std::vector<MeanChange::Fragment> MeanChange::cut(const Placement& placement) const {
   const DType dtype = placement.dtype(ArenaKind::value);
   const std::int64_t all = std::max<std::int64_t>(trainable_elements(placement), 1);
   std::vector<Fragment> fragments;
   std::int64_t before = 0;
-  std::int64_t number = 0;  // index of the current fragment among `options_.fragments`
+  std::int64_t number = 0;  // index of the current fragment, from 0 to options_.fragments - 1
   for (const Placement::Entry& entry : placement.entries) {
     if (entry.role == ParameterRole::frozen) break;
     const bool is_trainable = entry.role == ParameterRole::trainable;
@@ -138,8 +139,8 @@ bool MeanChange::has_moved() const {
   return std::ranges::any_of(fragments_, [](const Fragment& fragment) { return fragment.steps > 0; });
 }
 
-// Within a period of `every` steps the fragments are due one after another, the last one at the end of the
-// period.
+// True if the fragment's mean is due now. Within a period of `every` steps the fragments are due one after
+// another, the last one at the end of the period.
 bool MeanChange::is_due(std::size_t fragment, std::int64_t every) const {
   if (fragments_[fragment].steps == 0) return false;
   const auto count = std::ssize(fragments_);
@@ -211,15 +212,15 @@ void MeanChange::exchange() {
   meter_.add_sent(sum_.bytes_sent() - sent_before);
 }
 
-// Collective. Returns this rank's share of the samples of all ranks; the sum is 0 if every rank fails in its
-// first step.
+// Collective. Returns this rank's share of the samples of all ranks. The sum of the shares is 0 if every rank
+// fails in its first step.
 double MeanChange::weight_of(std::int64_t samples, std::string_view what) {
   std::int64_t all = samples;
   ranks_.sum(DType::int64, reinterpret_cast<std::byte*>(&all), 1, fmt::format("the samples for {}", what));
   return static_cast<double>(samples) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
-// Waits for the exchange of the thread, if there is one.
+// Waits until the thread has ended its exchange. Does nothing without a thread.
 void MeanChange::await_exchange() const {
   if (!exchange_ || exchange_->is_made || !thread_) return;
   const ExchangeMeter::Wait wait(meter_);
@@ -313,14 +314,13 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
   keep_arena(border_->placement(), mean, mean_prefix, false, state);
-  // Rank 0 keeps its changes as state of all ranks: ranks that are new in a later run begin with the weights of rank 0,
-  // and so need the changes of rank 0.
+  // Rank 0 stores its changes as the state of all ranks: a rank that is new in a later run begins with the
+  // weights of rank 0, and so needs the changes of rank 0.
   keep_arena(border_->placement(), own_, moved_prefix, !is_first_, state);
 }
 
 // Returns the exchange to which a checkpoint's state belongs. Returns null if it does not fit this run, which
-// cuts the weights into another number of fragments or has no delay. The changes of that exchange are then
-// part of the next one.
+// has no delay or another number of fragments. The changes of that exchange are then part of the next one.
 MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragments) {
   const bool fits = fragments == std::ssize(fragments_) && (until == 0 || options_.delay > 0);
   if (!fits) return nullptr;
@@ -328,7 +328,8 @@ MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragment
   return &*exchange_;
 }
 
-// If this run has another number of fragments, each fragment gets the counts of the checkpoint's first one.
+// Restores counts. If this run has another number of fragments, each fragment gets the counts of the
+// checkpoint's first fragment.
 void MeanChange::take_counts(const StrategyState& part) {
   sum_.take(part);
   take_arena(border_->placement(), changes_, mean_prefix, part);

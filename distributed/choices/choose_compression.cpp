@@ -16,21 +16,21 @@ namespace {
 
 constexpr std::string_view probing = "measuring what an exchange of gradients takes";
 
-constexpr double seconds_of_round = 0.1;   // a call that takes so long is large enough
-constexpr double seconds_for_calls = 0.4;  // all calls of a kind at that size
+constexpr double seconds_of_round = 0.1;   // a call that takes this long is large enough
+constexpr double seconds_for_calls = 0.4;  // all calls of one kind at the final size take this long
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
                                            << 18;  // smaller calls show the latency, not the rate
 constexpr std::int64_t most_timed_bytes = std::int64_t{1} << 26;
 
-constexpr double seconds_for_compression = 0.1;  // for each method
+constexpr double seconds_for_compression = 0.1;  // seconds for measuring each method
 constexpr int most_compressions = 5;
 
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed) {
   return plexaura::time_of(ranks, times, timed, probing);
 }
 
-// Rounds down to a multiple of `least_call_bytes`, and returns at least one of these.
+// Rounds down to a multiple of `least_call_bytes`, but not below `least_call_bytes`.
 std::int64_t whole_pieces(double bytes) {
   return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
 }
@@ -57,7 +57,7 @@ RankPlaces places_of(Communicator& ranks, const SharedWindow& window) {
   return places;
 }
 
-// The call that `none` makes for a bucket.
+// Returns the call that `none` makes for a bucket.
 Crossing in_windows(std::int64_t bytes) { return {Crossing::Call::sum_in_windows, bytes}; }
 
 struct Link {
@@ -100,7 +100,8 @@ void draw_gradients(std::span<float> values) {
   }
 }
 
-// Measures what a method computes in a step: each host exchanges with itself, so that no host waits for another one.
+// Measures the computation of a method in a step. Each host exchanges with itself, so that no host waits for
+// another one.
 class Workbench {
  public:
   Workbench(std::span<const Bucket> buckets, const RankPlaces& places, Communicator& ranks)
@@ -113,7 +114,7 @@ class Workbench {
     values_.resize(owed_.size());
   }
 
-  // Returns none if the method refuses these parameters.
+  // Returns the method's work. Returns nothing if the method refuses these parameters.
   std::optional<MethodWork> work_of(const CompressionOptions& options, const Placement& placement) {
     const auto method = make_host_compression(options, *host_);
     try {
@@ -152,7 +153,7 @@ class Workbench {
   std::span<const Bucket> buckets_;
   RankPlaces compressing_;
   Communicator& ranks_;
-  // The ranks that add up before one of them compresses; or this rank alone.
+  // The ranks that add up before one of them compresses, or this rank alone.
   std::unique_ptr<Communicator> host_;
   std::vector<float> owed_;
   std::vector<float> values_;
@@ -187,7 +188,7 @@ CompressionChoice choose_compression(const CompressionOptions& options, const Pl
                                      std::int64_t bucket_bytes, bool overlaps, Communicator& ranks) {
   if (ranks.place().count == 1) return {.name = "none"};
   std::vector<Bucket> buckets = make_buckets(placement, bucket_bytes);
-  buckets.pop_back();  // holds buffers and the tail, which are never compressed
+  buckets.pop_back();  // the last bucket holds buffers and the tail, which are never compressed
   if (buckets.empty()) return {.name = "none"};
   const auto largest = std::ranges::max_element(buckets, {}, &Bucket::count);
   const Link link = measure_link(ranks, largest->count * static_cast<std::int64_t>(sizeof(float)));

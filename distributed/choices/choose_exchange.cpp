@@ -18,8 +18,8 @@ constexpr std::string_view timing = "measuring in which buckets gradients cross"
 
 constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
-constexpr double seconds_of_sum = 0.05;   // a sum that takes so long is large enough
-constexpr double seconds_for_sums = 0.2;  // all sums of that size
+constexpr double seconds_of_sum = 0.05;   // a sum that takes this long is large enough
+constexpr double seconds_for_sums = 0.2;  // all sums of that size together take this long
 constexpr double seconds_for_others = 1;  // no further algorithm is measured after this time
 
 constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
@@ -36,7 +36,7 @@ std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t le
 // Keeps processors busy: its threads compute until it is destroyed.
 class BusyThreads {
  public:
-  // Starts fewer threads if the system allows no more.
+  // Starts `count` threads, or fewer if the system allows no more.
   explicit BusyThreads(int count) {
     try {
       for (int i = 0; i < count; ++i)
@@ -54,7 +54,7 @@ class BusyThreads {
   BusyThreads& operator=(const BusyThreads&) = delete;
 
  private:
-  // Takes a few microseconds.
+  // Computes for a few microseconds.
   static void compute() {
     volatile std::uint64_t number = 1;
     for (int i = 0; i < 1000; ++i) number = splitmix_scatter(number);
@@ -64,8 +64,8 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-// Measures the algorithm that `ranks` uses now. During a backward pass, which takes the cores, each call begins later. This is
-// part of the latency, and not of the rate.
+// Measures the algorithm that `ranks` uses now. During a backward pass, which occupies the cores, each call
+// begins later. This delay is part of the latency, and not of the rate.
 CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
                        const ExchangeQuestion& question) {
   const auto sum = [&](std::int64_t bytes) {

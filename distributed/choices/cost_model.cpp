@@ -25,14 +25,14 @@ double of_hosts_that_add(const Ranks& host, double hosts, int ranks, double byte
 }
 
 // Returns the bytes that leave a host if each of its ranks exchanges shares with each rank of other hosts.
-// `pairs`: the number of such pairs of ranks.
+// `pairs` is the number of such pairs of ranks.
 double of_ranks_that_add(double pairs, double ranks, double bytes) { return pairs * 2 * bytes / ranks; }
 
 bool is_clearly_less(double one, double other, double share, double least_saving) {
   return one <= share * other && one <= other - least_saving;
 }
 
-// The seconds of one exchange: of all buckets, and of the last one.
+// The seconds of one exchange: of all buckets together, and of the last one alone.
 struct CallSeconds {
   double all = 0;
   double last = 0;
@@ -76,7 +76,7 @@ double bytes_leaving(const RankPlaces& places, const Crossing& crossing) {
   double most = 0;
   for (const Ranks& host : ranks_by_host(places)) {
     const auto here = static_cast<double>(host.size());
-    const double pairs = here * (ranks - here);  // of a rank here and one elsewhere
+    const double pairs = here * (ranks - here);  // pairs of a rank on this host and a rank elsewhere
     double leaving = pairs * bytes;
     if (hosts_add)
       leaving = of_hosts_that_add(host, places.hosts(), static_cast<int>(places.host_of.size()), bytes);

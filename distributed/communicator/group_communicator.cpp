@@ -17,15 +17,17 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t pieces_under_way = 8;  // pieces of a broadcast that a rank has in flight at most
+// Largest number of pieces of a broadcast that a rank sends ahead.
+constexpr std::size_t pieces_under_way = 8;
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
-// The longest time that a rank which leaves with an error waits for the other ranks. Ranks that fail together
-// with it arrive soon, and ranks that wait for it in other calls have to learn of the error soon.
+// The longest time that a rank waits for the other ranks when it leaves with an error. Ranks that fail
+// together with it arrive soon, and ranks that wait for it in other calls have to learn of the error soon.
 constexpr double seconds_to_leave_in_error = 1.0;
 
-// Returns places without hosts. In a part, the ranks do not know their numbers in the whole run yet.
+// Returns places without hosts. A rank of a duplicate or a split does not yet know the numbers of the ranks
+// in the whole run.
 Topology unknown_topology(const Transport& transport, bool is_part) {
   std::vector<ProcessPlace> places;
   for (int rank = 0; rank < transport.size(); ++rank) {
@@ -78,8 +80,8 @@ void GroupCommunicator::find_topology(ProcessPlace own) {
             static_cast<int>(topology_.own_node_ranks().size()), topology_.own_node(), topology_.nodes()};
 }
 
-// One rank that wants private memory decides for all, because all ranks have to take part in making shared
-// memory.
+// Switches sharing off on all ranks if one rank wants private memory, because all ranks have to take part in
+// making shared memory.
 void GroupCommunicator::agree_to_share() {
   for (const std::string& wish :
        gather_all(options_.shared_memory ? "shared" : "private", "whether ranks share memory"))
@@ -101,7 +103,8 @@ void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double 
   while (!ready()) wait.pause();
 }
 
-// Messages arrive in `arriving_`, and not in `data`, so that nothing writes to `data` after this has thrown.
+// Receives a message. It arrives in `arriving_`, and not in `data`, so that nothing writes to `data` after
+// this function has thrown.
 void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, const Peer& from,
                              const CallSignature& at) {
   if (arriving_.size() < data.size()) arriving_.resize(data.size());
@@ -115,7 +118,7 @@ void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, co
   std::copy_n(arriving_.begin(), data.size(), data.begin());
 }
 
-// Waits until at most `down_to` messages of the outbox are under way.
+// Waits until at most `down_to` messages of the outbox have not left.
 void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double deadline, std::size_t down_to) {
   wait_for([&] { return outbox.under_way() <= down_to; }, at, deadline);
 }
@@ -158,9 +161,10 @@ void GroupCommunicator::all_to_all(std::span<const std::byte> blocks, std::span<
   });
 }
 
-// Sends down a binomial tree, in pieces, so that all levels of the tree work at the same time.
+// Sends the bytes of the root to all ranks along a binomial tree, in pieces, so that all levels of the tree
+// work at the same time.
 void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, const CallSignature& at) {
-  const int place = (rank() - root + size()) % size();  // place in the tree; the root has 0
+  const int place = (rank() - root + size()) % size();  // number of this rank in the tree; the root has 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
   constexpr auto longest = static_cast<std::size_t>(message_bytes);
@@ -328,7 +332,7 @@ bool GroupCommunicator::leave(int error_status) {
     return true;
   } catch (const std::exception& error) {
     const auto* loss = dynamic_cast<const RankLost*>(&error);
-    // This rank has finished its work, so the loss does not matter.
+    // This rank has finished its work, so the loss of a rank does not matter.
     if (loss != nullptr && loss->is_outlived()) return false;
     transport_->abandon();
     if (in_error) return false;

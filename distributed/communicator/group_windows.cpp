@@ -46,13 +46,13 @@ void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
   agree_on_error(*this, mine, what);
 }
 
-// Returns nothing on all ranks if one rank cannot share.
+// Makes shared memory. Returns nothing, on all ranks, if one rank cannot share.
 std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const CallSignature& at) {
   std::string problem;
   std::vector<SharedSegment> segments = open_segments(bytes, at, problem);
   for (const std::string& found : collect(problem, at)) {
     if (found.empty()) continue;
-    options_.shared_memory = false;  // reported once, and not tried again
+    options_.shared_memory = false;  // the reason is reported once, and sharing is not tried again
     if (rank() == 0) {
       print_error(found + ": all ranks take private memory, and sums are slower");
     }
@@ -62,7 +62,7 @@ std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, c
   return SharedWindow(std::move(segments), place_.rank, bytes);
 }
 
-// Returns one segment for each rank of the node. If it cannot, returns none and sets `problem`.
+// Returns one segment for each rank of the node. If that fails, returns no segment and sets `problem`.
 std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const CallSignature& at,
                                                             std::string& problem) {
   std::vector<SharedSegment> segments;

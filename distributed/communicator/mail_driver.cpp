@@ -11,7 +11,8 @@ namespace plexaura {
 
 namespace {
 
-// Pauses between two calls of the library: the short one while letters are under way, otherwise the long one.
+// The pauses between two calls of the library: the short one while letters are under way, and the long one
+// otherwise.
 constexpr std::chrono::microseconds short_nap{50};
 constexpr std::chrono::milliseconds long_nap{1};
 

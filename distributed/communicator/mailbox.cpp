@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// After the death of a process, its last messages may still arrive for this time.
+// The seconds for which the last messages of a dead process may still arrive.
 constexpr double seconds_of_dying = 1;
 
 }  // namespace
@@ -65,7 +65,7 @@ void Mailbox::begin_next(int tag) {
                 Wait(deadline_),
                 Wait(seconds_of_dying)};
   next.request = transport_->receive(next.letter.bytes, envelope->from, tag);
-  has_arrived(next);  // most letters have arrived completely by now
+  has_arrived(next);  // marks the letter if it has arrived completely, as most letters have by now
   arriving_.push_back(std::move(next));
 }
 

@@ -16,7 +16,8 @@
 namespace plexaura {
 namespace {
 
-// The text of a std::bad_alloc is only its name, so it gets a sentence here.
+// Returns the sentence of an error. The text of a std::bad_alloc is only its name, so it gets a sentence
+// here.
 std::string sentence_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
   return "out of memory: this machine has less than the run asks for; reduce training.batch_size, "
@@ -37,15 +38,15 @@ int report(const std::exception& error) {
   return status;
 }
 
-// Called before a rank ends that has not met the other ranks. mpirun kills the others when it ends, also the
-// one that has to print the error. So it waits until that rank has printed.
+// Called before a rank ends that has not met the other ranks. When it ends, mpirun kills the other ranks,
+// also the one that has to print the error. So it waits until that rank has printed.
 void let_another_speak(const std::exception& error) {
   if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
-// Ends this process by SIGKILL. When the network works again, mpirun of Open MPI 5 learns of this end, and
-// lets the other ranks continue. It counts a rank that returns a status other than 0 twice, and would end the
-// other ranks together with the last rank that it counted.
+// Ends this process by SIGKILL. When the network works again, mpirun of Open MPI 5 learns of this death, and
+// lets the other ranks continue. If a rank returns a status other than 0, mpirun counts it twice as ended,
+// and would end the last ranks too early.
 void end_unlike_others() { raise(SIGKILL); }
 
 }  // namespace
@@ -72,7 +73,7 @@ int RankSession::fail(const std::exception& error) {
   return closed;
 }
 
-// On return, MPI is closed or must not be closed: see Communicator::leave().
+// Waits for the other ranks. Afterwards MPI is closed, or must not be closed: see Communicator::leave().
 int RankSession::close(int status, bool together) {
   ranks_.reset();
   report_event(EventKind::end, status);

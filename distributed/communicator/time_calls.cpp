@@ -14,7 +14,7 @@ namespace {
 constexpr int least_calls = 3;
 constexpr int most_calls = 15;
 
-// Returns the longest time that any rank has taken.
+// Returns the seconds of the slowest rank.
 double of_slowest(Communicator& ranks, double seconds, std::string_view what) {
   const auto mine = std::llround(1e9 * seconds);
   std::int64_t most = 0;

@@ -30,7 +30,8 @@ std::unique_ptr<Compression> make_power_sgd(const CompressionOptions& options, C
 
 struct Known {
   std::string_view name;
-  std::unique_ptr<Compression> (*make)(const CompressionOptions&, Communicator&);  // null for `none`
+  // Makes the compression; null for `none`.
+  std::unique_ptr<Compression> (*make)(const CompressionOptions&, Communicator&);
 };
 
 constexpr std::array known_compressions{Known{"none", nullptr}, Known{"fp16", make_half<float16>},

@@ -8,10 +8,10 @@
 namespace plexaura {
 namespace {
 
-// If less than this share of a vector's length is left, the rest is rounding error.
+// If less than this share of a vector's length is left after a subtraction, the rest is rounding error.
 constexpr double least_share = 1e-5;
 
-// Adds into several sums, so that an addition need not wait for the one before.
+// Returns the inner product. Adds into several sums, so that an addition need not wait for the one before.
 template <class T>
 T dot(std::span<const float> a, std::span<const float> b) {
   std::array<T, 16> sums{};

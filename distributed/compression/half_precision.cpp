@@ -23,10 +23,12 @@ std::int32_t scale_for(std::span<const float> values) {
   if (largest == 0 || largest >= infinite) return 0;
   int exponent = 0;
   std::frexp(std::bit_cast<float>(largest), &exponent);
-  return std::min(15 - exponent, 126);  // both this power and its inverse are normal numbers
+  // Limits the exponent, so that both this power and its inverse are normal numbers.
+  return std::min(15 - exponent, 126);
 }
 
-// part_length_of() returns the elements of each rank's part, block_bytes_of() the bytes of an encoded part.
+// part_length_of() returns the number of elements of each rank's part. block_bytes_of() returns the number of
+// bytes of an encoded part.
 std::size_t part_length_of(std::size_t elements, std::size_t ranks) { return (elements + ranks - 1) / ranks; }
 
 template <class Half>
@@ -82,7 +84,7 @@ void HalfPrecision<Half>::exchange(std::size_t, std::span<float> owed, std::span
   for (int rank = 0; rank < ranks_.size(); ++rank) decode<Half>(block(sent_, rank), part(sums, rank));
 }
 
-// The first call sends the contributions, the second one the sums.
+// Returns the calls of an exchange. The first one sends the contributions, and the second one the sums.
 template <class Half>
 std::vector<Crossing> HalfPrecision<Half>::crossings(std::size_t, std::int64_t elements, int ranks) const {
   const std::size_t length =

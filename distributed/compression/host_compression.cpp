@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::string_view finding_hosts = "the ranks that compress for their hosts";
 
-// Deadline of a rank that waits for the first rank of its host. It is long, because a link between hosts may
-// be slow. The first ranks have deadlines of their own, and if one of these passes, all ranks learn of it.
+// The seconds that a rank waits for the first rank of its host. They are many, because a link between hosts
+// may be slow. The first ranks have deadlines of their own, and if one of these passes, all ranks learn of
+// it.
 constexpr double seconds_between_hosts = 7.0 * 24 * 3600;
 
 }  // namespace
@@ -18,7 +19,7 @@ HostCompression::HostCompression(Communicator& ranks, const Make& make)
     : host_(ranks.split(ranks.place().index, finding_hosts)),
       peers_(ranks.split(ranks.place().rank, finding_hosts)),
       compression_(make(*peers_)) {
-  host_->choose_algorithm("auto");  // an algorithm that keeps the order of sums
+  host_->choose_algorithm("auto");  // `auto` is an algorithm that keeps the order of sums
 }
 
 void HostCompression::begin(const Placement& placement, std::span<const Bucket> buckets) {

@@ -17,7 +17,7 @@ TensorType type_of(const Placement::Entry& entry) { return {DType::float32, entr
 
 Layout logical(const Placement::Entry& entry) { return Layout::row_major(entry.type.shape.rank()); }
 
-// from_arena() copies a parameter from the arena's layout to row-major, to_arena() copies it back.
+// from_arena() copies a parameter from the arena's layout to row-major. to_arena() copies it back.
 void from_arena(const Placement::Entry& entry, std::span<const float> arena, std::span<float> values) {
   reorder(std::as_bytes(arena).data(), entry.layout, std::as_writable_bytes(values).data(), logical(entry),
           type_of(entry));
@@ -35,7 +35,7 @@ void draw(std::span<float> vector, std::uint64_t seed) {
     value = static_cast<float>(static_cast<std::int64_t>(splitmix_scatter(seed += splitmix_step))) * 0x1p-63F;
 }
 
-// Scales the vectors with which a step begins to length 1. A vector of zeros is replaced by a random one.
+// Scales the vectors with which a step begins to length 1. Replaces a vector of zeros by a random one.
 void refresh(const Matrix& vectors, std::string_view name) {
   for (std::int64_t c = 0; c < vectors.rows(); ++c) {
     const std::span<float> vector = vectors.row(c);

@@ -11,7 +11,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t block_bytes = 64;  // all_gather() cuts at multiples of this
+constexpr std::size_t block_bytes = 64;  // all_gather() cuts arrays at multiples of this
 
 std::size_t whole_blocks(std::size_t bytes) { return (bytes + block_bytes - 1) / block_bytes * block_bytes; }
 
@@ -32,7 +32,7 @@ void TopK::begin(const Placement&, std::span<const Bucket> buckets) {
 
 void TopK::exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view what) {
   const std::size_t count = count_of(owed.size());
-  // Elements of each rank, with padding.
+  // The number of elements of each rank, with padding.
   const std::size_t room = whole_blocks(count * sizeof(Element)) / sizeof(Element);
   crossing_.resize(room * static_cast<std::size_t>(ranks_.size()));
   take_largest(owed, std::span(crossing_).subspan(room * static_cast<std::size_t>(ranks_.rank()), count));
@@ -54,7 +54,8 @@ std::vector<Crossing> TopK::crossings(std::size_t, std::int64_t elements, int) c
   return {{Crossing::Call::blocks, static_cast<std::int64_t>(bytes)}};
 }
 
-// If several elements have the same magnitude, the first ones are taken.
+// Moves the largest elements to `chosen`. If several elements have the same magnitude, the first ones are
+// taken.
 void TopK::take_largest(std::span<float> owed, std::span<Element> chosen) {
   magnitudes_.resize(owed.size());
   std::ranges::transform(owed, magnitudes_.begin(), magnitude);

@@ -8,7 +8,7 @@ namespace plexaura {
 
 namespace {
 
-// Unlocks a lock for the time that it lives.
+// Unlocks a lock while the object lives, and locks it again.
 class Unlocked {
  public:
   explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }

@@ -26,7 +26,7 @@ constexpr double seconds_after_death = 0.2;
 // The longest time that the library may need to notice ranks that were killed or cannot be reached.
 constexpr double seconds_to_die = 3.0;
 // The longest time that a rank waits until its verdict (the name of the dead rank) is sent. A rank that
-// receives a verdict stays silent for longer.
+// receives a verdict sends nothing for longer than that.
 constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {
@@ -67,10 +67,11 @@ void Alarm::set_topology(const Topology& topology) {
 void Alarm::look(const PendingCall& call) {
   if (is_interrupted_) throw WaitInterrupted(fmt::format("the wait at {} was given up", describe(call.at)));
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // another thread of this rank does the work
+  if (!lock) return;  // another thread of this rank holds the lock, and does the work
   hear(call.at);
   const std::vector<int> dead = find_dead(call);
-  // If there is a verdict, dead ranks are not outlived: they may have ended because of the verdict.
+  // If there is a verdict, the run ends, even if ranks can outlive others: the dead ranks may have ended
+  // because of the verdict.
   if (outlives_ && !dead.empty() && !verdict_) continue_without(dead, call);
   if (!verdict_ && dead.empty()) return;
   const bool speaks = !verdict_ && agree_on_speaker(call);
@@ -104,7 +105,8 @@ void Alarm::end_with_error_of(int rank, int exit_status) {
   end(std::move(lock), false);
 }
 
-// Unlocks before it throws, because other threads of this rank have to learn too that the run is over.
+// Throws the error of the verdict. Unlocks before that, because other threads of this rank have to learn too
+// that the run is over.
 void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   const Verdict verdict = *verdict_;
   lock.unlock();
@@ -115,13 +117,13 @@ void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   throw_on(speaks, verdict.speaker, DeviceError(verdict.text));
 }
 
-// Agrees with all ranks that answer on which of them reports. Returns true if this rank does.
+// Agrees with all answering ranks on which of them reports. Returns true if this rank reports.
 bool Alarm::agree_on_speaker(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
     tell({rank(), describe_leaving(number(rank())), {}, {}, exit_status(call.at)});
     return false;
   }
-  std::ranges::fill(answers_, std::nullopt);  // discards answers to an earlier question
+  std::ranges::fill(answers_, std::nullopt);  // drops answers to an earlier question
   send(Note::Kind::question, rank(), describe(call.at), others_);
   const bool dead = !find_dead(call).empty();
   listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
@@ -132,8 +134,8 @@ bool Alarm::agree_on_speaker(const PendingCall& call) {
   return true;
 }
 
-// Waits until ranks that do not answer are dead, and throws when they are. If all members have come to this
-// call, one of them may wait in another call for a rank that does not answer.
+// Waits until ranks that do not answer are dead, and throws when they are. If all members of the call have
+// come, one of them may wait in another call for a rank that does not answer.
 void Alarm::bury_absent(const PendingCall& call) {
   std::vector<int> missing = absent(call);
   if (missing.empty()) missing = silent(others_, call);
@@ -160,7 +162,7 @@ void Alarm::hear(const CallSignature& at) {
   while (const auto envelope = transport_->waiting(Transport::anyone, tag::note)) {
     Note note;
     Request request = transport_->receive(as_message(note), envelope->from, tag::note);
-    while (!transport_->done(request)) {  // the message has arrived already
+    while (!transport_->done(request)) {  // the message has already arrived, so this ends at once
     }
     take(note, envelope->from, at);
   }
@@ -216,9 +218,9 @@ void Alarm::tell(Verdict verdict) {
   verdict_ = std::move(verdict);
   try {
     send(Note::Kind::verdict, verdict_->speaker, pack(*verdict_), others_);
-    // Some ranks may never receive it.
+    // The wait is short, because some ranks may never receive the verdict.
     for (Wait wait(seconds_to_tell); !outbox_.all_left() && !wait.expired();) wait.pause();
-  } catch (const std::exception&) {  // the other ranks reach their deadlines instead
+  } catch (const std::exception&) {  // ignored: the other ranks reach their deadlines instead
   }
 }
 
@@ -239,7 +241,8 @@ std::vector<int> Alarm::find_dead(const PendingCall& call) {
   return dead;
 }
 
-// If nobody catches the error, the lowest rank that is left prints it.
+// Throws a RankLost after which the ranks continue. If no rank catches it, the lowest rank that is left
+// prints it.
 void Alarm::continue_without(const std::vector<int>& dead, const PendingCall& call) const {
   const RankLost loss(describe_death(dead, call), numbers_of(dead), describe(call.at), true);
   int lowest = 0;
@@ -248,7 +251,7 @@ void Alarm::continue_without(const std::vector<int>& dead, const PendingCall& ca
   throw Remote<RankLost>(lowest, loss);
 }
 
-// Returns the ranks that have not answered.
+// Returns the ranks of `among` that have not answered.
 std::vector<int> Alarm::silent(std::span<const int> among, const PendingCall& call) const {
   std::vector<int> found;
   std::ranges::copy_if(among, std::back_inserter(found), [&](int other) {
@@ -262,7 +265,7 @@ std::vector<int> Alarm::absent(const PendingCall& call) const {
   return silent(call.members.empty() ? std::span<const int>(others_) : call.members, call);
 }
 
-// Returns what is known about the loss, with this rank as the one that reports it.
+// Returns the facts that are known about the loss, with this rank as the one that reports it.
 Alarm::Verdict Alarm::judge(const PendingCall& call) {
   if (const std::vector<int> dead = find_dead(call); !dead.empty())
     return {rank(), describe_death(dead, call), numbers_of(dead), describe(call.at)};
@@ -298,7 +301,8 @@ std::string Alarm::describe_absent(const std::vector<int>& absent, const Pending
                      is_alone ? "of " + own + " to" : "to", fmt::join(hosts, " or "));
 }
 
-// Every member waits. A member that waits in another call may wait for a rank that is no member of this call.
+// Returns a sentence for the case that every member waits. A member that waits in another call may wait for a
+// rank that is no member of this call.
 std::string Alarm::describe_stall(std::span<const int> members, const PendingCall& call) const {
   const std::string begin =
       fmt::format("rank {} waited {:.3g} s at {}", number(rank()), call.deadline_seconds, describe(call.at));

@@ -15,24 +15,26 @@
 namespace plexaura {
 namespace {
 
-// If there is no answer, Linux sends data again after 0.2 s, 0.6 s and 1.4 s, and a request to connect after
-// 1 s.
+// The number of times that Linux has sent data again when a link counts as silent. It does so after 0.2 s,
+// 0.6 s and 1.4 s, and repeats a request to connect after 1 s.
 constexpr int times_sent_again = 3;
 constexpr int times_begun_again = 1;
 
 bool is_silent(int file) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;  // no TCP connection
+  // The file is no TCP connection.
+  if (getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
   return info.tcpi_retransmits >= (info.tcpi_state == TCP_SYN_SENT ? times_begun_again : times_sent_again);
 }
 
-// Works on a copy of the descriptor, because another thread may close the original and open another file
-// under its number.
+// Closes the connection if it is silent. Works on a copy of the descriptor, because another thread may close
+// the original and open another file under its number.
 bool close_if_silent(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISSOCK(status.st_mode))
-    return false;  // no copy is made of a file, because closing the copy would release the file's locks
+    // Makes no copy of a file's descriptor, because closing the copy would release the file's locks.
+    return false;
   const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return false;
   const bool silent = is_silent(copy);

@@ -19,11 +19,12 @@
 namespace plexaura {
 namespace {
 
-// Deadline of MPI_Init: starting many processes takes time, whatever the deadline between ranks is.
+// The seconds that MPI_Init may take: starting many processes takes time, whatever the deadline between ranks
+// is.
 constexpr double seconds_to_start = 60;
 
-// MPI_Abort informs the launcher, but may itself wait for a lock that the stuck call holds; so it runs on a
-// thread of its own. During MPI_Init it must not be called.
+// Ends the job by MPI_Abort, which informs the launcher. MPI_Abort may itself wait for a lock that the
+// blocked call holds, so it runs on a thread of its own. During MPI_Init it must not be called.
 void end_job(const std::string& sentence) {
   report_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
@@ -36,18 +37,20 @@ void end_job(const std::string& sentence) {
   _exit(1);
 }
 
-// Open MPI 4 may read a long message directly from the sender's memory. If the sender died during that, the
-// reader would end too, before it could name the dead rank.
+// Switches off a way of sending. Open MPI 4 may read a long message directly from the sender's memory. If the
+// sender died during that, the reader would end too, before it could name the dead rank.
 void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0); }
 
-// Ranks that are killed leave the files through which Open MPI 5 shares memory, and the names of these files
-// do not identify the job. On its own machine, tools/run makes a folder for them, and removes it.
+// Sets the folder for files of Open MPI 5. Ranks that are killed leave the files through which it shares
+// memory, and the names of these files do not identify the job. On its own machine, tools/run makes a folder
+// for them, and removes it.
 void keep_shared_files_where_launcher_cleans_up() {
   const std::string folder = folder_of_launcher("PLEXAURA_SHARED");
   if (!folder.empty()) setenv("OMPI_MCA_btl_sm_backing_directory", folder.c_str(), 0);
 }
 
-// Adds `ofi` to the components that Open MPI leaves out, unless the user has listed components to use.
+// Returns the list of components that Open MPI leaves out, with `ofi` added, unless the user has listed
+// components to use.
 std::string without_slow_one(std::string_view chosen) {
   if (chosen.empty()) return "^ofi";
   return fmt::format("{}{}", chosen, chosen.front() == '^' ? ",ofi" : "");
@@ -60,10 +63,10 @@ bool is_open_mpi_4() {
   return std::string_view(text.data()).starts_with("Open MPI v4");
 }
 
-// Open MPI 5 waits a second when it closes its component `ofi`, which transports none of our messages. Its
-// authors do not test it with ranks that die, and Debian's Open MPI 4 leaves it out too. Other MPI libraries
-// do not have this variable. The tool interface stays open, because values written there are lost if it is
-// closed before MPI has started.
+// Lets Open MPI leave out its component `ofi`. Open MPI 5 waits a second when it closes this component, which
+// transports none of our messages. Its authors do not test it with ranks that die, and Debian's Open MPI 4
+// leaves it out too. Other MPI libraries do not have this variable. The tool interface stays open, because
+// values written there are lost if it is closed before MPI has started.
 void leave_out_slow_component() {
   if (is_open_mpi_4()) return;
   int granted = MPI_THREAD_SINGLE;
@@ -113,7 +116,8 @@ MpiSession::MpiSession(double deadline_seconds)
   ulfm_ = Ulfm::find();
   if (ulfm_) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);  // for errors of calls without a communicator
+    // Errors of calls without a communicator use this handler.
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   }
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -37,7 +37,7 @@ MPI_Request unwrap(const Request& request) {
   return unwrapped;
 }
 
-// A message from or to a rank that has died; it never completes.
+// The request of a message from or to a rank that has died. It never completes.
 constexpr Request never{std::numeric_limits<std::uint64_t>::max()};
 
 int count_of(std::size_t bytes) {
@@ -50,7 +50,7 @@ MPI_Datatype summed_type(DType dtype) {
   return dtype == DType::float32 ? MPI_FLOAT : MPI_INT64_T;
 }
 
-// Returns the numbers of ranks at the start.
+// Returns the numbers that ranks of a communicator had at the start.
 std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   std::vector<int> numbers(ranks.size());
   MPI_Group group = MPI_GROUP_NULL;
@@ -63,7 +63,7 @@ std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   return numbers;
 }
 
-// If nobody catches the error, the lowest rank that is left prints it.
+// Throws a RankLost. If no rank catches it, the lowest rank that is left prints it.
 [[noreturn]] void throw_loss(const Ulfm& ulfm, MPI_Comm comm, const char* call) {
   const std::vector<int> dead = ulfm.dead(comm);
   int rank = 0;
@@ -79,7 +79,7 @@ std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   throw Remote<RankLost>(lowest, loss);
 }
 
-// Returns the numbers at the start of all ranks of `comm`.
+// Returns the numbers that all ranks of `comm` had at the start.
 std::vector<int> members_of(MPI_Comm comm) {
   int size = 0;
   MPI_Comm_size(comm, &size);
@@ -95,7 +95,7 @@ std::string marks_of(const std::vector<int>& left) {
   return marks;
 }
 
-// The lowest of the ranks that are left has asked the launcher, and prints the error.
+// Throws CutOff. The lowest of the ranks that are left has asked the launcher, and prints the error.
 [[noreturn]] void throw_cut_off(const std::vector<int>& left, bool speaks, bool has_answered) {
   const CutOff error(fmt::format("{} {} cut off from the others, {}", list_ranks(left),
                                  left.size() == 1 ? "was" : "were",
@@ -108,7 +108,7 @@ std::string marks_of(const std::vector<int>& left) {
 
 class MpiTransport final : public Transport {
  public:
-  // `abandoned` is shared by all transports that were made of one another.
+  // `abandoned` is shared by all transports that were made from one another.
   MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm,
                std::shared_ptr<std::atomic<bool>> abandoned)
       : session_(std::move(session)), comm_(comm), abandoned_(std::move(abandoned)) {
@@ -159,7 +159,7 @@ class MpiTransport final : public Transport {
       return is_loss(code, "MPI_Iprobe");
     };
     bool lost = probe();
-    if (lost && from == anyone) {  // ranks that live may still send
+    if (lost && from == anyone) {  // living ranks may still send
       session_->ulfm()->acknowledge(comm_);
       lost = probe();
     }
@@ -192,7 +192,7 @@ class MpiTransport final : public Transport {
 
   void when_stuck(const std::function<void()>& rescue) override { session_->when_stuck(rescue); }
 
-  // MPI waits in this call only for the ranks that are left.
+  // Makes a transport of the ranks that are left. MPI waits in these calls only for those ranks.
   std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) override {
     *abandoned_ = true;
     MPI_Comm made = session_->ulfm() ? regroup(deadline_seconds) : exclude(lost);
@@ -207,7 +207,7 @@ class MpiTransport final : public Transport {
   }
 
   void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
-    constexpr std::int64_t most = std::int64_t{1} << 30;  // MPI counts in int
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // MPI counts elements in an int
     for (std::int64_t first = 0; first < count; first += most) {
       std::byte* const piece = data + static_cast<std::size_t>(first) * size_of(dtype);
       const auto length = static_cast<int>(std::min(most, count - first));
@@ -251,8 +251,8 @@ class MpiTransport final : public Transport {
     return made;
   }
 
-  // Returns a communicator of all ranks that live, if the launcher lets them continue. Tries again if more
-  // ranks have died before all knew the answer.
+  // Returns a communicator of all living ranks, if the launcher lets them continue. Tries again if more ranks
+  // have died before all ranks knew the answer.
   MPI_Comm regroup(double deadline_seconds) {
     constexpr int may_continue = 1;
     constexpr int is_answered = 2;
@@ -317,7 +317,8 @@ std::string mpi_library() {
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   const std::string_view whole(text.data(), static_cast<std::size_t>(length));
-  // Open MPI goes on with a comma, and MPICH, which separates words with tabs, with a line for each option.
+  // After the library's name, Open MPI continues with a comma. MPICH separates words with tabs, and continues
+  // with a line for each option.
   std::string name(whole.substr(0, whole.find_first_of(",\n")));
   std::ranges::replace(name, '\t', ' ');
   return name;

@@ -13,10 +13,11 @@
 namespace plexaura {
 namespace {
 
-// Lets 4,092 ranks fit in the longest text that Open MPI publishes.
+// The number of marks that form one letter. With 4 marks, 4,092 ranks fit in the longest text that Open MPI
+// publishes.
 constexpr std::size_t marks_of_letter = 4;
 
-// Packs marks of '0' and '1' into letters that begin at 'a'.
+// Packs marks of '0' and '1' into letters from 'a' on.
 std::string packed(const std::string& marks) {
   std::string letters((marks.size() + marks_of_letter - 1) / marks_of_letter, 'a');
   for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -39,9 +40,9 @@ std::string variable_text(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-// `left`: the ranks of one side of a cut, packed. Each loss has a numbered turn, and the launcher keeps the first
-// text that is published in a turn. True if that text is `left`, and false if it lacks a rank of `left`. Otherwise
-// the turn belongs to an earlier loss, and the next one is tried.
+// `left` has the ranks of one side of a cut, packed. Each loss has a numbered turn, and the launcher keeps
+// the first text that is published in a turn. Returns true if that text is `left`, and false if it lacks a
+// rank of `left`. Otherwise the turn belongs to an earlier loss, and the next one is tried.
 std::optional<bool> ask(const std::string& left) {
   if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
   for (int turn = 1;; ++turn) {
@@ -57,7 +58,7 @@ std::optional<bool> ask(const std::string& left) {
 
 }  // namespace
 
-// Asks on a thread of its own, because a call that the launcher does not answer never returns.
+// Asks the launcher on a separate thread, because a call that the launcher does not answer never returns.
 std::optional<bool> ask_to_continue(const std::string& left, double seconds) {
   std::packaged_task<std::optional<bool>()> task([left] { return ask(packed(left)); });
   std::future<std::optional<bool>> answer = task.get_future();

@@ -41,11 +41,12 @@ std::optional<Ulfm> Ulfm::find() {
 }
 
 void Ulfm::prepare() {
-  const char* const wanted = std::getenv("OMPI_MCA_mpi_ft_enable");  // set by mpirun --with-ft ulfm
+  // Mpirun --with-ft ulfm sets this variable.
+  const char* const wanted = std::getenv("OMPI_MCA_mpi_ft_enable");
   if (wanted != nullptr && std::string_view(wanted) != "0") setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }
 
-// Compares names, because the header of Open MPI 4 does not define the numbers.
+// Compares the names of errors, because the header of Open MPI 4 does not define their numbers.
 bool Ulfm::is_loss(int code) {
   if (code == MPI_SUCCESS) return false;
   std::array<char, MPI_MAX_ERROR_STRING> text{};

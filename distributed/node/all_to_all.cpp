@@ -7,7 +7,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 18;  // longest part of a block in one message
+constexpr std::size_t piece_bytes = std::size_t{1} << 18;  // largest part of a block in one message
 constexpr std::size_t pieces_ahead = 4;
 
 }  // namespace
@@ -37,7 +37,7 @@ void AllToAll::expect(const Piece& piece) {
     if (from != transport_.rank()) inbox_.expect(piece.bytes, from, tag::blocks);
 }
 
-// Begins with the next rank, so that not all ranks send to the same one.
+// Sends a piece to all ranks. Begins with the next rank, so that not all ranks send to the same one.
 void AllToAll::send(const Piece& piece, std::span<const std::byte> blocks) {
   for (int step = 1; step < transport_.size(); ++step) {
     const int to = (transport_.rank() + step) % transport_.size();

@@ -38,10 +38,10 @@ class MessageCallCheck final : public CallCheck {
   }
 
  private:
-  // Memory of pending receives. If a wait fails, the transport keeps it.
+  // The memory of pending receives. If a wait fails, the transport keeps it.
   struct Arriving {
     std::vector<CallSignature> heard;
-    std::byte answer{};  // the pace
+    std::byte answer{};  // the pace that rank 0 passes
   };
 
   void hear_everyone(const PendingCall& call) {

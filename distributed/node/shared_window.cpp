@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// Returns the kernel's name of an open file; for our memory "/memfd:" and its name.
+// Returns the kernel's name of an open file. For our memory it is "/memfd:" and the memory's name.
 std::string target_of(const std::string& link) {
   std::array<char, 256> target{};
   const ssize_t length = readlink(link.c_str(), target.data(), target.size());
   return {target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
 }
 
-// Returns a name that no other memory has. A process id would not do, because other containers have the same
+// Returns a name that no other memory has. A process id is not unique, because other containers have the same
 // ids.
 std::string fresh_name() {
   std::random_device random;

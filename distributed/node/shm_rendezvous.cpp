@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// A seat of zero bytes, as in new shared memory, is a valid initial state. Two signatures alternate, because
-// a rank may be one meeting ahead of another rank that still reads.
+// A rank's seat. A seat of zero bytes, as in new shared memory, is a valid initial state. Two signatures
+// alternate, because a rank may be one meeting ahead of another rank that still reads.
 struct ShmRendezvous::Seat {
   alignas(64) std::atomic<std::uint64_t> arrived;
   alignas(64) std::atomic<std::uint64_t> passed;
@@ -72,7 +72,8 @@ void ShmRendezvous::wait_for_all(Counter counter, std::uint64_t value, const Pen
   }
 }
 
-// All ranks of the node find the same mismatch. The lowest of them prints the error.
+// Throws if two ranks of the node make different calls. All ranks of the node find the same mismatch, and the
+// lowest of them prints the error.
 void ShmRendezvous::check_all_match() {
   const std::vector<int>& ranks = topology_.own_node_ranks();
   const int first_rank = topology_.number(ranks[0]);

@@ -85,8 +85,8 @@ class SodiumSeal final : public Seal {
   }
 
  private:
-  // A proof depends on both public keys, which are new in each connection. So it cannot be used again in
-  // another one.
+  // Returns the proof of one side. It depends on both public keys, which are new in each connection. So a
+  // proof cannot be used again in another connection.
   Block proof_of(Side side) const {
     const std::string_view who = side == Side::client ? "plexaura client" : "plexaura server";
     const Block& client = side_ == Side::client ? public_ : theirs_;

@@ -35,7 +35,7 @@ void ClientTable::keep_alive(const std::vector<int>& clients, int server) {
   }
 }
 
-// Deaths are not packed: the server that unpacks the table finds out which clients live.
+// Packs no deaths: the server that unpacks the table finds out which clients live.
 std::string ClientTable::pack() const {
   std::string text = fmt::format("{}\n", clients_.size());
   for (const auto& [number, client] : clients_)

@@ -76,7 +76,7 @@ std::optional<std::string> PushJudge::take_elements(const ServerRule& rule, std:
   return std::nullopt;
 }
 
-// Returns 0 if there are no norms.
+// Returns the median of the norms; 0 if there are none.
 double PushJudge::median() const {
   if (norms_.empty()) return 0;
   std::vector<double> norms(norms_.begin(), norms_.end());

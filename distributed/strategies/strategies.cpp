@@ -86,12 +86,12 @@ const KnownStrategy* known_strategy(std::string_view name) {
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
-// For an unknown name, make_compression() throws the error.
+// True for the name of a compression. For another name, make_compression() throws the error.
 bool is_compression(const std::string& name) {
   return std::ranges::find(compression_names(), name) != compression_names().end();
 }
 
-// Returns null if there is no mistake.
+// Returns the error about wrong options, or null if there is none.
 std::exception_ptr mistake_in(const StrategyOptions& options) {
   if (known_strategy(options.name) == nullptr)
     return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
@@ -131,8 +131,8 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-// powersgd is left out for these strategies: its state between exchanges must be equal on all ranks, which it
-// is not if a rank is lost during an exchange.
+// Returns the compressions for a strategy. powersgd is left out for strategies whose ranks may be lost during
+// an exchange: its state between exchanges must be equal on all ranks.
 std::vector<std::string> compressions_of(std::string_view strategy) {
   if (strategy == "allreduce") return compression_names();
   if (keeps_own_weights(strategy)) return {"none", "fp16", "bf16", "top-k"};

@@ -16,8 +16,8 @@ std::string library_of(const SumsOnDevices* device) {
   return device != nullptr ? device->sums_library() : "";
 }
 
-// Returns a reason if not all ranks have the same library, otherwise an empty text. `libraries`: of all
-// ranks.
+// Returns a reason if not all ranks have the same library, otherwise an empty text. `libraries` has the
+// libraries of all ranks.
 std::string why_unlike(const std::vector<std::string>& libraries) {
   for (std::size_t rank = 0; rank < libraries.size(); ++rank) {
     if (libraries[rank].empty()) return fmt::format("the device of rank {} has no library for that", rank);
@@ -27,7 +27,8 @@ std::string why_unlike(const std::vector<std::string>& libraries) {
   return {};
 }
 
-// Returns a reason if two ranks have the same device, otherwise an empty text. `devices`: of all ranks.
+// Returns a reason if two ranks have the same device, otherwise an empty text. `devices` has the devices of
+// all ranks.
 std::string why_shared(const std::vector<std::string>& devices) {
   std::map<std::string, std::size_t> first;
   for (std::size_t rank = 0; rank < devices.size(); ++rank)
@@ -36,8 +37,8 @@ std::string why_shared(const std::vector<std::string>& devices) {
   return {};
 }
 
-// Returns the first failure among all ranks, or an empty text. `mine`: the failure of this rank, or an empty
-// text.
+// Returns the first failure among all ranks, or an empty text. `mine` is the failure of this rank, or an
+// empty text.
 std::string failure_among(Communicator& ranks, const std::string& mine) {
   const std::vector<std::string> all = ranks.gather_all(mine, joining);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
@@ -45,7 +46,8 @@ std::string failure_among(Communicator& ranks, const std::string& mine) {
   return {};
 }
 
-// Runs `work`. Returns its error, or that of another rank, on all ranks; empty if there is none.
+// Runs `work` on all ranks. Returns, on all ranks, the error of one of them, or an empty text if there is
+// none.
 template <class Work>
 std::string attempt(Communicator& ranks, Work&& work) {
   std::string failure;

@@ -8,8 +8,8 @@ namespace plexaura {
 
 namespace {
 
-// The order is first agreed on after these steps, because the first steps of a run take longer than later
-// ones.
+// The number of steps before the ranks first agree on an order. The first steps of a run take longer than
+// later ones.
 constexpr std::int64_t first_steps = 3;
 constexpr std::int64_t steps_between = 16;
 
@@ -42,8 +42,8 @@ std::size_t ExchangeOrder::bucket(std::size_t place, std::size_t ready, bool in_
   return order_[place];
 }
 
-// Takes the least count of all ranks: if a bucket were final on some ranks only, these would wait for the
-// other ranks.
+// Chooses the order from the least count of all ranks: if a bucket were final on some ranks only, these would
+// wait for the other ranks.
 void ExchangeOrder::agree(std::int64_t step) {
   std::ranges::fill(all_, 0);
   std::ranges::copy(ready_, all_.begin() + static_cast<std::ptrdiff_t>(ready_.size()) * ranks_.rank());

@@ -7,9 +7,10 @@ namespace plexaura {
 
 namespace {
 
-constexpr int reader = 0;  // the rank that sends
-// Two parcels let one step arrive while the step before waits to be taken. If a rank falls behind and all its
-// data was read ahead, as in validation, the rest waits on rank 0 in the mailbox.
+constexpr int reader = 0;  // number of the rank that sends
+// The largest number of parcels that arrive before they are taken. With two, one step can arrive while the
+// step before waits to be taken. If a rank falls behind and all its data was read ahead, as in validation,
+// the rest waits on rank 0 in the mailbox.
 constexpr std::int64_t most_arriving = 2;
 constexpr double seconds_between_looks = 0.1;
 
@@ -53,11 +54,11 @@ void MailCourier::close(Stream stream, bool in_error) noexcept {
     else
       drop_rest(stream);
   } catch (const std::exception&) {
-    // The run is ending with an error that is reported elsewhere.
+    // Ignored: the run is ending with an error that is reported elsewhere.
   }
 }
 
-// Takes letters up to the one that closes the stream. If rank 0 does not send it, the next wait for rank 0
+// Drops letters up to the one that closes the stream. If rank 0 does not send it, the next wait for rank 0
 // reports that.
 void MailCourier::drop_rest(Stream stream) {
   for (Wait wait(patience(stream)); !wait.expired() && !mailbox_->is_lost(reader);) {
@@ -67,9 +68,9 @@ void MailCourier::drop_rest(Stream stream) {
   }
 }
 
-// In validation a rank may take long for its share: see training/ranks/on_rank_0.h. While this rank waits, a
-// thread of it informs the other ranks that it works. That thread also finds ranks that are lost or hang, and
-// this ends all waits.
+// Returns the seconds to wait for a parcel. In validation a rank may take long for its share: see
+// training/ranks/on_rank_0.h. While this rank waits, a thread of it shows the other ranks that it works. That
+// thread also finds ranks that are lost or hang, and then ends all waits.
 double MailCourier::patience(Stream stream) const {
   constexpr double years = 1e9;
   return stream == Stream::validation ? years : mailbox_->deadline_seconds();

@@ -35,7 +35,7 @@ void Overlapped::begin(WeightsImmigration& border) {
   StrategyDecorator::begin(border);
 }
 
-// Called on the exchange thread.
+// Returns the bucket to exchange as number `place`. Called on the exchange thread.
 std::size_t Overlapped::bucket_at(std::size_t place, std::size_t begun) {
   if (!order_) return place;
   if (place == 0) final_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int root = 0;
 
-// Returns the bytes of trainables and buffers, which lie before the frozen parameters.
+// Returns the bytes of trainable parameters and buffers, which lie before the frozen parameters.
 std::size_t bytes_of_moving(const Placement& placement) {
   return static_cast<std::size_t>(placement.bytes_before(
       ArenaKind::value, placement.count(ParameterRole::trainable) + placement.count(ParameterRole::buffer)));
@@ -41,7 +41,8 @@ UpdateAnswer ScatterGather::before_update(std::size_t bucket) {
   return {.skip = true};
 }
 
-// All ranks need the last bucket, which contains the loss and counts.
+// Gathers a bucket on the root. The last bucket is summed on all ranks, because all need the loss and the
+// counts in it.
 void ScatterGather::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                         std::string_view what) {
   if (is_last(bucket))
@@ -51,7 +52,7 @@ void ScatterGather::sum(std::size_t bucket, DType dtype, std::span<std::byte> gr
 }
 
 void ScatterGather::after_update() {
-  std::array<char, 64> text;  // not a std::string, so that a step allocates nothing
+  std::array<char, 64> text;  // text of the call's name; not a std::string, so that a step allocates nothing
   const auto end =
       fmt::format_to_n(text.data(), text.size(), "the weights after step {}", border().step()).out;
   const std::span<std::byte> values = border().fetch_values().first(bytes_of_moving(border().placement()));

@@ -8,8 +8,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t no_step = 0;
-// The longest time that the server waits for the next step: validation and checkpoints may take place before
-// it. A rank that is lost meanwhile is found before this time.
+// The longest time that the server waits for the next step. Validation and checkpoints may take place before
+// it. If a rank is lost meanwhile, the server learns of it earlier.
 constexpr double patience_seconds = 86'400;
 
 int lowest_but(int server) { return server == 0 ? 1 : 0; }
@@ -25,7 +25,8 @@ StrategyParts SendReceive::parts() {
   return parts;
 }
 
-// The lowest rank that trains sends the server the number of the next step, or `no_step` at the end.
+// Sends the server the number of the next step, or `no_step` at the end. Only the lowest rank that trains
+// calls it.
 void SendReceive::announce(std::int64_t step) {
   if (communicator().rank() != lowest_but(server_)) return;
   communicator().send({.rank = server_, .tag = tag::steps_of_server}, std::as_bytes(std::span(&step, 1)),

@@ -26,8 +26,8 @@ std::uint8_t PaceChoice::next(const CallSignature& call) const {
   return static_cast<std::uint8_t>(std::ranges::min_element(calls.seconds) - calls.seconds.begin());
 }
 
-// The mean follows higher times slowly and takes lower times at once, so that a disturbed call counts little
-// after an undisturbed one.
+// Updates the mean time of a pace. The mean follows longer times slowly and shorter times at once, so that
+// one disturbed call counts little.
 void PaceChoice::took(const CallSignature& call, double seconds_of_half) {
   Calls& calls = calls_[size_class(call)];
   double& mean = calls.seconds[call.pace];

@@ -77,7 +77,8 @@ void PartExchange::run(const CallSignature& call, std::span<std::byte* const> ar
   const std::int64_t turns = all_rounds * others();
   const std::int64_t ahead = std::min(turns_ahead(job), turns);
   const std::int64_t added_after = reduces ? ahead : 0;
-  const std::int64_t sent_after = added_after + (reduces ? others() - 1 : 0);  // a round is added at its end
+  // The part of a round is added at the round's end.
+  const std::int64_t sent_after = added_after + (reduces ? others() - 1 : 0);
   const std::int64_t taken_after = gathers ? sent_after + ahead : added_after;
   const auto do_turn = [&](std::int64_t number, const auto& work) {
     if (0 <= number && number < turns) work(turn(number));

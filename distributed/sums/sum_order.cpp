@@ -11,7 +11,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t tile_bytes = 8192;  // with two summands it fits in the first-level cache
+constexpr std::size_t tile_bytes = 8192;  // with two summands of this size, it fits in the first-level cache
 
 struct alignas(64) Tile : std::array<std::byte, tile_bytes> {};
 

@@ -10,7 +10,8 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t least_pieces_ahead = 4;  // lets all levels of the tree work at the same time
+// Messages that a rank sends ahead, so that all levels of the tree work at the same time.
+constexpr std::int64_t least_pieces_ahead = 4;
 
 }  // namespace
 
@@ -70,7 +71,7 @@ void TreeSum::bring_down(const CallSignature& call, const Piece& piece) {
   send_down(piece);
 }
 
-// Begins with the last child, which usually has the most ranks below it.
+// Sends a piece to the children. Begins with the last child, which usually has the most ranks below it.
 void TreeSum::send_down(const Piece& piece) {
   for (auto child = children_.rbegin(); child != children_.rend(); ++child)
     outbox_.send(std::span(piece.data, piece.bytes), *child, tag::sums);

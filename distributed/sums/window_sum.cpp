@@ -58,7 +58,7 @@ Part WindowSum::part_of_rank(const CallSignature& call, int rank) const {
   return part_of(call.count, call.dtype, rank, static_cast<int>(staged_.size()));
 }
 
-// Returns the arrays from byte `offset` on, one summand for each rank.
+// Returns summands for the arrays from byte `offset` on, one for each rank.
 std::span<const Summand> WindowSum::summands_at(std::span<std::byte* const> arrays, std::size_t offset) {
   for (std::size_t rank = 0; rank < arrays.size(); ++rank) {
     sums_[rank] = arrays[rank] + offset;
@@ -106,8 +106,8 @@ void WindowSum::sum(const CallSignature& call, std::byte* data, std::span<std::b
   rendezvous_.barrier(call);
 }
 
-// Each rank adds one part of each piece. While it adds a piece, the next one is copied to the other half of
-// the staging areas, so that one barrier for each piece is enough.
+// Sums an array in pieces. Each rank adds one part of each piece. While it adds a piece, the next one is
+// copied to the other half of the staging areas, so that one barrier for each piece is enough.
 void WindowSum::sum_pieces(const CallSignature& call, std::byte* data) {
   const std::int64_t longest = piece_length(call);
   const std::int64_t count = (call.count + longest - 1) / longest;

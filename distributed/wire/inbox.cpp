@@ -41,7 +41,7 @@ std::span<const std::byte> Inbox::message(std::size_t index) const {
 }
 
 void Inbox::drop(std::size_t count) {
-  if (count == 0) return;  // also for an inbox that never expected a message
+  if (count == 0) return;  // occurs also for an inbox that never expected a message
   first_ = at(count);
   expected_ -= count;
 }

@@ -31,7 +31,7 @@ bool is_mpirun_of_any_version(pid_t process) {
   return is_mpirun(process) || names_in_five.contains(name_of(process));
 }
 
-// Returns 0 if there is none, or if it cannot be read.
+// Returns the parent process. Returns 0 if there is none, or if it cannot be read.
 pid_t parent_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(file, line);)
@@ -63,9 +63,10 @@ std::string text_of(const std::string& variable) {
 
 int number_of(const std::string& variable) { return std::atoi(text_of(variable).c_str()); }
 
-// A task has SLURM_STEP_NUM_TASKS, or SLURM_NTASKS with SLURM_PROCID above 0: Slurm also sets SLURM_PROCID to
-// 0 for the script of a batch job, and SLURM_NTASKS for any process of a job. The daemons of mpirun are tasks
-// too, and pass on their variables.
+// Returns the rank's number and the number of ranks if the process is a task of srun. A task has
+// SLURM_STEP_NUM_TASKS, or SLURM_NTASKS with SLURM_PROCID above 0. The second variable alone does not
+// suffice: Slurm also sets SLURM_PROCID to 0 for the script of a batch job, and SLURM_NTASKS for any process
+// of a job. The daemons of mpirun are tasks too, and pass on their variables.
 std::optional<LaunchedRank> task_of_srun() {
   const int task = number_of("SLURM_PROCID");
   const std::string source = first_set({"SLURM_STEP_NUM_TASKS", task > 0 ? "SLURM_NTASKS" : ""});
@@ -102,10 +103,11 @@ void hurry_launcher() {
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr || !is_mpirun(launcher)) return;
   const pid_t rank = getpid();
   const pid_t helper = fork();
-  // In a group of its own, because mpirun ends the group of the rank as soon as this process has ended.
+  // Moves the helper to a process group of its own, because mpirun ends the group of the rank as soon as this
+  // process has ended.
   setpgid(helper, helper);
   if (helper != 0) return;
-  close_range(0, ~0U, 0);  // mpirun also waits until its pipe to the rank is closed
+  close_range(0, ~0U, 0);  // closes all files, since mpirun also waits until its pipe to the rank is closed
   end_sleeps_of(launcher, rank);
   _exit(0);
 }

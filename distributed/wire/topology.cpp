@@ -90,7 +90,8 @@ bool Topology::is_dead(int rank) const {
   return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
 }
 
-// Compares the start time too, because another process may have this id by now.
+// True if the process is stopped. Compares the start time too, because another process may have this id by
+// now.
 bool Topology::is_stopped(int rank) const {
   if (!sees_process_of(rank)) return false;
   const ProcessState state = process_state(of(rank).process);

@@ -34,7 +34,7 @@ class LoneTransport final : public Transport {
 
 Transport::~Transport() = default;
 
-// MPI counts bytes in int.
+// Throws if the message is too long, since MPI counts bytes in an int.
 void Transport::check_length(std::size_t bytes) {
   if (bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return;
   throw UserError(

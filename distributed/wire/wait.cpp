@@ -7,9 +7,9 @@ namespace {
 
 constexpr int spins_at_first = 256;
 constexpr int yields_then = 200;
-constexpr int naps_after_that = 20'000;  // takes at least a second
+constexpr int naps_after_that = 20'000;  // number of short naps, which take at least a second together
 constexpr std::chrono::microseconds nap{50};
-constexpr std::chrono::milliseconds long_nap{1};  // for waits that may last hours, such as that of a spare
+constexpr std::chrono::milliseconds long_nap{1};  // nap in waits that may last hours, such as that of a spare
 // The pause between two looks for other events. It is not shorter, because a look yields the core too, which
 // may cost a time slice.
 constexpr std::chrono::milliseconds between_looks{20};

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 20;
 }
 
-// Functions that visit all sections that were read.
+// Functions that visit all sections that were read. They need the private state of Section.
 struct Section::Walk {
   using Read = State::Read;
 

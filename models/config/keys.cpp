@@ -13,7 +13,7 @@
 namespace plexaura {
 namespace {
 
-// The keys read so far whose needs are met, by name, and their values.
+// The keys before the present one whose needs are met, by name, with their values.
 using InForce = std::map<std::string, std::string>;
 
 NumberRange range_of(const Key& key) {
@@ -31,7 +31,7 @@ IntegerRange whole_range_of(const Key& key) {
   return whole;
 }
 
-// Reads a key of each type. `name` is the last part of the key's name.
+// Reads a key of each type into its target. `name` is the last part of the key's name.
 class Reader {
  public:
   Reader(const Section& section, const Key& key, const std::string& name)
@@ -83,7 +83,7 @@ class Reader {
   const std::string& name_;
 };
 
-// Returns the present value of a key of each type as YAML; empty if it has none.
+// Returns the present value of a key of each type as YAML; an empty text if it has none.
 struct Writer {
   const Key& key;
 
@@ -102,13 +102,13 @@ struct Writer {
   }
 };
 
-// Returns a YAML text in the form of Need::values.
+// Returns a YAML text without quotes, as Need::values has it.
 std::string without_quotes(std::string yaml) {
   return yaml.starts_with('"') ? yaml.substr(1, yaml.size() - 2) : yaml;
 }
 
-// Returns a key's section and the last part of its name. If the name has a dot, the section is within that of
-// the table.
+// Returns a key's section and the last part of its name. If the name has a dot, the section is an inner one
+// of the table's section.
 std::pair<Section, std::string> place_of(const Section& section, const std::string& name) {
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos) return {section, name};
@@ -133,7 +133,7 @@ std::string path_in(const Section& section, const std::string& name) {
   return section.path().empty() ? name : section.path() + '.' + name;
 }
 
-// True if a key can have one of these values, or if any value will do, because there are none.
+// True if a key can have one of these values. Also true if `values` is empty, which means any value.
 bool permits_any(const Key& key, const std::vector<std::string>& values) {
   const auto* const words = std::get_if<Words>(&key.into);
   const std::vector<std::string>& permitted = words != nullptr ? words->words : key.words;
@@ -141,13 +141,14 @@ bool permits_any(const Key& key, const std::vector<std::string>& values) {
          std::ranges::find_first_of(permitted, values) != permitted.end();
 }
 
-// Returns a text such as "training.optimizer.name is adam; remove it, or choose sgd or lars". `wanted`: the values
-// of the key that another key needs; empty: any.
+// Returns a text such as "training.optimizer.name is adam; remove it, or choose sgd or lars". `wanted` has
+// the values of the key that another key needs; empty: any value.
 std::string why_without_effect(const Section& section, const std::vector<Key>& keys, const Key& key,
                                const InForce& in_force, const std::vector<std::string>& wanted = {}) {
   const Need& need = key.needs;
   const std::string path = path_in(section, need.key);
-  // If the needed key cannot have such a value at present, the reason is what that key needs itself.
+  // If the needed key cannot have such a value at present, the text explains instead what that key itself
+  // needs.
   const auto fits = [&](const Key& other) {
     return other.name == need.key && permits_any(other, need.values);
   };
@@ -165,8 +166,9 @@ std::string why_without_effect(const Section& section, const std::vector<Key>& k
                      need.why.empty() ? "" : ", ", need.why, joined_with_or(values));
 }
 
-// Returns the row of a key that lacks only one value of a key which has a need of its own, and that is met; `key` if
-// there is none. So `gamma` of a cyclic schedule lacks a mode, and not another schedule.
+// Returns the row with the key's name for which only one value is missing: that of another key whose own need
+// is met. Returns `key` if there is no such row. So `gamma` of a cyclic schedule lacks a mode, and not
+// another schedule.
 const Key& nearest_row(const std::vector<Key>& keys, const Key& key, const InForce& in_force) {
   for (const Key& row : keys)
     if (row.name == key.name && std::ranges::any_of(keys, [&](const Key& other) {
@@ -210,7 +212,7 @@ std::string value_of(const Key& key) { return std::visit(Writer{key}, key.into);
 
 void read_keys(const Section& section, const std::vector<Key>& keys) {
   for (const Key& key : keys)
-    is_written(section, key.name);  // marks all keys as known, so that errors can suggest them
+    is_written(section, key.name);  // marks the key as known, so that errors can suggest it
   InForce in_force;
   for (const Key& key : keys) {
     const auto applies = [&](const Key& other) {

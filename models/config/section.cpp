@@ -96,7 +96,7 @@ void Section::refuse(std::initializer_list<std::string_view> keys, std::string_v
 
 const YamlValue& Section::require(std::string_view key, std::string_view rule) const {
   if (has(key)) return state_->find(key)->value;
-  // The key may be misspelt.
+  // The keys that were not read. One of them may be misspelt.
   std::vector<std::string> unread;
   for (const YamlMember& member : state_->written->members)
     if (!state_->asked.contains(member.key)) unread.push_back(member.key);

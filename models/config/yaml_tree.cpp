@@ -63,9 +63,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
  private:
   struct Level {
-    YamlValue value;                            // the list or map that is being built
-    std::optional<YamlMember> pending;          // a key whose value follows
-    std::map<std::string, YamlPosition> taken;  // keys of the map so far
+    YamlValue value;                            // the list or map that is under construction
+    std::optional<YamlMember> pending;          // a key whose value has not been read yet
+    std::map<std::string, YamlPosition> taken;  // position of each key that the map has so far
   };
 
   YamlPosition place(const YAML::Mark& mark) const { return {name_, mark.line + 1, mark.column + 1}; }
@@ -140,7 +140,7 @@ class TreeBuilder final : public YAML::EventHandler {
     level.pending = YamlMember{std::move(key.text), std::move(key.position), {}};
   }
 
-  // YAML reads {a:1} as a key "a:1" without a value.
+  // Throws if a key lacks a blank after its colon: YAML reads {a:1} as a key "a:1" without a value.
   static void check_colon(const YamlMember& key, const YamlValue& value) {
     const std::size_t colon = key.key.find(':');
     if (value.kind != Kind::empty || colon == std::string::npos || colon + 1 == key.key.size()) return;
@@ -184,7 +184,7 @@ void move_to(YamlValue& value, const YamlPosition& position) {
   }
 }
 
-// Returns the value that `step`, one part of an override's path, names in `parent`. Creates it if that is
+// Returns the value in `parent` to which `step`, one part of an override's path, leads. Creates it if that is
 // permitted.
 YamlValue& descend(YamlValue& parent, const std::string& step, const YamlPosition& position) {
   if (parent.kind == Kind::list) {
@@ -280,7 +280,7 @@ std::string quoted_for_error(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::size_t end = std::min(text.size(), longest);
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end;  // does not cut within a character
+    --end;  // moves back to the beginning of a character
   return fmt::format("'{}{}'", printable(text.substr(0, end)), end < text.size() ? "…" : "");
 }
 

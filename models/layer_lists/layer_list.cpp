@@ -27,7 +27,7 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
     const std::string full = path.empty() ? name : path + '.' + name;
     const Origin origin = yaml_origin(yaml.position());
     std::unique_ptr<layers::Layer> layer = make_layer(yaml, keys, x, full);
-    yaml.check_all_used();  // reports an unknown key before it lets later layers fail
+    yaml.check_all_used();  // reports an unknown key before later layers can fail
     specs_of(*layer, DType::float32, full);
     const Graph::WithOrigin here(x.graph(), origin);
     x = (*layer)(x);
@@ -46,7 +46,8 @@ std::unique_ptr<layers::Layer> LayerList::make_layer(const Section& yaml, const 
   return kind_of_layer(keys.type).make({yaml, keys, x.shape(), classes_, weight_, bias_start(), inner});
 }
 
-// Throws UserError for a layer that lets a step see later ones, which would let the net copy what it is to predict.
+// Throws UserError for a layer that lets a step depend on later ones: the net could copy the token that it is
+// to predict.
 void LayerList::check_steps(const Section& yaml, const LayerKeys& keys) const {
   constexpr auto rule = "model.task is language_model, in which a step may not see the tokens after it";
   if (!kind_of_layer(keys.type).keeps_order) {

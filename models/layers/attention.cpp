@@ -37,7 +37,8 @@ void check_keys_mask(const Node& mask, const Operand& query, std::int64_t sample
                               to_string(mask.type()), to_string(type)));
 }
 
-// Returns a mask that permits what `condition` (bool) and `mask`, which may be empty, permit.
+// Returns a mask that permits what both `condition` (bool) and `mask` permit. `mask` may be empty, which
+// permits everything.
 Node both(const Node& condition, const Node& mask) {
   if (mask.is_empty()) return condition;
   if (mask.dtype() == DType::boolean) return logical_and(condition, mask);
@@ -126,7 +127,8 @@ void MultiheadAttention::check(const Operand& x, const char* name) const {
                                 to_string(x.node().type()), width_));
 }
 
-// Multiplies by `count` parts of in_proj_weight, which are those of queries, keys and values: -> [N, L, count width].
+// Multiplies x by `count` parts of in_proj_weight, from part `first` on. The parts are those of queries, keys
+// and values. Returns [N, L, count width].
 Node MultiheadAttention::projected(const Operand& x, std::int64_t first, std::int64_t count) const {
   const auto part = [&](const Parameter& all) {
     const Node whole = all.in(x.node().graph());
@@ -136,7 +138,7 @@ Node MultiheadAttention::projected(const Operand& x, std::int64_t first, std::in
   return in_proj_bias_ ? product + part(*in_proj_bias_) : product;
 }
 
-// Takes part number `part` of [N, L, parts width]: -> [N, heads, L, width / heads].
+// Takes part number `part` of [N, L, parts width]. Returns it as [N, heads, L, width / heads].
 Node MultiheadAttention::in_heads(const Node& x, std::int64_t part) const {
   const Shape shape = x.shape();
   const Node own =

@@ -19,7 +19,7 @@ struct Statistics {
   Node mean;
   Node inverse;  // 1 / sqrt(variance + epsilon)
   Node variance;
-  // The factor that makes the variance unbiased: n / (n - 1), if n elements were averaged.
+  // The factor that makes the variance unbiased: n / (n - 1) for n elements.
   double unbiased = 1;
 };
 
@@ -33,8 +33,8 @@ Statistics of_own_batch(Operand x, const plexaura::BatchNormOptions& options) {
   return {own.mean, own.inverse, own.variance, count < 2 ? 1 : count / (count - 1)};
 }
 
-// Computes in float64, which is exact enough for the variance as the mean square minus the square of the
-// mean.
+// Returns the statistics over all ranks. Computes in float64, so that the mean square minus the square of the
+// mean is exact enough.
 Statistics of_all_ranks(Operand x, const plexaura::BatchNormOptions& options) {
   const MomentsResult own = moments(x, options);
   const DType dtype = own.mean.dtype();
@@ -98,7 +98,8 @@ Node BatchNorm::train(Operand x) const {
   return normalise(x, weight_.in(graph), bias_.in(graph), of.mean, of.inverse);
 }
 
-// The change is the last term of the sum, so that a step can sum the change over ranks.
+// Updates a running statistic. The change is the last term of the sum, so that a training step can sum the
+// change over ranks.
 void BatchNorm::update(const Parameter& running, const Node& batch, double factor) const {
   Graph& graph = batch.graph();
   const Node old = running.in(graph);

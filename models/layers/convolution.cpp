@@ -35,7 +35,7 @@ Shape filter_shape(std::int64_t first, std::int64_t second, std::int64_t groups,
   return Shape(std::move(extents));
 }
 
-// Returns the bias of a layer with this weight, or null.
+// Returns the bias for a layer with this weight, or null if the layer has none.
 template <class Options>
 std::unique_ptr<Parameter> bias_beside(const Shape& weight, std::int64_t out, const Options& options) {
   if (!options.bias) return nullptr;

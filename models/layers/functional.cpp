@@ -37,7 +37,7 @@ const std::vector<NamedFunction>& functions() {
   return all;
 }
 
-// Returns the axis, counted from the front. Throws UserError if a value of this rank has none.
+// Returns the axis, counted from the front. Throws UserError if x does not have it.
 std::int64_t axis_to_flatten(const Operand& x, std::int64_t axis) {
   const std::int64_t rank = x.node().shape().rank();
   if (axis < -rank || axis >= rank)

@@ -16,7 +16,8 @@ std::unique_ptr<Parameter> filled(const Shape& shape, double value) {
   return std::make_unique<Parameter>(shape, Initialiser::constant(value));
 }
 
-// Without parameters no op compares the last extents of x with those of the layer.
+// Throws UserError unless the last extents of x are those of the layer. Without parameters, no op compares
+// them.
 void check_last_extents(const Operand& x, const Shape& normalised) {
   const Shape& shape = x.node().shape();
   bool equal = shape.rank() >= normalised.rank();

@@ -28,11 +28,11 @@ void check_options(std::int64_t in, std::int64_t hidden, const RecurrentOptions&
         "layer instead");
 }
 
-// [N, T, H] -> [T, N, H], and back
+// Converts [N, T, H] to [T, N, H], and back.
 Node swap_steps_and_samples(const Node& sequence) { return permute(sequence, {1, 0, 2}); }
 
-// Applies dropout to a sequence [T, N, H]. The op needs the samples along axis 0, since a sample's place in the global
-// batch decides what is drawn for it.
+// Applies dropout to a sequence [T, N, H]. The op needs the samples along axis 0, since the random numbers of
+// a sample depend on its place in the global batch.
 Node drop_elements(const Node& sequence, double p) {
   return swap_steps_and_samples(dropout(swap_steps_and_samples(sequence), {.p = p}));
 }

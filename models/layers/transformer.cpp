@@ -18,7 +18,7 @@ LayerNorm norm_of_width(std::int64_t width, const TransformerOptions& options) {
   return LayerNorm(width, {.epsilon = options.epsilon, .bias = options.bias});
 }
 
-// Adds a part to x, with its norm before the part or after the sum.
+// Adds part(x) to x. The norm is applied to the input of the part, or to the sum.
 template <class Part>
 Node add_part(const Node& x, const LayerNorm& norm, bool norm_first, const Dropout& dropout,
               const Part& part) {

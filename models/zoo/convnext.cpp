@@ -51,7 +51,8 @@ const ConvNextSize& size_of(const std::string& size) {
 Node channels_last(Operand x) { return permute(x, {0, 2, 3, 1}); }
 Node channels_first(Operand x) { return permute(x, {0, 3, 1, 2}); }
 
-// Layer normalisation over the channels of each pixel: [N, C, H, W] -> [N, C, H, W]. Parameters: weight and bias [C].
+// Normalises the channels of each pixel (layer normalisation): [N, C, H, W] -> [N, C, H, W]. Parameters:
+// weight and bias [C].
 class ChannelNorm final : public layers::Layer {
  public:
   explicit ChannelNorm(std::int64_t channels)
@@ -74,7 +75,7 @@ class ChannelNorm final : public layers::Layer {
   Parameter bias_;
 };
 
-// Makes the channels of images the last axis, or the first one after the samples.
+// Makes the axis of the channels the last one, or moves it back to axis 1.
 class MoveChannels final : public layers::Layer {
  public:
   explicit MoveChannels(Node (*move)(Operand)) : move_(move) {}

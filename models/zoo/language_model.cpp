@@ -17,7 +17,7 @@ namespace plexaura {
 
 namespace {
 
-// The elements of the sums.
+// The index of each element of the sums.
 enum TokenSum : std::size_t { losses_sum, hits_sum, targets_sum };
 
 std::vector<std::pair<std::string, double>> text_figures(std::span<const double> totals, double /*samples*/) {
@@ -25,7 +25,8 @@ std::vector<std::pair<std::string, double>> text_figures(std::span<const double>
   return {{"perplexity", std::exp(totals[losses_sum] / targets)}, {"accuracy", totals[hits_sum] / targets}};
 }
 
-// Adds up in float64, so that the division into batches changes the last digits of float64 only.
+// Returns the sums over the positions of a batch. Adds up in float64, so that the division into batches
+// changes only the last digits of float64.
 Node token_sums(const Node& logits, const Node& labels) {
   const Node losses =
       softmax_cross_entropy(logits, labels, {.reduction = Reduction::none, .ignore = no_target});

@@ -39,7 +39,7 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
                   to_string(largest.type)));
 }
 
-// True for the models whose first layer cannot read the tokens of a text.
+// True for the models whose first layer needs numbers, and so cannot read the tokens of a text.
 bool reads_numbers(const std::string& name) {
   static const std::set<std::string> names{"mlp", "resnet", "vgg", "mobilenet_v2", "convnext", "unet"};
   return names.contains(name);
@@ -111,7 +111,7 @@ Key class_weights_key(std::optional<std::vector<double>>& weights) {
           "the training samples of the class. An empty list: all samples count alike"};
 }
 
-// The losses of tasks that have a choice of their own.
+// The losses that a task permits, for tasks that do not permit all losses.
 struct TaskLosses {
   Loss regression = Loss::mse;
   Loss reconstruction = Loss::mse;
@@ -215,7 +215,7 @@ Task read_task(const Section& yaml) {
 
 bool balances_classes(const Section& yaml) {
   if (!yaml.has("class_weights"))
-    return false;  // read_keys() would add the default to the settings of this rank only
+    return false;  // read_keys() would add the default to the settings of this rank alone
   std::optional<std::vector<double>> weights = std::vector<double>{};
   read_keys(yaml, {class_weights_key(weights)});
   return !weights;

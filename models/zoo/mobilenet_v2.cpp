@@ -13,7 +13,7 @@ namespace plexaura {
 
 namespace {
 
-// min(max(x, 0), 6) of each element.
+// Computes min(max(x, 0), 6) for each element.
 class Relu6 final : public layers::Layer {
  public:
   Node operator()(Operand x) const override {
@@ -48,8 +48,9 @@ std::unique_ptr<layers::Sequential> activated(const ConvolutionShape& shape, boo
   return made;
 }
 
-// A block of MobileNetV2: a 1x1 convolution to `expansion` times as many channels, unless this is 1, a 3x3 convolution of
-// each channel, and a 1x1 convolution. Adds its input if this has the shape of the result. Members: conv.0.0, conv.0.1, ...
+// A block of MobileNetV2: a 1x1 convolution to `expansion` times as many channels (left out if `expansion` is
+// 1), a 3x3 convolution of each channel, and a 1x1 convolution. Adds its input to the result if both have the
+// same shape. Members: conv.0.0, conv.0.1, ...
 class InvertedResidual final : public layers::Layer {
  public:
   InvertedResidual(std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t expansion,
@@ -89,7 +90,7 @@ struct MobileNetStage {
   std::int64_t expansion;
   std::int64_t channels;
   std::int64_t blocks;
-  std::int64_t stride;  // of the first block
+  std::int64_t stride;  // stride of the first block
 };
 constexpr std::array<MobileNetStage, 7> mobilenet_stages{{{1, 16, 1, 1},
                                                           {6, 24, 2, 2},

@@ -56,7 +56,7 @@ LossOutputs build_segmentation(const ModelInfo& info, Operand outputs, Operand t
   return made;
 }
 
-// Returns labels as the rows that a model would ideally produce; targets as they are.
+// Returns labels as rows that ideal outputs would have. Returns targets unchanged.
 Node targets_of(Operand outputs, Operand labels) {
   if (labels.node().dtype() != DType::int64) return labels.node();
   return one_hot(labels, outputs.node().shape()[1], outputs.node().dtype());
@@ -69,7 +69,7 @@ void add_accuracies(const Model& model, Operand outputs, Operand labels, LossOut
     result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});
 }
 
-// `labels` are int64 [N], or targets [N, classes] of the outputs' dtype.
+// Returns the loss. `labels` are int64 [N], or targets [N, classes] of the outputs' dtype.
 LossOutputs loss_of(const ModelInfo& info, Operand outputs, Operand labels) {
   if (info.loss == Loss::softmax_cross_entropy) {
     if (!info.class_weights || !info.class_weights->empty()) return weighted_loss(info, outputs, labels);
@@ -134,7 +134,7 @@ Field expected_field(const Model& model) {
 ModelBuilder builder_of(Model& model) {
   return [&model](const ModelInputs& inputs) {
     const Node outputs = model(inputs["samples"]);
-    // A reconstruction has targets of its own if the samples differ from them, for example by noise.
+    // A reconstruction has separate targets if its samples differ from them, for example by noise.
     const bool has_images = model.info().task == Task::reconstruction && inputs.has("targets");
     const Node labels = inputs[has_images ? "targets" : expected_field(model).name];
     if (inputs.has("partner_labels"))

@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// The rows of the sums [rows, labels].
+// The index of each row of the sums [rows, labels].
 enum LabelRow : std::size_t { found_labels, predicted_labels, true_labels, label_row_count };
 
 double ratio(double count, double of) { return of > 0 ? count / of : 0; }

@@ -7,7 +7,8 @@ namespace plexaura {
 
 namespace {
 
-// The limit is much larger than values from 0 to 1 need, and much smaller than the largest float.
+// The largest number that a mean or a deviation may be. It is much larger than values from 0 to 1 need, and
+// much smaller than the largest float.
 constexpr double largest = 1e6;
 constexpr NumberRange mean_range{.minimum = -largest, .maximum = largest};
 constexpr NumberRange stddev_range{.minimum = 1 / largest, .maximum = largest};

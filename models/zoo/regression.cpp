@@ -16,10 +16,11 @@ namespace plexaura {
 
 namespace {
 
-// The rows of the sums [rows, targets].
+// The index of each row of the sums [rows, targets].
 enum Row : std::size_t { absolute_errors, squared_errors, targets_sum, squared_targets, row_count };
 
-// Adds up in float64, so that the division into batches changes the last digits of float64 only.
+// Returns the sums over a batch. Adds up in float64, so that the division into batches changes only the last
+// digits of float64.
 Node sums_of(Operand outputs, Operand targets) {
   const Node target = cast(targets, DType::float64);
   const Node error = cast(outputs, DType::float64) - target;

@@ -29,12 +29,13 @@ std::unique_ptr<layers::Sequential> double_convolution(std::int64_t in, std::int
   return made;
 }
 
-// Returns how often height and width of an image can be halved.
+// Returns the number of times that height and width of an image can be halved.
 std::int64_t halvings(const Shape& sample) {
   return std::countr_zero(static_cast<std::uint64_t>(sample[1] | sample[2]));
 }
 
-// Returns the end of a sentence that begins with the depth, if images of this shape cannot be halved so often; else "".
+// Returns the end of a sentence that begins with the depth, if images of this shape cannot be halved that
+// often. Otherwise returns an empty text.
 std::string fault_of_size(const Shape& sample, std::int64_t depth) {
   const std::int64_t most = halvings(sample);
   if (depth <= most) return "";

@@ -17,7 +17,7 @@ namespace plexaura {
 
 namespace {
 
-// Height and width of what the linear layers get.
+// Height and width of the images before the linear layers.
 constexpr std::int64_t pooled = 7;
 
 // Returns the number of convolutions between two poolings.
