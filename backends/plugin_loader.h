@@ -24,7 +24,7 @@ std::optional<std::string> find_describing_plugin(std::string_view backend);
 std::vector<std::string> find_plugins();
 
 // Loads the file, which stays loaded, compares its stamp with that of this build, and opens the backend.
-// Throws UserError.
+// Throws UserError if one of these steps fails.
 std::unique_ptr<Backend> open_plugin(const std::string& file, const BackendOptions& options);
 
 }  // namespace plexaura

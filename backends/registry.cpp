@@ -37,7 +37,8 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));
 }
 
-// Parses `text`, for example "device=1,tf32=1", into `options`. Throws UserError.
+// Parses `text`, for example "device=1,tf32=1", and adds the options to `options`. Throws UserError for a
+// wrong text and for an option that is given twice.
 void add_options(std::string_view text, std::string_view name, BackendOptions& options) {
   while (true) {
     const std::string_view option = text.substr(0, text.find(','));

@@ -15,10 +15,10 @@ namespace plexaura {
 //   portable  the processor, with the portable kernels only: slow; all other kernels are tested against them
 //   <name>    the plugin plexaura_<name>.so, searched beside libplexaura_core.so and then in the folders of
 //             PLEXAURA_PLUGIN_PATH (separated by colons); for example cuda, if it was built
-// Options may follow the name, as in "cuda:device=1,tf32=1", or be passed in `options`.
-// Registers the portable kernels first. Throws UserError in one sentence if the name is unknown (the message
-// lists the known ones), if the plugin is missing or was built against other headers, if a driver or device
-// is missing, or if an option is unknown or given twice. Must not be called by two threads at once.
+// Options may follow the name, as in "cuda:device=1,tf32=1", or be passed in `options`. Throws UserError in
+// one sentence if the name is unknown (the message lists the known ones), if the plugin is missing or was
+// built against other headers, if a driver or device is missing, or if an option is unknown or given twice.
+// Must not be called by two threads at once.
 std::unique_ptr<Backend> open_backend(std::string_view name_with_options, BackendOptions options = {});
 
 // Opens a backend for a device that need not be present, for example "h200" for the backend "cuda". Throws

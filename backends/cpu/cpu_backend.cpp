@@ -20,8 +20,8 @@ namespace plexaura {
 
 namespace {
 
-// Runs a kernel after the events that hold its stream, with the kernel's treatment of denormals, and then
-// restores that of the calling thread.
+// Runs a kernel after the events that hold its stream, with the kernel's treatment of denormals. Restores the
+// treatment of the calling thread afterwards.
 class CpuLaunch final : public Launch {
  public:
   CpuLaunch(std::shared_ptr<HostStreams> streams, Denormals denormals, std::unique_ptr<Launch> launch)

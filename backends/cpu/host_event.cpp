@@ -11,7 +11,7 @@ void HostStreams::wait_for_holders(Stream stream) {
   held_by(stream).clear();
 }
 
-// Waits for the events that hold the stream, since this event must not pass before them.
+// Waits for the events that hold the stream, because this event must not pass before them.
 void HostEvent::record(Stream stream) {
   streams_->drain(stream);
   state_->set(true);

@@ -23,8 +23,8 @@ class HostEventState {
   std::atomic<bool> passed_ = false;
 };
 
-// The two streams of a device that is the host itself. Work is done in the call that enqueues it. Only events
-// that hold a stream delay it: the next work on that stream waits for them.
+// The two streams of a device that is the host itself. Work is done in the call that enqueues it. Only an
+// event that holds a stream delays work: the next work on that stream waits for the event.
 class HostStreams {
  public:
   void hold(Stream stream, std::shared_ptr<HostEventState> event);

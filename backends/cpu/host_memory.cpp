@@ -42,7 +42,7 @@ std::string size_text(std::size_t bytes) {
                                       "use a smaller batch, or a machine with more memory");
 }
 
-// Maps more than `bytes` and unmaps the parts outside the aligned range.
+// Maps aligned memory: maps more than `bytes` bytes, and unmaps the parts outside the aligned range.
 Address map_aligned(std::size_t bytes) {
   const std::size_t reserved = bytes + huge_page;
   void* mapped =

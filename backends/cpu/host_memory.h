@@ -21,8 +21,8 @@ class HostMemory final : public Memory {
   std::size_t bytes() const override { return bytes_; }
 
  private:
-  std::size_t bytes_;   // size that was requested
-  std::size_t mapped_;  // size in whole pages
+  std::size_t bytes_;   // size that was requested, in bytes
+  std::size_t mapped_;  // size in whole pages, in bytes
   Address address_ = nullptr;
 };
 

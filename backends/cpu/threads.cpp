@@ -34,7 +34,8 @@ cpu_set_t every_core() {
   return all;
 }
 
-// Returns the cores that mpirun itself is bound to; all cores if there is no mpirun, or if it has ended.
+// Returns the cores to which mpirun itself is bound. Returns all cores if there is no mpirun, or if it has
+// ended.
 cpu_set_t cores_of(int launcher) {
   cpu_set_t cores;
   const bool is_known = launcher != 0 && sched_getaffinity(launcher, sizeof cores, &cores) == 0;
@@ -47,19 +48,20 @@ bool contains(const cpu_set_t& all, const cpu_set_t& some) {
   return CPU_EQUAL(&both, &some) != 0;
 }
 
-// Open MPI 4 says in an environment variable whether it has bound its ranks. Open MPI 5 does not say it, and
-// binds them by default.
+// True if mpirun has bound this rank to cores. Open MPI 4 says so in an environment variable. Open MPI 5 does
+// not, and binds ranks by default.
 bool bound_by_mpirun() {
   if (std::getenv("OMPI_MCA_orte_launch") != nullptr)
     return std::getenv("OMPI_MCA_orte_bound_at_launch") != nullptr;
   return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
 }
 
-// The most threads that a user may ask for: with many more threads than cores a step takes minutes, and with
-// tens of thousands OpenMP ends the process.
+// Returns the largest number of threads that a user may set: with many more threads than cores a step takes
+// minutes, and with tens of thousands OpenMP ends the process.
 int most_threads(int cores) { return std::max(16, 4 * cores); }
 
-// Returns nothing if OMP_NUM_THREADS is not set. Throws UserError if it is not a valid number.
+// Returns the value of OMP_NUM_THREADS. Returns nothing if it is not set. Throws UserError if it is not a
+// valid number.
 std::optional<int> wanted_threads(int cores) {
   const char* variable = std::getenv("OMP_NUM_THREADS");
   if (variable == nullptr) return std::nullopt;
@@ -99,7 +101,8 @@ int use_cores(int ranks_on_this_machine, int launcher) {
   return with_threads(wanted ? threads : std::clamp(CPU_COUNT(&usable), 1, threads));
 }
 
-// Restores the binding of this thread before it returns.
+// Returns the number of cores. Binds this thread to all of them for a moment, and restores its binding before
+// it returns.
 int cores_of_machine() {
   const cpu_set_t inherited = affinity();
   bind_to(every_core());

@@ -17,15 +17,15 @@ int use_cores(int ranks_on_this_machine, int launcher = 0);
 // whatever this thread is bound to.
 int cores_of_machine();
 
-// Returns the numbers of the cores that the calling thread may use, ascending; all of them if it is not
-// bound.
+// Returns the numbers of the cores that the calling thread may use, ascending. If the thread is not bound,
+// these are all cores.
 std::vector<int> usable_cores();
 
-// Returns the number of threads that kernels compute with.
+// Returns the number of threads with which kernels compute.
 int threads_in_use();
 
-// True if OpenMP binds each thread to cores of its own choice (OMP_PROC_BIND, OMP_PLACES). Then
-// usable_cores() is right for the calling thread alone.
+// True if OpenMP binds each thread to cores that it chooses itself (OMP_PROC_BIND, OMP_PLACES). Then
+// usable_cores() is valid for the calling thread only.
 bool openmp_binds_threads();
 
 }  // namespace plexaura

@@ -56,8 +56,8 @@ class CudaMemory final : public Memory {
   Address address_;
 };
 
-// A kernel of our own, which may be slow, is a candidate beside the libraries' kernels only if its estimate
-// is below this: then measuring it takes little time.
+// A kernel of our own may be slow. It is a candidate in addition to the libraries' kernels only if its
+// estimate is below this number of seconds, so that measuring it takes little time.
 constexpr double seconds_worth_measuring = 1e-3;
 
 BackendInfo info_of(const runtime::Device& device, const std::string& libraries, bool tf32, bool fuses) {
@@ -114,7 +114,7 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
 
   std::unique_ptr<Recording> record(const std::function<void()>& body) override {
     const Capture::Scope scope(device_->capture);
-    device_->capture.add([] {});  // both branches begin after this part
+    device_->capture.add([] {});  // adds an empty part, after which both branches begin
     body();
     device_->capture.add([this, joins = device_->capture.has_copy_stream()] {
       if (joins) join_copies();
@@ -159,7 +159,7 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
   bool fuses_;
   bool branches_;
   std::shared_ptr<Device> device_;
-  mutable LibrarySource library_source_;  // caches the plans
+  mutable LibrarySource library_source_;  // caches the plans of the libraries
   EventHandle joined_{runtime::make_event()};
   BackendInfo info_;
 };
@@ -180,7 +180,8 @@ bool flag_of(std::string_view name, std::string_view text) {
   return text == "1";
 }
 
-// Returns this rank's number among those that a launcher has started on this host, or 0 without a launcher.
+// Returns this rank's number among the ranks that a launcher has started on this host. Returns 0 without a
+// launcher.
 int rank_on_host() {
   for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
     if (const char* const text = std::getenv(name)) return std::max(std::atoi(text), 0);

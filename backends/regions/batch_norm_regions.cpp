@@ -11,9 +11,10 @@ namespace plexaura {
 
 namespace {
 
-// A region's kind is the list of its ops. Forward: the moments, if they are those of the same input;
-// normalise; an addition; relu. Backward: relu's mask; the gradient of normalise; an addition; the gradient
-// of the moments and its addition.
+// The names of ops in the kind of a region, which is the list of its ops. The forward kinds consist of the
+// moments (if they are computed from the same input), normalise, an addition and relu. The backward kinds
+// consist of relu's mask, the gradient of normalise, an addition, and the gradient of the moments with its
+// addition.
 constexpr std::string_view moments_first = "moments+";
 constexpr std::string_view masked_first = "gt+where+";
 constexpr std::string_view total_grad = "normalise_grad+moments_grad+add";
@@ -86,7 +87,7 @@ std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses
 struct TotalGrad {
   NodeId normal;
   NodeId moments;
-  std::optional<NodeId> addition;  // an earlier addition, of `addend`
+  std::optional<NodeId> addition;  // an earlier addition, which adds `addend`
   std::optional<Value> addend;
 };
 

@@ -24,28 +24,29 @@ struct BatchNormRegion {
   static constexpr std::size_t masked_output = 3;
 
   Direction direction = Direction::forward;
-  bool moments = false;  // forward: the region computes the moments
-  bool relu = false;     // forward
-  bool masks = false;    // backward
+  bool moments = false;  // forward: true if the region computes the moments
+  bool relu = false;     // forward: true if the region ends with a relu
+  bool masks = false;    // backward: true if a relu masks the gradient
   bool adds = false;
 
   bool forward() const { return direction == Direction::forward; }
-  std::size_t result_input() const { return grad_input + 1; }  // backward: the result of the relu
+  // Backward: index of the relu's result among the inputs.
+  std::size_t result_input() const { return grad_input + 1; }
   std::size_t addend_input() const;
-  std::size_t inputs_read() const;  // the inputs before this index are read
+  std::size_t inputs_read() const;  // returns the number of inputs that are read; these come first
   // Backward only: returns the output that may share the memory of the result's gradient. `region` is this
   // one, or a single normalise_grad.
   std::size_t output_in_place(const Region& region) const;
 };
 
-// Returns the region of this kind, or nothing for other regions and for single ops.
+// Returns the region of this kind. Returns nothing for other regions and for single ops.
 std::optional<BatchNormRegion> batch_norm_region(const std::string& kind);
 
 // Returns the regions that end at this node, larger ones first.
 std::vector<Region> match_batch_norm(const Graph& graph, NodeId last, const Uses& uses);
 
-// True for ops that the kernels of batch norm compute: the readers of its results, and relu's mask of its gradient. Other
-// regions must not contain them.
+// True for ops that the kernels of batch norm compute: readers of its results, and relu's mask of its
+// gradient. Other regions must not contain them.
 bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses);
 
 }  // namespace plexaura

@@ -21,8 +21,8 @@ class ChainGrowth {
   using Accepts = std::function<bool(NodeId)>;
   ChainGrowth(const Graph& graph, const Uses& uses, NodeId last);
 
-  // Adds the last node of the graph that fits and keeps the chain within `most_nodes` and `most_inputs`. Returns false
-  // if there is none.
+  // Adds the last node of the graph that fits and that keeps the chain within `most_nodes` and `most_inputs`.
+  // Returns false if there is none.
   bool grow(std::size_t most_nodes, std::size_t most_inputs, const Accepts& accepts);
 
   const std::set<NodeId>& nodes() const { return nodes_; }
@@ -39,7 +39,8 @@ class ChainGrowth {
   std::set<NodeId> nodes_;
 };
 
-// True if the op has one result with elements, and each operand has its shape or one element.
+// True if the op has one result, which has elements, and if each operand has the result's shape or one
+// element.
 bool is_elementwise(const Graph& graph, NodeId node);
 
 }  // namespace plexaura

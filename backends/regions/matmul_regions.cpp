@@ -14,7 +14,7 @@ bool is_row_of(const Shape& value, const Shape& product) {
          value.elements() == product[product.rank() - 1];
 }
 
-// Returns the shape of [..., M, K] as one matrix with many rows.
+// Returns the shape [..., M, K] as the shape of one matrix with many rows.
 Shape as_one_matrix(const Shape& shape) {
   const std::int64_t columns = shape[shape.rank() - 1];
   return {shape.elements() / columns, columns};

@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// The kind of a region of a product and a row that is added to each of its rows. Its inputs are a, b and the
-// row.
+// The kind of a region that computes a product and adds a row to each of its rows. The inputs of the region
+// are a, b and the row.
 inline constexpr auto matmul_with_bias = "matmul+bias";
 
 inline bool is_matmul_kind(const std::string& kind) { return kind == "matmul" || kind == matmul_with_bias; }

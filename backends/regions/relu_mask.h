@@ -7,14 +7,14 @@
 
 namespace plexaura {
 
-// where(gt(y, 0), grad, 0), the gradient of relu computed from its output. One kernel computes it without
-// storing the mask.
+// The nodes of where(gt(y, 0), grad, 0), which is the gradient of relu computed from its output. One kernel
+// computes it without storing the mask.
 struct ReluMask {
   NodeId compare;
   NodeId where;
   Value y;
-  Value grad;                // has y's type
-  std::vector<Value> zeros;  // the constants, each once
+  Value grad;                // gradient of the result; has y's type
+  std::vector<Value> zeros;  // the constants of the expression, each once
 };
 
 // Returns the parts of such a gradient if `value` is one and no other node reads its mask.

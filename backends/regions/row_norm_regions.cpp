@@ -41,10 +41,10 @@ Value without_reshape(const Graph& graph, Value value) {
 // The types of a normalisation, from which its pattern is built.
 struct RowNormTypes {
   TensorType x;
-  std::int64_t axes;  // the number of last axes that are a row
+  std::int64_t axes;  // number of last axes that form a row
   bool centres;
-  std::optional<Shape> reshaped;    // the shape of the result, if the rows are reshaped to it
-  std::optional<TensorType> scale;  // with the result's dtype
+  std::optional<Shape> reshaped;    // shape of the result, if the rows are reshaped to it
+  std::optional<TensorType> scale;  // type of the scale, with the result's dtype; empty: there is no scale
   bool shifts;
 };
 
@@ -72,7 +72,7 @@ class RowNormPattern {
     if (types.shifts) result = result + shift;
   }
 
-  // Appends the gradients.
+  // Appends the gradients to the pattern.
   void differentiate() {
     grad = graph.input("grad", result.type());
     std::vector<Node> wrt{x};
@@ -90,7 +90,8 @@ class RowNormPattern {
   Node x, scale, shift, epsilon;
   Node centred, inverse, root, normal, result;
   Node grad, addend;
-  Node x_grad, x_grad_and_addend, scale_grad, shift_grad;  // the latter two are empty if they are no sums
+  // The latter two are empty if the gradients are no sums.
+  Node x_grad, x_grad_and_addend, scale_grad, shift_grad;
 
  private:
   Node input_of(const Node& node, std::size_t index) {
@@ -103,7 +104,7 @@ class RowNormPattern {
   }
 };
 
-// Returns 1 / root if the value is a product with it.
+// Returns the value 1 / root if `product` is a product with it.
 std::optional<Value> inverse_in(const Graph& graph, Value product) {
   if (!is_op(graph, product.node, "mul")) return std::nullopt;
   const Value inverse = input_of(graph, product, 1);
@@ -298,7 +299,7 @@ std::optional<RowNormShape> row_norm_shape(const TensorType& result, const Tenso
   const std::vector<std::int64_t>& all = result.shape.extents();
   const std::vector<std::int64_t>& own = scale->shape.extents();
   if (own.size() > all.size()) return std::nullopt;
-  std::size_t axis = 0;  // from the last one
+  std::size_t axis = 0;  // index of the axis, counted from the last one
   const auto extent_of = [&](const std::vector<std::int64_t>& extents) {
     return extents[extents.size() - 1 - axis];
   };

@@ -29,25 +29,25 @@ struct RowNormRegion {
   bool centres = false;
   bool backward = false;
   bool scales = false;
-  bool shifts = false;      // forward
-  bool scale_grad = false;  // backward
-  bool shift_grad = false;  // backward
-  bool adds = false;        // backward
+  bool shifts = false;      // forward: true if a shift is added
+  bool scale_grad = false;  // backward: true if the region computes the gradient of the scale
+  bool shift_grad = false;  // backward: true if the region computes the gradient of the shift
+  bool adds = false;        // backward: true if the region adds an addend
 
-  // Returns for example "row_norm+scale+shift" and "rms_norm_grad+scale".
+  // Returns the name of the kind, such as "row_norm+scale+shift" or "rms_norm_grad+scale".
   std::string kind() const;
 };
 
-// Returns nothing for the kinds of other regions.
+// Returns the region of this kind. Returns nothing for the kinds of other regions.
 std::optional<RowNormRegion> row_norm_region(const std::string& kind);
 
-// The numbers of the loops over a region. Element i of row r is multiplied by element
-// (r % groups * extent + i) / run of the scale.
+// The sizes of the loops over a region. Element i of row r is multiplied by element (r % groups * extent + i)
+// / run of the scale.
 struct RowNormShape {
   std::int64_t rows = 1;
   std::int64_t extent = 1;
-  std::int64_t run = 1;     // neighbours that share an element of the scale; divides `extent`
-  std::int64_t groups = 1;  // divides `rows`
+  std::int64_t run = 1;     // number of neighbours that share an element of the scale; divides `extent`
+  std::int64_t groups = 1;  // number of rows after which the elements of the scale repeat; divides `rows`
 
   std::int64_t channels() const { return groups * extent / run; }
 };

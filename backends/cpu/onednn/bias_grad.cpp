@@ -11,7 +11,8 @@ namespace plexaura::onednn {
 
 namespace {
 
-// Up to this many terms a sum in float is as precise as the weights' gradient that is computed with it.
+// Up to this many terms, a sum in float is as precise as the gradient of the weights, which is computed
+// together with it.
 constexpr std::int64_t most_terms_in_float = 1024;
 
 class TwoLaunches final : public Launch {
@@ -52,7 +53,7 @@ std::int64_t terms_of(const RegionQuery& query) {
 }  // namespace
 
 Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate) {
-  // 16-bit dtypes have too few digits to show what the sum in float loses.
+  // A 16-bit result has too few digits to show the loss of a sum in float.
   const bool shows_loss = query.type(query.region.outputs[1]).dtype == DType::float32;
   if (!shows_loss || terms_of(query) <= most_terms_in_float) return candidate;
   const Region bias = single(query.graph, query.region.outputs[1].node);

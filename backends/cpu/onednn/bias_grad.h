@@ -5,8 +5,8 @@
 namespace plexaura::onednn {
 
 // `candidate` computes the gradients of weights and bias from the source and the gradient of the result. The
-// library adds up the bias' gradient in float. If a float32 result loses digits by that, the returned candidate
-// computes the sum again in double and overwrites the library's.
+// library adds up the bias' gradient in float. If a float32 result loses digits in this way, the returned
+// candidate computes the sum again in double, and overwrites the library's sum.
 Candidate with_exact_bias_grad(const RegionQuery& query, Candidate candidate);
 
 }  // namespace plexaura::onednn

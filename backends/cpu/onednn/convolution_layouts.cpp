@@ -7,7 +7,7 @@ namespace plexaura::onednn {
 
 namespace {
 
-constexpr std::int64_t lanes = 16;  // lanes of the widest registers
+constexpr std::int64_t lanes = 16;  // number of float32 values in the widest registers
 constexpr std::int64_t few_channels = 16;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
@@ -56,7 +56,8 @@ ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptio
           {padding_end.h, padding_end.w}};
 }
 
-// oneDNN 2 has Winograd kernels for windows of 3x3; oneDNN 3 has none.
+// Describes a convolution for Winograd kernels. oneDNN 2 has such kernels for windows of 3x3; oneDNN 3 has
+// none.
 std::optional<ConvolutionDescs> describe_winograd(const ConvolutionShapes& shapes,
                                                   const Conv2dOptions& options) {
   const bool fits = shapes.weights[2] == 3 && shapes.weights[3] == 3 && options.stride == Size2d{} &&

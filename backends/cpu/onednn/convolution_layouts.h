@@ -18,17 +18,19 @@ struct ConvolutionShapes {
   DType dtype;
 };
 
-// The layouts of source and destination. With `library` oneDNN takes those that its fastest kernels want. If
-// these kernels refuse the channels, it falls back to reference code, which is a hundred times slower. For
-// every convolution it has fast code in at least one of the other layouts.
+// The layouts of source and destination. With `library`, oneDNN chooses the layouts of its fastest kernels.
+// If these kernels do not support the number of channels, oneDNN uses reference code, which is a hundred
+// times slower. For every convolution it has fast code in at least one of the other layouts.
 enum class ConvolutionLayouts : std::uint8_t {
   library,
-  library_behind_row_major,  // row-major source of few channels, as images arrive
-  blocks_of_16,              // the zeros after the last channel count as channels
+  // The source is row-major and has few channels, as images have; the library chooses the other layouts.
+  library_behind_row_major,
+  blocks_of_16,  // blocks of 16 channels; the zeros after the last channel count as channels
   blocks_of_8,
   channels_last,
   row_major,
-  library_for_winograd  // Winograd kernels, which transform tiles: fewer operations, but more rounding
+  // Layouts of Winograd kernels, which transform tiles: fewer operations, but larger rounding errors.
+  library_for_winograd
 };
 
 inline constexpr std::array direct_convolution_layouts{
@@ -36,23 +38,24 @@ inline constexpr std::array direct_convolution_layouts{
     ConvolutionLayouts::blocks_of_16,  ConvolutionLayouts::blocks_of_8,
     ConvolutionLayouts::channels_last, ConvolutionLayouts::row_major};
 
-// Returns the descriptors for the library's query, with a bias if `has_bias`. Returns nothing if the layouts
-// do not suit the shapes.
+// Returns descriptors for a query to the library, with a bias if `has_bias`. Returns nothing if the layouts
+// do not fit the shapes.
 std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
                                                   const Conv2dOptions& options, bool has_bias);
 
-// Describes row-major weights of groups as the graph has them, with an additional first axis for the groups.
+// Returns the descriptor of row-major weights of groups, as the graph has them, with an additional first axis
+// for the groups.
 memory::desc row_major_groups(const TensorType& weights, std::int64_t groups);
 
-// The channels that a kernel pads to whole vectors: those of its source, or those of its destination.
+// The channels that a kernel pads to whole vectors: the channels of its source, or those of its destination.
 enum class VectorAxis : std::uint8_t { src, dst };
 
 // Estimates the time of a kernel in seconds. `implementation` is oneDNN's name of the kernel.
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
                               const Layout& dst, VectorAxis vector, const std::string& implementation);
 
-// Returns the extra seconds that a convolution causes if its result has no whole vectors of channels: most
-// ops that read images reorder them first.
+// Returns the seconds that later ops lose if a convolution's result has no whole vectors of channels: most
+// ops that read images then reorder them first.
 double seconds_to_leave(const TensorType& result, const Layout& layout);
 
 }  // namespace plexaura::onednn

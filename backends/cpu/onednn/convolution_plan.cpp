@@ -16,7 +16,7 @@ using Space = Argument::Space;
 
 struct Operand {
   Argument argument;
-  TensorType type;  // its type in the graph
+  TensorType type;  // type of the value in the graph
 };
 
 bool is_weights(const Operand& operand) {
@@ -55,7 +55,7 @@ GroupedWeights make_grouped(const Operand& weights, std::int64_t groups) {
           {cpu_engine(), from, cpu_engine(), to, attributes_with({})}};
 }
 
-// The arguments of a convolution's kernel, and the reorder of its weights if it has groups.
+// The arguments of a convolution's kernel, and the reorder of its weights if the convolution has groups.
 struct Recipe {
   std::vector<Argument> arguments;
   std::optional<GroupedWeights> grouped;
@@ -86,7 +86,7 @@ Recipe recipe_for(const Described& described, const std::vector<Operand>& operan
   return recipe;
 }
 
-// Returns nothing if a Layout cannot express the operand's layout.
+// Returns the layout of an operand. Returns nothing if a Layout cannot express it.
 std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
   if (groups > 1 && is_weights(operand)) return Layout::row_major(4);
   auto layout = layout_of(operand.argument.desc, operand.type.shape);
@@ -117,7 +117,7 @@ bool is_winograd(const std::string& implementation) {
   return implementation.find("wino") != std::string::npos;
 }
 
-// `operands` are in the order of the region's inputs and outputs.
+// Returns a candidate. `operands` are in the order of the region's inputs and outputs.
 template <class Primitive, class Described>
 std::optional<Candidate> propose_with(const Described& described, const Problem& problem,
                                       const std::vector<Operand>& operands) {
@@ -148,7 +148,8 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
   return candidate;
 }
 
-// Reads weights [O, C, 1, 1] as [C, O, 1, 1]: the memory is the same, only the first two axes swap names.
+// Returns the shape [C, O, 1, 1] for weights [O, C, 1, 1]. The memory is the same; only the first two axes
+// swap names.
 Shape transposed(const Shape& weights) { return {weights[1], weights[0], weights[2], weights[3]}; }
 
 Layout transposed(const Layout& weights) {
@@ -160,8 +161,8 @@ Layout transposed(const Layout& weights) {
   return Layout(std::move(order), std::move(blocks));
 }
 
-// Returns a hint for the backward primitives. Their algorithm does not depend on that of the forward pass, so
-// the hint is always direct.
+// Returns the descriptor that backward primitives need as a hint. Their algorithm does not depend on that of
+// the forward pass, so the hint is always direct.
 ConvolutionForward hint_for(ConvolutionDescs descs) {
   descs.algorithm = dnnl::algorithm::convolution_direct;
   return describe_forward(descs, dnnl::prop_kind::forward_training, {});
@@ -215,7 +216,8 @@ std::optional<Candidate> propose_weight_grad(const RegionQuery& query, Convoluti
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
                                  query.type(region.inputs[1]).shape, dtype};
-  // oneDNN 2.6's kernel for AVX-512 writes beyond the weights of groups if the images consist of one pixel.
+  // oneDNN 2.6's kernel for AVX-512 writes beyond the memory of the weights if there are groups and the
+  // images consist of one pixel.
   if (options.groups > 1 && shapes.src[2] * shapes.src[3] == 1) return std::nullopt;
   const bool has_bias = region.outputs.size() == 2;
   const auto descs = describe_operands(layouts, shapes, options, has_bias);

@@ -7,15 +7,15 @@
 
 namespace plexaura::onednn {
 
-// These functions return nothing if the library has no fast kernel in these layouts. Some throw dnnl::error
-// in that case.
+// Return a candidate in these layouts. Return nothing if the library has no fast kernel for them; some throw
+// dnnl::error instead.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 
-// The region's inputs are weights, grad_out and addend. A 1x1 convolution of stride 1 has an input gradient
-// that is a forward convolution with the transposed weights, and a forward convolution can add to its
-// destination.
+// Proposes conv2d_input_grad with an addition. The region's inputs are weights, grad_out and addend. A 1x1
+// convolution of stride 1 has an input gradient that is a forward convolution with the transposed weights,
+// and a forward convolution can add to its destination.
 std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts);
 
 }  // namespace plexaura::onednn

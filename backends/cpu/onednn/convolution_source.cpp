@@ -49,8 +49,8 @@ std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) 
   return regions;
 }
 
-// Joins the gradients of weights and bias, which both read grad_out, into one region: one pass over it
-// computes both.
+// Returns the region of the gradients of weights and bias. Both read grad_out, so a kernel that computes both
+// reads it only once.
 std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, const Uses& uses) {
   const bool ends_with_bias = is_bias_grad(graph, last);
   const Value grad_out = graph.record(last).inputs[ends_with_bias ? 0 : 1];
@@ -65,7 +65,8 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
   return {};
 }
 
-// Puts the node of the weights first, since propose_weight_grad() reads the op of the region's first node.
+// Proposes kernels for that region. Puts the node of the weights first, since propose_weight_grad() reads the
+// op of the region's first node.
 std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};
@@ -82,12 +83,12 @@ std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayou
     if (kind == "conv2d_weight_grad") return propose_weight_grad(query, layouts);
     if (kind == weight_and_bias_grad) return propose_with_bias_grad(query, layouts);
     if (kind == input_grad_and_add) return propose_input_grad_and_add(query, layouts);
-  } catch (const dnnl::error&) {  // no implementation: nothing to offer
+  } catch (const dnnl::error&) {  // the library has no implementation, so nothing is offered
   }
   return std::nullopt;
 }
 
-// True if all images lie in whole blocks of channels. No other layout is faster.
+// True if the channels of all images fill whole blocks. Then no other layout is faster.
 bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
   const auto fits = [&](const Layout& layout, Value value) {
     const Shape& shape = query.type(value).shape;

@@ -78,7 +78,7 @@ auto describe_backward(const dnnl::primitive_attr& attributes, const Hint& hint,
 
 #endif
 
-// Returns all layouts that the library names. The names have the same form as ours: "aBcd16b".
+// Returns all layouts that the library names. The names have the form of Layout's to_string(): "aBcd16b".
 const std::vector<std::pair<std::string, memory::format_tag>>& named_tags() {
   static const auto tags = [] {
     std::vector<std::pair<std::string, memory::format_tag>> named;
@@ -107,7 +107,7 @@ std::optional<memory::data_type> data_type_of(DType dtype) {
   }
 }
 
-// Compares strides, except along axes with a single step, whose strides have no meaning.
+// Compares strides, except along axes with only one step, whose strides have no meaning.
 bool same_strides(const Layout& layout, const Shape& shape, const Blocking& blocking) {
   if (layout.padded(shape).extents() != blocking.padded) return false;
   const std::vector<std::int64_t> strides = layout.outer_strides(shape);
@@ -128,8 +128,8 @@ void limit_instructions() {
 #endif
 }
 
-// The number of primitives that oneDNN caches although no kernel uses them any more. A small one takes 45 kB.
-// oneDNN's default is 1024.
+// The number of primitives that oneDNN keeps in its cache although no kernel uses them any more. A small one
+// takes 45 kB. oneDNN's default is 1024.
 constexpr int kept_primitives = 256;
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 #include "core/tensor/layout.h"
 
-// Only this file depends on the version of oneDNN. Version 2.6 (Debian 12) describes a primitive by a struct
-// of its own. Version 3 passes everything to the primitive descriptor, and hides the contents of a memory
-// descriptor.
+// Adapters for the versions of oneDNN. No other file depends on the version. Version 2.6 (Debian 12)
+// describes a primitive by a struct of its own. Version 3 passes everything to the primitive descriptor, and
+// hides the contents of a memory descriptor.
 
 namespace plexaura::onednn {
 
@@ -18,19 +18,20 @@ dnnl::stream& cpu_stream();
 
 memory::dims dims_of(const Shape& shape);
 
-// True for the dtypes that the library multiplies in: float32, bfloat16 and float16. For the last two it may
+// True for the dtypes in which the library multiplies: float32, bfloat16 and float16. For the last two it may
 // have no fast code on this processor.
 bool multiplies(DType dtype);
 
-// Describes a value whose layout the library chooses.
+// Returns the descriptor of a value whose layout the library chooses.
 memory::desc any_layout(const memory::dims& dims, DType dtype);
 memory::desc row_major(const memory::dims& dims, DType dtype);
 memory::desc strided(const memory::dims& dims, const memory::dims& strides, DType dtype);
 
-// Returns nothing if the library has no name for the layout, or no such type.
+// Returns the descriptor of a value. Returns nothing if the library has no name for the layout, or does not
+// have the type.
 std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type);
 
-// Returns nothing for an opaque layout, which a Layout cannot express.
+// Returns the layout of a descriptor. Returns nothing for an opaque layout, which a Layout cannot express.
 std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape);
 
 struct ConvolutionDescs {
@@ -39,7 +40,7 @@ struct ConvolutionDescs {
   std::optional<memory::desc> bias;
   memory::desc dst;
   memory::dims strides;
-  memory::dims dilation;  // in the library's convention: 0 for none
+  memory::dims dilation;  // as the library counts: 0 means that neighbouring elements are read
   memory::dims padding;
   memory::dims padding_end;
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
@@ -49,8 +50,9 @@ using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
 using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 
-// Each throws dnnl::error if the library has no implementation. In those of the backward pass src, weights,
-// bias and dst describe the gradients of these values where the primitive reads or writes gradients.
+// Return primitive descriptors. Each throws dnnl::error if the library has no implementation. For the
+// backward pass, src, weights, bias and dst describe the gradients of these values if the primitive reads or
+// writes gradients.
 ConvolutionForward describe_forward(const ConvolutionDescs& descs, dnnl::prop_kind kind,
                                     const dnnl::primitive_attr& attributes);
 ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
@@ -70,7 +72,7 @@ struct MatMulDescs {
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes);
 
-// Sets that the caller provides scratch memory.
+// Returns attributes which say that the caller provides scratch memory.
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations);
 
 }  // namespace plexaura::onednn

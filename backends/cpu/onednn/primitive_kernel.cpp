@@ -58,8 +58,8 @@ class PrimitiveLaunch final : public Launch {
   void run() override {
     if (bytes_ > 0) fast::copy_bytes(src_, dst_, bytes_);
     for (const BoundPrimitive& step : steps_) {
-      // Calls the function of the C interface, because that of C++ makes a list of the arguments in each
-      // call.
+      // Calls the function of the C interface, because the function of the C++ interface makes a list of the
+      // arguments in each call.
       const dnnl_status_t status =
           dnnl_primitive_execute(step.primitive(), cpu_stream().get(),
                                  static_cast<int>(step.arguments().size()), step.arguments().data());

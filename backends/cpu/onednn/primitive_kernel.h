@@ -10,11 +10,11 @@
 
 namespace plexaura::onednn {
 
-// An argument of a primitive: its number, its memory descriptor, and its place. `index` is the index of the
-// region's input or output, or the offset in the workspace in bytes.
+// An argument of a primitive: its number, its memory descriptor and its place. `index` is the index of the
+// region's input or output, or an offset in the workspace in bytes.
 struct Argument {
   enum class Space : std::uint8_t { input, output, workspace };
-  int number;  // DNNL_ARG_...
+  int number;  // number of the argument: DNNL_ARG_...
   memory::desc desc;
   Space space;
   std::size_t index = 0;
@@ -25,8 +25,8 @@ struct Step {
   std::vector<Argument> arguments;
 };
 
-// For a primitive that adds to its destination: the input that is copied to output 0 before the first step,
-// unless both share memory.
+// The start of a primitive that adds to its destination. The input is copied to output 0 before the first
+// step, unless both share memory.
 struct StartFrom {
   std::size_t input;
   std::size_t bytes;
@@ -53,7 +53,8 @@ Argument scratchpad_of(const PrimitiveDesc& primitive) {
   return {DNNL_ARG_SCRATCHPAD, primitive.scratchpad_desc(), Argument::Space::workspace};
 }
 
-// True for the library's slow reference code, which it uses if no other implementation accepts the operands.
+// True for the library's slow reference code. The library uses it if no other implementation supports the
+// operands.
 inline bool is_reference(const std::string& implementation) {
   return implementation.find("ref") != std::string::npos;
 }

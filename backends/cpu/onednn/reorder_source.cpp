@@ -14,8 +14,8 @@ struct Ends {
   memory::desc dst;
 };
 
-// Returns nothing if the layout does not change, since that needs no library, and for layouts or types that
-// the library cannot express.
+// Returns the two ends of a reorder. Returns nothing if the layout does not change, since that needs no
+// library, and for layouts or types that the library cannot express.
 std::optional<Ends> ends_of(const RegionQuery& query) {
   if (query.region.kind != "reorder" || !has_elements(query.graph, query.region.inputs[0]))
     return std::nullopt;

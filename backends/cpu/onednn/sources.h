@@ -10,16 +10,17 @@
 
 namespace plexaura::onednn {
 
-// conv2d, conv2d_input_grad (also with an addition), conv2d_weight_grad (also with the bias' gradient).
+// Makes the source of convolutions: conv2d, conv2d_input_grad (also with an addition) and conv2d_weight_grad
+// (also with the gradient of the bias).
 std::unique_ptr<const KernelSource> make_convolution_source();
-// matmul (+ bias).
+// Makes the source of matrix products: matmul, also with a bias.
 std::unique_ptr<const KernelSource> make_matmul_source();
-// reorder between two layouts.
+// Makes the source of reorders between two layouts.
 std::unique_ptr<const KernelSource> make_reorder_source();
 
-// Returns name and version: "oneDNN 2.7.3".
+// Returns the library's name and version, such as "oneDNN 2.7.3".
 std::string version_text();
-// Returns the instruction set for which the library generates code: "oneDNN cpu_isa_avx2".
+// Returns the instruction set for which the library generates code, such as "oneDNN cpu_isa_avx2".
 std::string instruction_set();
 
 }  // namespace plexaura::onednn

@@ -1,4 +1,4 @@
-// The plans of a build without cuDNN.
+// The plans for convolutions in a build without cuDNN.
 
 #include "backends/cuda/described/convolution_plans.h"
 

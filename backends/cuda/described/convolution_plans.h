@@ -14,14 +14,14 @@ struct PlanOutline {
   std::size_t workspace = 0;
 };
 
-// The plans for convolutions on a described GPU. A build with cuDNN asks cuDNN for them. A build without it
-// assumes one plan for each convolution, which needs no workspace.
+// The plans for convolutions on a described GPU. In a build with cuDNN, cuDNN provides them. A build without
+// cuDNN assumes one plan for each convolution, which needs no workspace.
 class ConvolutionPlans {
  public:
   ConvolutionPlans(const vendor::Options& options, const Gpu& gpu);
   ~ConvolutionPlans();
 
-  std::string source() const;  // "cuDNN 9.19.0"
+  std::string source() const;  // returns a text such as "cuDNN 9.19.0"
   std::vector<PlanOutline> plans(const vendor::Convolution& problem) const;
 
  private:

@@ -1,4 +1,4 @@
-// The plans of a build with cuDNN, which makes plans for a GPU that is only described to it.
+// The plans for convolutions in a build with cuDNN, which makes plans for a GPU that is only described to it.
 
 #include "backends/cuda/described/convolution_plans.h"
 #include "backends/cuda/vendor/cudnn.h"

@@ -1,5 +1,6 @@
-// Replaces NVIDIA's libraries for a GPU that is not present: counts the calls that they would get. cuBLASLt
-// does not work without a GPU, so this assumes that each product has one plan, which needs no workspace.
+// Functions that replace NVIDIA's libraries for a GPU that is not present, and count the calls to them.
+// cuBLASLt does not work without a GPU, so this assumes that each product has one plan, which needs no
+// workspace.
 
 #include <algorithm>
 #include <string>

@@ -25,7 +25,7 @@ struct Event {
 };
 struct Graph {
   std::vector<EnqueuedCall> calls;
-  double seconds;  // time of its longest chain
+  double seconds;  // seconds of the graph's longest chain
 };
 
 }  // namespace runtime
@@ -36,7 +36,8 @@ namespace {
 
 struct State {
   const Gpu* gpu = nullptr;
-  std::map<std::byte*, std::size_t> pieces;  // pieces of the device's memory and their sizes
+  // Addresses of the pieces of the device's memory, and their bytes.
+  std::map<std::byte*, std::size_t> pieces;
   std::size_t bytes_used = 0;
   std::size_t most_bytes_used = 0;
   std::optional<WorkAccount> account;
@@ -57,9 +58,9 @@ bool is_on_device(const std::byte* address) {
   return address < begin + bytes;
 }
 
-// Returns the ops in the name of a launch. A region has them in parentheses at the end, as in "relu %9 of
-// net.cpp:3 (moments+normalise+relu)" or "cast %8 of net.cpp:3 (chains 2 cast)"; a single op is the first
-// word, as in "add %4 of net.cpp:5 (block.bn)".
+// Returns the names of the ops in the name of a launch. A region has them in parentheses at the end, as in
+// "relu %9 of net.cpp:3 (moments+normalise+relu)" or "cast %8 of net.cpp:3 (chains 2 cast)"; a single op is
+// the first word, as in "add %4 of net.cpp:5 (block.bn)".
 std::string ops_of(const std::string& name) {
   const std::size_t open = name.rfind('(');
   if (open != std::string::npos) {
@@ -166,7 +167,7 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
   std::memmove(dst, src, bytes);
 }
 
-// Events do nothing outside of captures, since all earlier work of a stream is done already.
+// Makes an event. Events do nothing outside of captures, since all earlier work of a stream is done already.
 Event* make_event() { return new Event; }
 Event* make_awaited_event() { return make_event(); }
 Event* make_timed_event() { return make_event(); }

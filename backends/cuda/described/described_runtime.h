@@ -10,15 +10,15 @@
 
 namespace plexaura::cuda::described {
 
-// Sets the GPU that open_device() finds from now on.
+// Sets the GPU that open_device() opens from now on.
 void describe(const Gpu& gpu);
 const Gpu& described_gpu();
 std::size_t most_bytes_used();
 
-// True if work that enters a stream now is only counted.
+// True if work that enters a stream now is counted and not computed.
 bool is_counting();
 void count(EnqueuedCall call, runtime::Stream* stream);
-double seconds_of(double bytes);  // seconds that the GPU's memory takes to read or write `bytes`
+double seconds_of(double bytes);  // returns the seconds that the GPU's memory takes to read or write `bytes`
 
 void begin_account();
 WorkAccount end_account();

@@ -28,8 +28,8 @@ class Placing {
   }
 
  private:
-  // For each branch, the last part that must be done before this one begins. The search ends at the last
-  // dividing part, which itself waits for all parts before it.
+  // For each branch, the number of the last part that must be done before the present one begins. The search
+  // for it ends at the last dividing part, which itself waits for all parts before it.
   using Needs = std::array<std::optional<std::size_t>, most_branches>;
 
   Needs needs_of(std::size_t part) const {
@@ -49,8 +49,8 @@ class Placing {
     return begin;
   }
 
-  // Returns the branch on which the part begins earlier. On a tie, returns the branch of the last part that
-  // it needs.
+  // Returns the branch on which the part can begin earlier. If it can begin on both at the same time, returns
+  // the branch of the last part that it needs.
   std::size_t branch_of(const Work& work, const Needs& needs) const {
     const double first = begin_on(0, needs);
     const double second = begin_on(1, needs);
@@ -72,9 +72,11 @@ class Placing {
 
   std::span<const Work> works_;
   std::vector<Turn> turns_;
-  std::vector<double> ends_;                                       // end of each part, in seconds
-  std::array<double, most_branches> branch_ends_{};                // end of the last part of each branch
-  std::array<std::optional<std::size_t>, most_branches> awaited_;  // the last part of the other branch
+  std::vector<double> ends_;  // time at which each part ends, in seconds
+  // Time at which the last part of each branch ends, in seconds.
+  std::array<double, most_branches> branch_ends_{};
+  // For each branch: the last part of the other branch for which it has waited.
+  std::array<std::optional<std::size_t>, most_branches> awaited_;
 };
 
 }  // namespace

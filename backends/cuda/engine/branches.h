@@ -18,7 +18,7 @@ struct Use {
 // all parts after it.
 struct Work {
   std::vector<Use> uses = {};
-  double seconds = 0;  // estimated
+  double seconds = 0;  // estimated seconds
   bool divides = false;
 };
 
@@ -27,7 +27,7 @@ constexpr std::size_t most_branches = 2;
 // The branch on which a part is enqueued, and its waits for the other branch.
 struct Turn {
   std::size_t branch = 0;
-  std::optional<std::size_t> behind = {};  // the part of the other branch that must be done first
+  std::optional<std::size_t> behind = {};  // part of the other branch that must be done before this one
   bool awaited = false;                    // true if a part of the other branch waits for this one
   bool operator==(const Turn&) const = default;
 };

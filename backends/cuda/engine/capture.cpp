@@ -17,7 +17,7 @@ Capture::Scope::Scope(Capture& capture) : capture_(capture) {
 }
 
 Capture::Scope::~Scope() {
-  capture_.parts_.clear();  // parts remain only if the body threw
+  capture_.parts_.clear();  // parts remain here only if the body threw
   capture_.thread_ = std::thread::id();
 }
 

@@ -26,7 +26,7 @@ struct Part {
 // work that the body enqueues. CUDA gets this work only after the body has ended.
 class Capture {
  public:
-  // While a Scope lives, its thread captures.
+  // Lets the calling thread capture while the object lives.
   class Scope {
    public:
     explicit Scope(Capture& capture);
@@ -52,13 +52,14 @@ class Capture {
   }
   void count_host_copy() { ++host_copies_; }
 
-  // The results of the capture: the parts, the recorded events, and the number of copies from or to the host.
+  // The results of a capture: the parts, the recorded events, and the number of copies from or to the host.
   std::vector<Part> take_parts() { return std::exchange(parts_, {}); }
   std::vector<std::shared_ptr<EventState>> take_events();
   std::uint64_t host_copies() const { return host_copies_; }
 
  private:
-  std::atomic<std::thread::id> thread_{};  // the capturing thread; empty if nothing is captured
+  // Id of the capturing thread; the default id if nothing is captured.
+  std::atomic<std::thread::id> thread_{};
   std::vector<Part> parts_;
   std::vector<std::shared_ptr<EventState>> events_;
   bool has_copy_stream_ = false;

@@ -16,17 +16,17 @@ namespace plexaura::cuda {
 struct EventState {
   enum class Kind : std::uint8_t { open, signalled, recorded };
 
-  // Ends the state `open`, and wakes the threads that wait for that.
+  // Ends the state `open`, and wakes the threads that wait for its end.
   void begin(Kind next);
-  // Notes that the event was recorded in the stream, which then also raises the flag.
+  // Records that the event was recorded in the stream, which then also raises the flag.
   void recorded_in(runtime::Stream* stream);
 
   const EventHandle event{runtime::make_awaited_event()};
-  EventHandle mark;  // the event's place in captures; null until a capture records the event
+  EventHandle mark;  // event that captures record; null until a capture records it
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   Kind kind = Kind::open;
-  std::optional<Promise> promise;  // the flag that held streams wait for
+  std::optional<Promise> promise;  // flag for which held streams wait
 };
 
 class CudaEvent final : public Event {

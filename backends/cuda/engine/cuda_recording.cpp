@@ -20,7 +20,7 @@ std::vector<Turn> place(const std::vector<Part>& parts) {
   return place_on_branches(works);
 }
 
-// Sends kernels to a branch while it lives.
+// Lets the calling thread enqueue kernels on a branch while the object lives.
 class OnBranch {
  public:
   OnBranch(Device& device, std::size_t branch) : device_(device) { device.go_to_branch(branch); }
@@ -32,7 +32,7 @@ class OnBranch {
   Device& device_;
 };
 
-// Makes an event for each part that a part of the other branch waits for.
+// Makes an event for each part for which a part of the other branch waits.
 std::vector<EventHandle> ends_of(const std::vector<Turn>& turns) {
   std::vector<EventHandle> ends(turns.size());
   for (std::size_t i = 0; i < turns.size(); ++i)

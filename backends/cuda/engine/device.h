@@ -33,17 +33,17 @@ class Zeros {
   std::byte* address() const { return address_; }
 
  private:
-  Pinned source_;  // the copy reads it
+  Pinned source_;  // host memory from which the zeros are copied
   std::byte* address_;
 };
 
-// The stream that kernels of a branch are enqueued on, and their counters.
+// The stream on which the kernels of a branch are enqueued, and their counters.
 struct Branch {
   runtime::Stream* stream;
-  std::byte* arrivals;  // see Call::arrivals
+  std::byte* arrivals;  // counters for arrive(): see Call::arrivals
 };
 
-// The parts that all objects of one backend share: its streams, its capture, its counts of transfers.
+// The state that all objects of one backend share: its streams, its capture, and its counts of transfers.
 class Device {
  public:
   explicit Device(int index);
@@ -51,10 +51,10 @@ class Device {
   runtime::Stream* stream(Stream which) const { return (which == Stream::compute ? compute : copy).get(); }
 
   const runtime::Device info;
-  Promises promises;  // outlives the streams, which wait for its flags
+  Promises promises;  // outlives the streams, which wait for flags in it
   const StreamHandle compute{runtime::make_stream()};
   const StreamHandle copy{runtime::make_stream()};
-  const StreamHandle beside{runtime::make_stream()};  // for the second branch
+  const StreamHandle beside{runtime::make_stream()};  // stream of the second branch
   const Pinned wrong_index;                           // holds a WrongIndex
   Capture capture;
   Transfers transfers;

@@ -7,7 +7,8 @@ namespace plexaura::cuda {
 
 namespace {
 
-constexpr double least_gain = 1.0 / 100;  // a smaller gain may be chance
+// Smallest share of the time that a choice must save; a smaller gain may be chance.
+constexpr double least_gain = 1.0 / 100;
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 namespace plexaura::cuda {
 
-// The events around one launch of a graph, which give its time once both have passed.
+// The events before and after one launch of a graph. They give its time once both have passed.
 struct Timing {
   EventHandle begin{runtime::make_timed_event()};
   EventHandle end{runtime::make_timed_event()};
@@ -25,7 +25,8 @@ class FasterGraph {
 
   void launch(runtime::Stream* stream);
 
-  // The launches of each graph. The first one does not count, since it may load the graph.
+  // The number of launches of each graph that are timed. The first launch does not count, since it may load
+  // the graph.
   static constexpr std::size_t rounds = 4;
 
  private:
@@ -33,8 +34,9 @@ class FasterGraph {
   double least_seconds(std::size_t round) const;
 
   std::array<GraphHandle, 2> graphs_;
-  std::vector<Timing> timings_;  // of the second graph, then of the first; empty if there is no choice left
-  std::size_t next_ = 0;         // the next entry of timings_
+  // Of the second graph, then of the first one; empty if there is no choice left.
+  std::vector<Timing> timings_;
+  std::size_t next_ = 0;  // index of the next element of timings_
   std::size_t chosen_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace plexaura::cuda {
 
-// A flag, and the value that the host or a stream will raise it to, once.
+// A flag, and the value to which the host or a stream will raise it, once.
 struct Promise {
   runtime::Flag* flag;
   runtime::Flag value;
@@ -24,7 +24,7 @@ class Promises {
  private:
   std::mutex mutex_;
   std::deque<Pinned> pages_;
-  std::vector<Promise> last_;  // the latest promise of each flag
+  std::vector<Promise> last_;  // last promise of each flag
 };
 
 }  // namespace plexaura::cuda

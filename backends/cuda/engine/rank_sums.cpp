@@ -71,7 +71,8 @@ void RankSums::give_up() noexcept {
   library_->give_up();
 }
 
-// Sets the failure before it gives up the sums, so that threads that this wakes find the failure.
+// Watches the sums. Sets the failure before it gives up the sums, so that threads that are then woken find
+// the failure.
 void RankSums::watch() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -15,8 +15,8 @@
 
 namespace plexaura::cuda {
 
-// Sums over ranks on the copy stream. A thread of its own checks their progress, since a library's kernel
-// that waits for a process that has died would never end.
+// Sums over ranks on the copy stream. A separate thread watches their progress, since a library's kernel that
+// waits for a dead process would never end.
 class RankSums final : public DeviceSums {
  public:
   RankSums(std::shared_ptr<Device> device, std::unique_ptr<vendor::Sums> library, double deadline_seconds);
@@ -33,7 +33,8 @@ class RankSums final : public DeviceSums {
   struct Sum {
     EventHandle reached;
     EventHandle done;
-    std::optional<double> since = {};  // when the thread first saw that the stream had reached it
+    // Seconds of the clock when the thread first saw that the stream had reached the sum.
+    std::optional<double> since = {};
   };
 
   Sum take_sum();

@@ -13,7 +13,8 @@ namespace plexaura::cuda {
 // Counts the copies between host and device, and the waits for the device. Any thread may call it.
 class Transfers {
  public:
-  // The backend adds each piece of device memory after its allocation, and removes it before freeing it.
+  // Add and remove pieces of device memory. The backend adds a piece after its allocation, and removes it
+  // before freeing it.
   void add_memory(Address address, std::size_t bytes);
   void remove_memory(Address address);
   // True if at least one end of the copy is on the host.

@@ -7,12 +7,12 @@
 
 namespace plexaura::cuda {
 
-// The type of values with one element per channel.
+// The type of values with one element for each channel.
 template <class T>
 using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// The moments of each channel. The sums are of differences to the channel's first element, which are about as
-// small as those to the mean. Outputs that no one reads are null.
+// The moments of each channel. The sums add differences from the channel's first element, which are about as
+// small as differences from the mean. The address of an output that no one reads is null.
 template <class T>
 struct MomentsTerms {
   Global<const T> src;
@@ -106,7 +106,8 @@ struct NormalGrad {
   }
 };
 
-// The gradients of normalise() that have one element per channel. Those that no one reads are null.
+// The gradients of normalise() that have one element for each channel. The address of a gradient that no one
+// reads is null.
 template <class T>
 struct ChannelGrads {
   Global<Statistic<T>> scale;

@@ -24,7 +24,7 @@ template <class T>
 struct NormaliseAddReluTerms {
   Global<const T> src;
   Normal<T> normal;
-  Global<const T> addend;  // null: nothing is added
+  Global<const T> addend;  // value added to the result; null: none is added
   bool relu;
   Global<T> dst;
 
@@ -52,9 +52,9 @@ struct NormaliseAddReluTerms {
 template <class T>
 struct MaskedGrad {
   Global<const T> grad;
-  Global<const T> more;    // second gradient; null: none
+  Global<const T> more;    // second gradient; null: there is only one
   Global<const T> result;  // result of the relu; null: there is no relu, or `clipped` replaces it
-  Normal<T> clipped;       // recomputes the relu's input; its shift is null if `result` is read instead
+  Normal<T> clipped;       // recomputes the input of the relu; its shift is null if `result` is read instead
   Global<T> kept;          // receives the masked gradient; null: no one reads it
 
   struct Read {
@@ -94,7 +94,7 @@ struct TotalGradTerms {
   Global<const Statistic<T>> diff_mean;
   Global<const Statistic<T>> diff_inverse;
   Grad grad;
-  Global<const T> addend;  // null: nothing is added
+  Global<const T> addend;  // value added to the gradient; null: none is added
   Global<T> diff_src;
   Channels of;
 
@@ -128,7 +128,7 @@ struct TotalGradTerms {
 
 namespace {
 
-// Two numbers for each channel, in the workspace after the parts of the channels' sums.
+// Two numbers for each channel. They lie in the workspace after the parts of the channels' sums.
 template <class S>
 struct Spare {
   Spare(const Call& call, const Channels& of)
@@ -140,13 +140,14 @@ struct Spare {
 
 Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
 
-// Returns an empty array if there is no such input.
+// Returns the input as an array. Returns an empty array if there is no such input.
 template <class T>
 Global<const T> input_if(const Call& call, bool exists, std::size_t input) {
   return exists ? call.inputs[input].in<T>() : Global<const T>(nullptr, 0);
 }
 
-// Returns the address of the output, or workspace if no one reads the output.
+// Returns the address of the output. Returns `spare`, an address in the workspace, if no one reads the
+// output.
 Address kept(const View& output, Address spare) { return output.address != nullptr ? output.address : spare; }
 
 template <class T>

@@ -10,7 +10,7 @@
 
 namespace plexaura::cuda {
 
-// Elements in the device's memory; null if no one uses them.
+// Elements in the device's memory. The address is null if no one uses them.
 template <class T>
 class Global {
  public:

@@ -73,7 +73,7 @@ class GlobalElement {
   T* place_;
 };
 
-// Counts the bytes of copied Globals; null: they are not counted.
+// The number of bytes in copied Globals. Null: they are not counted.
 inline thread_local std::size_t* bytes_copied = nullptr;
 
 template <class T>

@@ -14,7 +14,7 @@
 namespace plexaura::cuda {
 
 // A value that a kernel reads or writes: device memory without padding, row-major unless the call says
-// otherwise. The address is null for an output that no one reads, and for an input that the kernel does not
+// otherwise. The address is null for an output that no one reads and for an input that the kernel does not
 // read.
 struct View {
   Address address = nullptr;
@@ -44,15 +44,15 @@ struct Call {
   std::span<const View> inputs;
   std::span<const View> outputs;
   runtime::Stream* stream;
-  const std::string& name;      // name of the launch, "matmul %7 of a.cpp:12"; outlives the enqueued work
-  std::byte* wrong_index;       // a WrongIndex in pinned memory
+  const std::string& name;  // name of the launch, such as "matmul %7 of a.cpp:12"; outlives the enqueued work
+  std::byte* wrong_index;   // address of a WrongIndex in pinned memory
   bool channels_last = false;   // values [N, C, H, W] are stored as [N, H, W, C]
-  Address workspace = nullptr;  // workspace_of() bytes, uninitialised
-  Address arrivals = nullptr;   // most_arrivals counters for arrive(), all 0 between two launches
+  Address workspace = nullptr;  // workspace_of() bytes of memory, uninitialised
+  Address arrivals = nullptr;   // address of most_arrivals counters for arrive(), all 0 between two launches
 };
 using OpKernel = void (*)(const Call& call);
 
-// More blocks than these would only wait for each other on a GPU.
+// The largest number of blocks of a launch. On a GPU, more blocks would only wait for each other.
 constexpr std::int64_t most_blocks = 4096;
 
 // Returns the number of blocks for kernels in which one block computes one sum.
@@ -79,8 +79,8 @@ void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
 
 #else
 
-// Part of the runtime. Calls body(block) for each block when the stream comes to it. `bytes` is the size of
-// all values that the kernel uses.
+// Calls body(block) for each block when the stream reaches this work. `bytes` is the size of all values that
+// the kernel uses. The function is a part of the runtime.
 void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
               std::function<void(Block& block)> body);
 

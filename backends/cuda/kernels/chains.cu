@@ -103,7 +103,7 @@ struct ChainPart {
   int steps = 0;
   std::int64_t first_block = 0;
   std::int64_t blocks = 0;
-  std::int64_t count = 0;  // number of elements
+  std::int64_t count = 0;  // number of elements of the result
   WrittenResult<R> result;
 };
 

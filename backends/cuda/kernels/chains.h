@@ -23,21 +23,21 @@ enum class StepFunction : std::uint8_t {
 #include "core/ops/ops.def"
 };
 
-// Returns nothing for all other ops.
+// Returns the function of an op. Returns nothing for an op that cannot be a step.
 std::optional<StepFunction> step_function(std::string_view op_name);
 
 // One op of a chain. Its result is rounded to its dtype, as if it had been stored.
 struct Step {
   StepFunction function;
   DType dtype;
-  // Indices of values: the chain's operands come first, then the results of the steps.
+  // Indices of values: the operands of the chain come first, followed by the results of the steps.
   std::uint8_t operands[3];
   double options[2];
 };
 
 struct ChainOperand {
   std::size_t input;  // index of the region's input
-  bool is_scalar;     // one element for all
+  bool is_scalar;     // true if one element stands for all
 };
 
 // A chain's result is that of its last step. Chain i computes output i of the region.
@@ -49,12 +49,13 @@ struct Chain {
 // The sizes that fit into a launch of one chain, and into a launch of several.
 struct ChainLimits {
   std::size_t chains;
-  std::size_t steps;     // total of all chains
-  std::size_t operands;  // total of all chains
+  std::size_t steps;     // number of steps of all chains together
+  std::size_t operands;  // number of operands of all chains together
 };
 constexpr ChainLimits one_chain{1, 12, 10};
 constexpr ChainLimits several_chains{64, 128, 256};
-constexpr std::size_t most_values = one_chain.steps + one_chain.operands;  // the most values of a chain
+// Largest number of values of a chain.
+constexpr std::size_t most_values = one_chain.steps + one_chain.operands;
 
 // Enqueues the chains. Values are floats of 16 and 32 bits and bools or, if one is float64, float64 and
 // bools.

@@ -13,9 +13,9 @@
 
 namespace plexaura::cuda {
 
-// x as [samples, channels, run]: a channel consists of one run of elements in each sample.
+// A value x, viewed as [samples, channels, run]: a channel consists of one run of elements in each sample.
 struct Channels {
-  // For images with channels last, or for row-major values [N, C, ...].
+  // Takes the shape of images with channels last, or of row-major values [N, C, ...].
   Channels(const Shape& x, bool channels_last)
       : samples(channels_last ? x[0] * stride_of(x, 1) : x[0]),
         channels(x[1]),
@@ -23,7 +23,7 @@ struct Channels {
     splits = splits_of(tiles(), count(), elements_at_once());
   }
 
-  PLEXAURA_HD std::int64_t count() const { return samples * run; }  // elements of a channel
+  PLEXAURA_HD std::int64_t count() const { return samples * run; }  // number of elements of a channel
   PLEXAURA_DEVICE std::int64_t place(std::int64_t channel, std::int64_t i) const {
     const std::int64_t sample = quotient(i, run);
     return (sample * channels + channel) * run + i - sample * run;
@@ -33,7 +33,7 @@ struct Channels {
     return plane - quotient(plane, channels) * channels;
   }
 
-  // If channels are the innermost axis, a block adds up several channels at once.
+  // True if channels are the innermost axis. Then a block adds up several channels at once.
   bool innermost() const { return run == 1; }
   static constexpr int channels_at_once = 32;
   static constexpr int rows_at_once = threads / channels_at_once;
@@ -63,10 +63,10 @@ struct TwoSums {
   }
 };
 
-// The sums of all splits.
+// The sums of all splits of all channels.
 struct ChannelSums {
-  Global<double> parts;  // [splits, 2, channels]
-  // Number of blocks of each tile that have stored their sums; 0 before and after the kernel.
+  Global<double> parts;  // the sums of each split, [splits, 2, channels]
+  // For each tile, the number of blocks that have stored their sums; 0 before and after the kernel.
   Global<std::uint32_t> arrived;
   Channels of;
 
@@ -114,7 +114,7 @@ PLEXAURA_DEVICE inline void visit(OfChannel& of, std::int64_t begin, std::int64_
   for (; i < end; i += step) of(place_of(i), of.read(place_of(i)));
 }
 
-// Adds up the terms of the elements that it visits.
+// Adds up the terms of the elements for which it is called.
 template <class OfChannel>
 struct SumOfTerms {
   OfChannel terms;
@@ -135,7 +135,7 @@ struct SumsOfRunsKernel {
   Terms terms;
   ChannelSums sums;
 
-  static constexpr int finishers = 32;  // threads that add up splits
+  static constexpr int finishers = 32;  // number of threads that add up splits
 
   PLEXAURA_DEVICE TwoSums sum_of_run(std::int64_t split, int thread, std::int64_t channel) const {
     SumOfTerms<decltype(terms.of_channel(0))> sum{terms.of_channel(channel), {}};
@@ -178,7 +178,8 @@ struct SumsOfRunsKernel {
   }
 };
 
-// Neighbouring threads read neighbouring channels of a row.
+// Computes the sums if channels are the innermost axis. Neighbouring threads read neighbouring channels of a
+// row.
 template <class Terms>
 struct SumsOfRowsKernel {
   Terms terms;
@@ -236,8 +237,9 @@ struct ByChannelKernel {
   Terms terms;
   Channels of;
 
-  static constexpr std::int64_t fewest_elements = threads / 2;  // of a plane that one block takes
-  static constexpr std::int64_t fewest_planes = most_arrivals;  // fewer would not fill a GPU
+  // Elements of a plane that one block processes, at least.
+  static constexpr std::int64_t fewest_elements = threads / 2;
+  static constexpr std::int64_t fewest_planes = most_arrivals;  // planes that are needed to fill a GPU
 
   PLEXAURA_HD bool takes_planes() const {
     return of.run >= fewest_elements && of.samples * of.channels >= fewest_planes;

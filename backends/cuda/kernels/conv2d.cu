@@ -1,6 +1,6 @@
-// Convolution and its gradients, computed from their definitions. They are right for every type and size, but
-// slow. One thread computes one element of the result; of the weights' gradient one block computes one
-// element.
+// Convolution and its gradients, computed from their definitions. They are correct for every type and size,
+// but slow. One thread computes one element of the result. For the gradient of the weights, one block
+// computes one element.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -10,7 +10,7 @@
 
 namespace plexaura::cuda {
 
-// Sizes along H or W.
+// The sizes of a convolution along H or W.
 struct ConvolutionAxis {
   std::int64_t input;
   std::int64_t output;
@@ -19,11 +19,12 @@ struct ConvolutionAxis {
   std::int64_t padding;
   std::int64_t dilation;
 
-  // Returns the input position that an element of the kernel reads for an output place.
+  // Returns the position of the input that an element of the kernel reads for a place of the output.
   PLEXAURA_DEVICE std::int64_t seen(std::int64_t place, std::int64_t element) const {
     return place * stride - padding + element * dilation;
   }
-  // Returns the output place for which the kernel's element reads a position, or -1 if there is none.
+  // Returns the place of the output for which an element of the kernel reads this position. Returns -1 if
+  // there is none.
   PLEXAURA_DEVICE std::int64_t viewer(std::int64_t position, std::int64_t element) const {
     const std::int64_t moved = position + padding - element * dilation;
     return moved < 0 || moved % stride != 0 || moved / stride >= output ? -1 : moved / stride;
@@ -33,8 +34,8 @@ struct ConvolutionAxis {
 struct Convolution {
   std::int64_t samples;
   std::int64_t groups;
-  std::int64_t channels;  // channels of x in a group
-  std::int64_t outputs;   // channels of y in a group
+  std::int64_t channels;  // number of channels of x in a group
+  std::int64_t outputs;   // number of channels of y in a group
   ConvolutionAxis h;
   ConvolutionAxis w;
 
@@ -59,7 +60,7 @@ template <class T>
 struct ConvolutionKernel {
   Global<const T> src;
   Global<const T> weights;
-  Global<const T> bias;  // null: none
+  Global<const T> bias;  // null: there is no bias
   Global<T> dst;
   Convolution of;
 

@@ -10,8 +10,8 @@
 
 namespace plexaura::cuda {
 
-// For each element of a shape, moves an element from one place to another. Operand 0 of the strides is the
-// source.
+// Moves one element for each element of a shape. Operand 0 of the strides is the source, and operand 1 the
+// target.
 template <class T>
 struct MoveKernel {
   Global<const T> src;
@@ -52,7 +52,7 @@ void move(const Call& call, const View& src, std::int64_t count, const Strides<2
   });
 }
 
-// Returns the strides of a part of a value, cut along one axis, and of the whole value.
+// Returns the strides of two operands: a part of a value, cut along one axis, and the whole value.
 Strides<2> strides_of_part(const Shape& part, const Shape& whole, std::int64_t axis, std::int64_t step,
                            bool whole_is_source) {
   Strides<2> strides;

@@ -70,7 +70,7 @@ PLEXAURA_DEVICE inline Compute<T> widen(T x) {
     return x;
 }
 
-// Rounds to nearest even.
+// Converts a computed number to an element, and rounds to nearest even.
 template <class T, class Wide>
 PLEXAURA_DEVICE inline T narrow(Wide wide) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -129,7 +129,7 @@ void dispatch_floating(DType dtype, F&& f) {
   });
 }
 
-// Calls f with an unsigned type of the dtype's size, for kernels that only move elements.
+// Calls f with an unsigned type of the dtype's size. It serves kernels that only move elements.
 template <class F>
 void dispatch_size(DType dtype, F&& f) {
   switch (size_of(dtype)) {

@@ -1,4 +1,4 @@
-// The ops with a functor in core/ops/functors.h. One thread computes one element.
+// The ops with a functor in core/ops/functors.h. One thread computes one element of the result.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"

@@ -20,7 +20,7 @@ bool remove_first(std::string_view& kind, std::string_view first, std::string_vi
 }
 
 // If `result` is relu(normalise(...)) with the x, scale, mean and inverse of the region, returns the shift of
-// that normalise.
+// that normalise(), and nothing otherwise.
 std::optional<Value> shift_of(const Graph& graph, const Region& region, Value result) {
   if (!is_op(graph, result.node, "relu")) return std::nullopt;
   const Value clipped = graph.record(result.node).inputs[0];

@@ -23,7 +23,7 @@ struct FusedBatchNorm {
   std::size_t inputs_read() const { return of.inputs_read() + (sums ? 1 : 0); }
 };
 
-// Returns the region of this kind, or nothing for other regions and for single ops.
+// Returns the region of this kind. Returns nothing for other regions and for single ops.
 std::optional<FusedBatchNorm> fused_batch_norm(const std::string& kind);
 
 // Returns the regions that end at this node, larger ones first.

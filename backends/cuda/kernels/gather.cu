@@ -1,4 +1,4 @@
-// Reading and adding up rows by their indices.
+// Kernels that read rows by their indices, or add them up by their indices.
 
 #include <algorithm>
 #include <utility>
@@ -54,8 +54,8 @@ struct SortPass {
   static constexpr std::int64_t digits = 1 << bits;
 
   Rows rows;
-  Global<const std::int64_t> from;  // places as sorted by the previous pass; null: in their original order
-  Global<std::int64_t> starts;      // [digits, chunks]
+  Global<const std::int64_t> from;  // places as sorted by the previous pass; null: the original order
+  Global<std::int64_t> starts;      // start position of each digit in each chunk, [digits, chunks]
   std::int64_t chunks;
   int shift;
 
@@ -68,7 +68,7 @@ struct SortPass {
   }
 };
 
-// Counts how often each digit occurs in each chunk.
+// Counts how often each digit occurs in each chunk of the indices.
 struct CountKernel {
   SortPass pass;
 
@@ -84,7 +84,7 @@ struct CountKernel {
   }
 };
 
-// Converts these counts to start positions, in one block.
+// Converts the counts to start positions, in one block.
 struct StartsKernel {
   Global<std::int64_t> starts;
 

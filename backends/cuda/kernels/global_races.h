@@ -20,7 +20,7 @@ struct GlobalRace : InternalError {
 
 constexpr int every_thread = -1;  // stands for all threads of a block, outside of phases
 
-// The detector of the launch that runs; null: races are not detected.
+// The detector for the launch that is running; null: races are not detected.
 class GlobalRaces;
 inline GlobalRaces* global_races = nullptr;
 
@@ -62,7 +62,7 @@ class GlobalRaces {
     });
   }
 
-  // Notes that the thread arrives at a counter, which it has used atomically before.
+  // Records that the thread arrives at a counter, which it has used atomically before.
   void arrive(const std::byte* counter, bool is_last) {
     std::vector<Arrival>& arrived = arrived_[counter];
     arrived.push_back({blocks_.back().index, phase_begin_, {time_++, thread_}});
@@ -86,12 +86,12 @@ class GlobalRaces {
   }
 
  private:
-  static constexpr int atomically = -2;  // replaces the thread's number in atomic uses
+  static constexpr int atomically = -2;  // stands for the thread's number in atomic uses
   static constexpr std::size_t chunk_bytes = 256;
 
-  // Time increases with each block, phase and arrival.
+  // A use of an element by a thread. Time increases with each block, phase and arrival.
   struct Use {
-    std::uint32_t time = 0;  // 0: never
+    std::uint32_t time = 0;  // 0: there was no use
     int thread = 0;
   };
   struct Arrival {
@@ -99,8 +99,8 @@ class GlobalRaces {
     std::uint32_t phase_begin;
     Use use;
   };
-  // An arrival of another block that precedes this block's work: for one thread at once, and for the others
-  // from the next phase on.
+  // An arrival of another block after which this block's work is ordered: for the arriving thread at once,
+  // and for the other threads from the next phase on.
   struct Seen {
     Arrival arrival;
     std::uint32_t phase_begin;
@@ -110,8 +110,8 @@ class GlobalRaces {
   struct Cell {
     Use written;
     Use read;
-    Use read_near;  // by another thread of the same block
-    Use read_far;   // by another block
+    Use read_near;  // last read by another thread of the same block
+    Use read_far;   // last read by another block
   };
   struct Chunk {
     explicit Chunk(std::size_t element) : cell_bytes(element), cells(chunk_bytes / element) {}
@@ -176,7 +176,8 @@ class GlobalRaces {
     return "thread " + std::to_string(use.thread) + block;
   }
 
-  // A chunk has one cell for each element. If elements differ in size, cells have the smallest one.
+  // Calls f(cell) for the cells of these bytes. A chunk has one cell for each element. If elements differ in
+  // size, cells have the smallest size.
   template <class F>
   void each_cell(const std::byte* place, std::size_t bytes, const F& f) {
     const auto address = reinterpret_cast<std::uintptr_t>(place);
@@ -205,8 +206,9 @@ class GlobalRaces {
   std::uint32_t time_ = 0;
   std::uint32_t phase_begin_ = 0;
   int thread_ = every_thread;
-  std::vector<BlockBegin> blocks_;                    // all blocks that have begun so far
-  std::unordered_multimap<std::int64_t, Seen> seen_;  // arrivals before the running block, by block
+  std::vector<BlockBegin> blocks_;  // all blocks that have begun so far
+  // Arrivals that are ordered before the running block, by their block.
+  std::unordered_multimap<std::int64_t, Seen> seen_;
   std::unordered_map<const std::byte*, std::vector<Arrival>> arrived_;
   std::unordered_map<std::uintptr_t, Chunk> chunks_;
   std::array<Recent, 64> recent_{};

@@ -9,19 +9,19 @@
 
 namespace plexaura::cuda {
 
-// The kernels of ops: one for each op in kernels.def.
+// Declares the kernels of ops: one function for each op in kernels.def.
 #define PLEXAURA_CUDA_KERNEL(name) void cuda_##name(const Call& call);
 #include "backends/cuda/kernels/kernels.def"
 // Copies a value from one layout to another. Padding becomes zero.
 void enqueue_reorder(const Call& call, const Layout& from, const Layout& to);
-// Adds the input, one element for each channel, to the output, images [N, C, H, W].
+// Adds the input, which has one element for each channel, to the output, images [N, C, H, W].
 void enqueue_bias(const Call& call);
 
 // Computes a region of batch norm. The call's op is the first one of the region.
 void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region);
 std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last);
 
-// Returns null if there is none.
+// Returns the kernel of an op. Returns null if there is none.
 OpKernel find_kernel(std::string_view op_name);
 
 // True if the op's kernel reads Call::channels_last. Kernels of elementwise ops do not need it.

@@ -1,4 +1,4 @@
-// Ops that read labels.
+// Kernels of ops that read labels.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -22,7 +22,7 @@ struct OneHotKernel {
   }
 };
 
-// One block computes one sample.
+// Computes one sample in each block.
 template <class T>
 struct TopKCorrectKernel {
   Global<const T> logits;

@@ -1,4 +1,4 @@
-// The matrix product. It is right for every type and size, but slow: one thread computes one element.
+// The matrix product. It is correct for every type and size, but slow: one thread computes one element.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -8,7 +8,7 @@
 
 namespace plexaura::cuda {
 
-// An operand: a stack of matrices.
+// An operand of matrix products: a stack of matrices.
 struct Matrices {
   Strides<1> batch;  // maps the index of a product to the first element of its matrix
   std::int64_t row_step;

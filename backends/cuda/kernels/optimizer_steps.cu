@@ -19,13 +19,13 @@ struct StepNumber {
   PLEXAURA_DEVICE bool is_zero() const { return *this && value() == 0; }
 };
 
-// Writes an element, if there is an array.
+// Writes an element. Does nothing if the array is null.
 template <class T>
 PLEXAURA_DEVICE void write_if(const Global<T>& to, std::int64_t i, T value) {
   if (to) to[i] = value;
 }
 
-// The next values in 16 bits; null if no one reads them.
+// The next values in 16 bits. The address is null if no one reads them.
 struct ShadowValues {
   Global<bfloat16> short_fraction;
   Global<float16> short_range;
@@ -50,7 +50,7 @@ template <class T>
 struct SgdKernel {
   Global<const T> value;
   Global<const T> grad;
-  Global<const T> state;  // null: no momentum
+  Global<const T> state;  // null: the step has no momentum
   Global<T> next_value;
   Global<T> next_state;
   ShadowValues shadow;
@@ -144,8 +144,8 @@ struct RmsKernel {
   Global<const T> value;
   Global<const T> grad;
   Global<const T> square;
-  Global<const T> mean;      // null: not centered
-  Global<const T> momentum;  // null: no momentum
+  Global<const T> mean;      // null: the step is not centered
+  Global<const T> momentum;  // null: the step has no momentum
   Global<T> next_value;
   Global<T> next_square;
   Global<T> next_mean;
@@ -210,7 +210,8 @@ StepNumber step_number(const Call& call, std::size_t input) {
   return {view.in<float>(), no_wide};
 }
 
-// Returns the output after the op's own ones, if the call has one.
+// Returns the output that follows the outputs of the op itself. Returns null values if the call has no such
+// output.
 ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   if (call.outputs.size() == own_outputs) return {};
   const View& view = call.outputs[own_outputs];

@@ -8,13 +8,13 @@
 
 namespace plexaura::cuda {
 
-// The range [begin, end) of a window's elements along one axis, or of places.
+// A range [begin, end) of a window's elements along one axis, or of windows.
 struct Span {
   std::int64_t begin;
   std::int64_t end;
 };
 
-// Sizes of pooling along H or W.
+// The sizes of pooling along H or W.
 struct PoolAxis {
   std::int64_t input;
   std::int64_t output;
@@ -23,13 +23,13 @@ struct PoolAxis {
   std::int64_t padding;
 
   PLEXAURA_DEVICE std::int64_t start(std::int64_t place) const { return place * stride - padding; }
-  // Returns the elements of the window at this place that lie inside the image.
+  // Returns the elements of a window that lie inside the image. `place` is the number of the window.
   PLEXAURA_DEVICE Span inside(std::int64_t place) const {
     const std::int64_t first = start(place);
     const std::int64_t room = input - first;
     return {first < 0 ? -first : 0, kernel < room ? kernel : room};
   }
-  // Returns the places whose windows contain a position.
+  // Returns the windows that contain a position.
   PLEXAURA_DEVICE Span viewers(std::int64_t position) const {
     const std::int64_t moved = position + padding;
     const std::int64_t behind = moved / stride + 1;
@@ -59,7 +59,7 @@ struct Pool {
 
   PLEXAURA_DEVICE Pixel of_x(std::int64_t element) const { return {element, h.input, w.input, channels}; }
   PLEXAURA_DEVICE Pixel of_y(std::int64_t element) const { return {element, h.output, w.output, channels}; }
-  // Return the index of a pixel in the same plane and channel.
+  // Return the index of a pixel in the same plane and channel, in the value x and in the pooled value.
   PLEXAURA_DEVICE std::int64_t x(const Pixel& at, std::int64_t row, std::int64_t column) const {
     return ((at.plane * h.input + row) * w.input + column) * channels + at.channel;
   }

@@ -11,11 +11,11 @@
 
 namespace plexaura::cuda {
 
-// The draws of a value.
+// The random numbers that are drawn for a value.
 struct DrawsOf {
-  Global<const std::int64_t> random;  // seed, step, first sample
+  Global<const std::int64_t> random;  // seed, step and position of the first sample
   std::int64_t stream;
-  std::int64_t sample;  // elements of a sample; 0 if axis 0 is no batch
+  std::int64_t sample;  // number of elements of a sample; 0 if axis 0 is not the batch
 
   struct Draw {
     philox::Block block;

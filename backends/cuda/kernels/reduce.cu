@@ -13,7 +13,7 @@
 
 namespace plexaura::cuda {
 
-// Computes the sum, divided by `divisor`.
+// Computes the sum of elements, divided by `divisor`.
 template <class T>
 struct Summing {
   using Element = T;
@@ -30,7 +30,7 @@ struct Summing {
 template <class T>
 struct Found {
   Compute<T> value;
-  std::int64_t place;  // index among the elements seen so far; -1: none was seen
+  std::int64_t place;  // index of the chosen element among those seen so far; -1: none was seen
 };
 
 // Finds the first NaN or, if there is none, the first of the largest or smallest elements.
@@ -68,12 +68,12 @@ struct ReduceKernel {
   using Part = typename Reducer::Part;
   Global<const T> src;
   Global<typename Reducer::Result> dst;
-  std::int64_t count;  // number of elements of a result
+  std::int64_t count;  // number of elements that are reduced to one result
   Strides<1> kept;
   Strides<1> reduced;
   Reducer reducer;
   std::int64_t splits;
-  Global<Part> parts_of_splits;  // [splits, results]; null if there is one split
+  Global<Part> parts_of_splits;  // result of each split, [splits, results]; null if there is only one split
   Global<std::uint32_t> arrived;
 
   PLEXAURA_DEVICE Part part_of(std::int64_t result, std::int64_t begin, std::int64_t end,
@@ -132,7 +132,7 @@ struct ShortReduceKernel {
 
 namespace {
 
-constexpr std::int64_t few = 64;  // elements: with these or fewer a block would mostly wait
+constexpr std::int64_t few = 64;  // number of elements up to which a block would mostly wait
 
 std::int64_t stride_channels_last(const Shape& images, std::int64_t axis) {
   if (axis == 1) return 1;
@@ -182,7 +182,7 @@ void extreme(const Call& call) {
 
 }  // namespace
 
-// Returns a size that is enough for any axes of a value with this number of elements.
+// Returns the bytes of a workspace that is large enough for any axes of a value with this number of elements.
 std::size_t reduce_workspace(std::int64_t elements) {
   const std::int64_t splits = std::min(elements / (rounds_of_split * threads), enough_blocks);
   return splits > 1 ? static_cast<std::size_t>(splits) * sizeof(Found<double>) : 0;

@@ -16,7 +16,7 @@ struct Pieces {
   std::int64_t axes[most] = {};
   std::int64_t extents[most] = {};  // sizes of the pieces
   std::int64_t steps[most] = {};    // distance along the axis between two elements of the piece
-  std::int64_t strides[most] = {};  // distance in memory
+  std::int64_t strides[most] = {};  // distance in memory between two elements of the piece, in elements
 };
 
 template <class T>
@@ -57,7 +57,8 @@ Pieces pieces_of(const Layout& layout, const Shape& shape) {
   };
   for (const std::int64_t axis : layout.order())
     add(axis, padded[axis] / layout.block_of(axis), layout.block_of(axis));
-  std::vector<std::int64_t> left(layout.order().size());  // elements of each axis within the current piece
+  // Number of elements of each axis within the current piece.
+  std::vector<std::int64_t> left(layout.order().size());
   for (const std::int64_t axis : layout.order()) left[static_cast<std::size_t>(axis)] = layout.block_of(axis);
   for (const Layout::Block& block : layout.blocks()) {
     std::int64_t& inner = left[static_cast<std::size_t>(block.axis)];

@@ -12,7 +12,7 @@ namespace plexaura::cuda {
 // which block is last.
 struct RowSum {
   Global<double> rows;
-  Global<std::uint32_t> arrived;  // one counter; 0 before and after the kernel
+  Global<std::uint32_t> arrived;  // one counter, which is 0 before and after the kernel
 
   // Called by each block after it has written the numbers of its rows in an earlier phase. finish(sum) runs
   // in one thread of the last block.

@@ -1,4 +1,4 @@
-// Elementwise ops without a functor: where, cast, dropout's gradient, normalise_image.
+// Kernels of elementwise ops without a functor: where, cast, dropout's gradient and normalise_image.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -52,15 +52,15 @@ struct DropoutGradKernel {
 // Normalises up to most_channels channels of all samples. One thread computes one pixel.
 template <class T>
 struct NormaliseImageKernel {
-  static constexpr int most_channels = 4;  // photos have 3
+  static constexpr int most_channels = 4;  // largest number of channels of a launch; photos have 3
 
   Global<const std::uint8_t> src;
   Global<T> dst;
-  std::int64_t first;  // first channel
+  std::int64_t first;  // number of the first channel
   int count;           // number of channels
   std::int64_t channels;
   std::int64_t pixels;
-  std::int64_t pitch;  // distance between pixels in dst if channels are last; 0: dst is row-major
+  std::int64_t pitch;  // distance between pixels in dst if channels are last; 0 if dst is row-major
   std::int64_t zeros;  // number of zeros after the channels of a pixel
   Compute<T> mean[most_channels];
   Compute<T> deviation[most_channels];

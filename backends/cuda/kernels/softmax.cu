@@ -1,5 +1,5 @@
-// Softmax, of which one thread computes one line of classes, and cross entropy, of which one block computes
-// one sample.
+// Softmax and cross-entropy. One thread computes one line of a softmax, and one block computes the
+// cross-entropy of one sample.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
@@ -12,7 +12,7 @@
 
 namespace plexaura::cuda {
 
-// A line of `count` elements, `step` apart.
+// A line of `count` elements, with a distance of `step` elements in memory.
 template <class T>
 struct Line {
   const Global<const T>& src;
@@ -56,7 +56,7 @@ struct SoftmaxKernel {
   }
 };
 
-// The label that excludes its samples from the loss, if there is one.
+// The label whose samples do not count in the loss, if there is one.
 struct Ignored {
   bool any;
   std::int64_t label;
@@ -64,7 +64,7 @@ struct Ignored {
   PLEXAURA_DEVICE bool is(std::int64_t of_sample) const { return any && of_sample == label; }
 };
 
-// One block computes one sample.
+// Computes one sample in each block.
 template <class T>
 struct CrossEntropyKernel {
   Global<const T> logits;
@@ -77,7 +77,7 @@ struct CrossEntropyKernel {
   Ignored ignored;
   RowSum sum;
 
-  // Numbers that the threads of a block share.
+  // The numbers of a sample that the threads of a block share.
   struct Of {
     double largest;
     double total;

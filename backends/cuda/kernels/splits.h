@@ -5,14 +5,16 @@
 
 #include "backends/cuda/kernels/call.h"
 
-// If there are few sums of many elements, each is divided into splits. One block adds up one split, and the
-// last block to finish adds up the splits, in an order that does not depend on which block that is.
+// Sums that are divided into splits. If there are few sums of many elements, each sum is divided. One block
+// adds up one split, and the last block to finish adds up the splits, in an order that does not depend on
+// which block that is.
 
 namespace plexaura::cuda {
 
-// Launches with fewer blocks are divided into splits.
+// The number of blocks below which a launch is divided into splits.
 constexpr std::int64_t enough_blocks = 2 * most_arrivals;
-constexpr std::int64_t rounds_of_split = 16;  // at least, so that a split is worth the effort
+// Least number of rounds in a split, so that dividing is worth the effort.
+constexpr std::int64_t rounds_of_split = 16;
 
 // Returns the number of splits for each of `sums` sums of `count` elements, if a block adds up `at_once`
 // elements in a round. If it is more than 1, there are at most enough_blocks splits in all, and at most

@@ -10,7 +10,7 @@
 
 namespace plexaura::cuda {
 
-// The plugin offers no kernel for values with more axes.
+// The largest number of axes for which the plugin offers kernels.
 constexpr int most_axes = 8;
 
 // Returns a / b for numbers that are not negative. It divides in 32 bits where they fit, since that takes a
@@ -73,7 +73,7 @@ inline std::int64_t broadcast_stride(const Shape& operand, const Shape& result, 
   return own < 0 || operand[own] == 1 ? 0 : stride_of(operand, own);
 }
 
-// Returns the strides of operands that are broadcast to a result.
+// Returns the strides of operands that are broadcast to the shape of a result.
 template <class... Shapes>
 Strides<sizeof...(Shapes)> broadcast_strides(const Shape& result, const Shapes&... shapes) {
   Strides<sizeof...(Shapes)> strides;

@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view one = "chain ";
 constexpr std::string_view several = "chains ";
 
-// The most bytes of results of chains that share a launch. These results stay in memory longer than
-// necessary.
+// The largest number of bytes of the results of chains that share a launch. These results stay in memory
+// longer than necessary.
 constexpr std::int64_t most_bytes_of_several = std::int64_t{32} << 20;
 
 const TensorType& type_of(const Graph& graph, NodeId node) { return graph.type({node, 0}); }
@@ -55,7 +55,7 @@ bool is_wide(const Graph& graph, NodeId node) {
          });
 }
 
-// Returns true for the ops that a chain with this last op may contain.
+// Returns a function that is true for the ops that a chain with this last op may contain.
 ChainGrowth::Accepts steps_before(const Graph& graph, const Uses& uses, NodeId last) {
   return [&graph, &uses, wide = is_wide(graph, last), fed = uses.depends_on_feeds(last)](NodeId node) {
     return is_step(graph, node, uses) && is_wide(graph, node) == wide && uses.depends_on_feeds(node) == fed;
@@ -69,8 +69,8 @@ void append(Region& region, const ChainGrowth& chain) {
   region.outputs.push_back({*chain.nodes().rbegin(), 0});
 }
 
-// Adds a chain of each length. If another region takes a node of the longest chain, a shorter one remains
-// possible.
+// Adds a region for each length of the chain. If another region takes a node of the longest chain, a shorter
+// chain remains possible.
 void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<Region>& regions) {
   const ChainGrowth::Accepts accepts = steps_before(graph, uses, last);
   ChainGrowth chain(graph, uses, last);
@@ -81,14 +81,14 @@ void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<R
   }
 }
 
-// True if no node reads the result. False in programs with updates, since these are computed bucket by
-// bucket, when their gradients arrive.
+// True if no node reads the result. Always false in programs with updates: their results are computed bucket
+// by bucket, when the gradients arrive.
 bool is_only_stored(const Graph& graph, NodeId node, const Uses& uses) {
   return graph.updates().empty() && is_step(graph, node, uses) && uses.kept({node, 0}) &&
          uses.readers({node, 0}).empty();
 }
 
-// Chains that share a launch, the last one of the graph first.
+// Chains that share a launch. The last chain of the graph comes first.
 struct Sharing {
   std::vector<ChainGrowth> chains;
   std::size_t operands = 0;
@@ -108,8 +108,8 @@ struct Sharing {
   }
 };
 
-// Packs chains of stored results, of the kind of the chain that ends at `last`, into launches, from the end of
-// the graph backwards. Returns the launch that contains the chain of `last`.
+// Divides chains of stored results into launches, from the end of the graph backwards. Takes only chains of
+// the same kind as the chain that ends at `last`. Returns the launch that contains that chain.
 Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
   constexpr ChainLimits of_each{1, 4, 6};
   const bool wide = is_wide(graph, last);
@@ -182,7 +182,7 @@ bool is_chains(const Region& region) {
 
 std::vector<Chain> chains_of(const Graph& graph, const Region& region) {
   std::vector<Chain> chains;
-  std::size_t begin = 0;  // index of the chain's first input among those of the region
+  std::size_t begin = 0;  // index of the chain's first input among the inputs of the region
   for (const Value output : region.outputs) {
     Chain& chain = chains.emplace_back();
     const std::vector<NodeId> nodes = nodes_of(graph, region, output);

@@ -7,7 +7,8 @@ namespace plexaura::cuda {
 
 namespace {
 
-// Each element of y is a sum of as many products as one output channel has weights.
+// Returns the number of operations. Each element of y is a sum of as many products as one output channel has
+// weights.
 double operations_of_convolution(const Shape& y, const Shape& weights) {
   return weights[0] == 0 ? 0
                          : 2 * static_cast<double>(y.elements()) * static_cast<double>(weights.elements()) /

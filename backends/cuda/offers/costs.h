@@ -18,6 +18,6 @@ constexpr double operations_of_libraries = 2e13;
 // gradients; 0 for all other ops.
 double operations_of(const RegionQuery& query);
 
-double bytes_of(const RegionQuery& query);  // read and written
+double bytes_of(const RegionQuery& query);  // returns the bytes that are read and written
 
 }  // namespace plexaura::cuda

@@ -12,7 +12,7 @@ namespace {
 
 // The sizes of a kernel's operands in bytes, and its estimated time.
 struct Operands {
-  std::vector<std::size_t> inputs;  // bytes
+  std::vector<std::size_t> inputs;  // bytes of each input
   std::vector<std::size_t> outputs;
   double seconds;
 };
@@ -70,7 +70,7 @@ std::vector<std::size_t> sizes_of(const RegionQuery& query, const std::vector<Va
   return bytes;
 }
 
-// Estimates the time with the libraries' speed, since the kernels that take long are the libraries'.
+// Estimates the time by the libraries' speed, since the kernels that take long are the libraries'.
 double seconds_of(const Device& device, const RegionQuery& query) {
   return seconds_of_launch + bytes_of(query) / device.info.bytes_in_a_second +
          operations_of(query) / operations_of_libraries;

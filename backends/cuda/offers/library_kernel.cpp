@@ -54,7 +54,7 @@ class LibraryLaunch final : public Launch {
   std::shared_ptr<const vendor::Plan> plan_;
   std::optional<Bias> bias_;
   std::string name_;
-  Address output_;  // null: no one reads it
+  Address output_;  // null: no one reads the output
   Address bias_address_;
   std::function<void(runtime::Stream* stream)> work_;
 };

@@ -11,7 +11,7 @@ namespace plexaura::cuda {
 // A convolution's bias, which a kernel of our own adds after the library's work.
 struct Bias {
   std::shared_ptr<const Op> op;
-  std::size_t input;  // index among the op's inputs
+  std::size_t input;  // index of the bias among the op's inputs
   TensorType type;
   TensorType result;
   bool channels_last = false;

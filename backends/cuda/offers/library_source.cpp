@@ -34,8 +34,8 @@ std::string text_of(const Convolution& of) {
                      options.padding.w, options.dilation.h, options.dilation.w);
 }
 
-// The distance of an operand's matrices from product to product. one: all products read the same matrix.
-// consecutive: the matrices lie one after another.
+// The distance from one matrix of an operand to the next. `one`: all products read the same matrix.
+// `consecutive`: the matrices lie one after another.
 enum class Sequence : std::uint8_t { one, consecutive, other };
 
 Sequence sequence_of(const Shape& operand, const Shape& result) {
@@ -49,8 +49,8 @@ Sequence sequence_of(const Shape& operand, const Shape& result) {
   return strides.strides[0][0] == matrix ? Sequence::consecutive : Sequence::other;
 }
 
-// Returns nothing if the matrices of an operand are neither consecutive nor all the same one, and if there
-// are more of them than the libraries can count.
+// Returns the problem of a product. Returns nothing if the matrices of an operand are neither consecutive nor
+// all the same, and if there are more matrices than the libraries can count.
 std::optional<MatrixProduct> matrix_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, result] = matmul_shapes(query);
@@ -170,9 +170,9 @@ std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
   return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
 }
 
-// Tensor cores need channels last. The libraries' plans for row-major images read and write a copy of each
-// value, so they are requested only if there are no others. In 16 bits tensor cores also need eight channels:
-// plans for images with fewer read and write a copy of these.
+// Returns candidates for images. Tensor cores need channels last. The libraries' plans for row-major images
+// read and write a copy of each value, so they are requested only if there are no others. In 16 bits tensor
+// cores also need eight channels: plans for images with fewer read and write a copy of these.
 std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
   const auto row_major = convolution(query);
   if (!row_major) return {};

@@ -29,7 +29,7 @@ class LibrarySource {
   bool tf32_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<vendor::Libraries> libraries_;
-  std::map<std::string, vendor::Plans> known_;  // plans by the text of the problem
+  std::map<std::string, vendor::Plans> known_;  // plans of each problem, by the problem's text
 };
 
 }  // namespace plexaura::cuda

@@ -146,8 +146,8 @@ bool is_read_by_convolution(const Graph& graph, Value images) {
   return false;
 }
 
-// True for pixels that a convolution in 16 bits reads. They are decoded row-major, and that convolution needs
-// channels last.
+// True for pixels that a convolution in 16 bits reads. Images are decoded row-major, and that convolution
+// needs channels last.
 bool is_pixels_for_tensor_cores(const RegionQuery& query, const Code& code) {
   const TensorType& pixels = code.outputs[0];
   return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4 &&
@@ -174,8 +174,8 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   return offers;
 }
 
-// The kernels read x twice, and backward also the gradient of the result: once for sums over it, and once for
-// the result.
+// Offers a kernel for batch norm. The kernels read x twice, and in the backward pass also the gradient of the
+// result twice: once for the sums, and once for the result.
 Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_last) {
   Offer offer{.code = of,
               .inputs = own_layouts(of.inputs, channels_last),
@@ -203,8 +203,8 @@ bool is_cast_of_padded(const RegionQuery& query, const Chain& chain) {
   return comes_in(query, chain, padded()) && std::ranges::all_of(chain.steps, is_cast);
 }
 
-// All values of a chain have the same layout. The chain's kernel processes the elements in the order of
-// storage.
+// Offers a kernel for chains. All values of a chain have the same layout, and the kernel processes the
+// elements in the order of storage.
 Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
   Offer offer{.code = of, .inputs = own_layouts(of.inputs, false), .outputs = own_layouts(of.outputs, false)};
   for (std::size_t i = 0; i < chains.size(); ++i) {

@@ -31,7 +31,7 @@ void check(cudaError_t result, const char* call) {
   throw DeviceError(fmt::format("CUDA: {} failed: {}", call, cudaGetErrorString(result)));
 }
 
-// For calls that release something: a failure that matters also shows in all later calls.
+// Ignores the result of a call that releases something: a failure that matters also shows in all later calls.
 void ignore(cudaError_t result) {
   if (result != cudaSuccess) forget_error();
 }
@@ -135,7 +135,7 @@ Device open_device(int index) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
   require_capability(properties, index);
-  int clock = 0;  // kHz
+  int clock = 0;  // clock rate in kHz
   check(cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, index), "cudaDeviceGetAttribute");
   constexpr double transfers_in_a_clock = 2;
   const double bytes_in_a_second = transfers_in_a_clock * 1e3 * clock * properties.memoryBusWidth / 8;

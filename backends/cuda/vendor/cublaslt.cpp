@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. The library stores matrices column by column, so that our row-major matrices
-// are transposed for it. It therefore computes the transposed product b' a', with b as its first operand.
+// Matrix products by cuBLASLt. The library stores matrices column by column, so for it our row-major matrices
+// are transposed. It therefore computes the transposed product b' a', with b as its first operand.
 
 #include "backends/cuda/vendor/cublaslt.h"
 
@@ -14,8 +14,9 @@ namespace plexaura::cuda::vendor {
 
 namespace {
 
-constexpr int most_plans = 6;  // for one problem: all plans have to be measured
-constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;  // bytes, as NVIDIA recommends
+constexpr int most_plans = 6;  // largest number of plans for one problem, since all have to be measured
+// Largest workspace in bytes, as NVIDIA recommends.
+constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;
 
 void check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -45,8 +46,8 @@ cudaDataType type_of(DType dtype) {
   }
 }
 
-// `bias` is null if there is none. Otherwise it may be any address with the same alignment as the one that
-// the product will use.
+// Describes a product. `bias` is null if there is none. Otherwise it may be any address with the same
+// alignment as the bias that the product will use.
 Description describe(const MatrixProduct& problem, const Options& options, Address bias) {
   const bool wide = problem.dtype == DType::float64;
   const bool rounds = problem.dtype == DType::float32 && options.tf32;
@@ -67,7 +68,8 @@ Description describe(const MatrixProduct& problem, const Options& options, Addre
   return description;
 }
 
-// Describes a stack of row-major matrices as they are stored. With `one`, all products use the same matrix.
+// Describes a stack of row-major matrices as they are stored. If `one` is true, all products use the same
+// matrix.
 Matrix matrix(const MatrixProduct& problem, std::int64_t rows, std::int64_t columns, bool one) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type_of(problem.dtype), static_cast<std::uint64_t>(columns),
@@ -83,8 +85,8 @@ Matrix matrix(const MatrixProduct& problem, std::int64_t rows, std::int64_t colu
   return matrix;
 }
 
-// Partial sums are kept in the type of the computation. Operands have only the alignment that the engine
-// guarantees.
+// Returns preferences for plans: partial sums are kept in the type of the computation, and operands have only
+// the alignment that the engine guarantees.
 Preference preference() {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
@@ -193,7 +195,8 @@ Cublaslt::Cublaslt(const Options& options) : options_(options) {
 }
 
 Plans Cublaslt::plans(const MatrixProduct& problem) const {
-  if (problem.bias && problem.dtype == DType::float64) return {};  // the library does not support this
+  // The library does not support a bias in float64.
+  if (problem.bias && problem.dtype == DType::float64) return {};
   const auto prepared = std::make_shared<const Problem>(problem, options_);
   const auto any_bias = reinterpret_cast<Address>(operand_alignment);
   const Description description = describe(problem, options_, problem.bias ? any_bias : nullptr);

@@ -19,6 +19,6 @@ class Cublaslt {
   std::shared_ptr<void> handle_;
 };
 
-std::string cublaslt_version();  // "cuBLAS 13.1.0"
+std::string cublaslt_version();  // returns a text such as "cuBLAS 13.1.0"
 
 }  // namespace plexaura::cuda::vendor

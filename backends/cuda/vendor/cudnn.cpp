@@ -15,7 +15,7 @@
 
 namespace plexaura::cuda::vendor {
 
-// The target of plans: a handle of the library, or the description of a GPU.
+// The target for which plans are made: a handle of the library, or the description of a GPU.
 struct Cudnn::Target {
   ~Target() {
     if (handle != nullptr) cudnnDestroy(handle);
@@ -27,8 +27,9 @@ struct Cudnn::Target {
 
 namespace {
 
-// The most plans for one problem, since all of them have to be measured. For images with channels last the
-// heuristics name many settings of one engine, which differ by a few percent and need little workspace.
+// Returns the largest number of plans for one problem, since all of them have to be measured. For images with
+// channels last, the heuristics name many settings of one engine, which differ by a few percent and need
+// little workspace.
 std::size_t most_plans(const Convolution& problem) { return problem.channels_last ? 12 : 6; }
 
 enum Tensor : std::int64_t { x = 1, weights = 2, y = 3 };
@@ -91,7 +92,7 @@ struct Operation {
   cudnnBackendAttributeName_t y;
   cudnnBackendAttributeName_t alpha;
   cudnnBackendAttributeName_t beta;
-  std::vector<std::int64_t> operands;  // the op's inputs and its output
+  std::vector<std::int64_t> operands;  // the inputs of the op, and its output
 };
 
 const Operation& operation_of(Convolution::Kind kind) {
@@ -242,7 +243,7 @@ class CudnnPlan final : public Plan {
   }
 
   std::string name_;
-  Descriptor graph_;  // the graph that the configuration belongs to
+  Descriptor graph_;  // graph to which the configuration belongs
   Descriptor configuration_;
   std::shared_ptr<const Cudnn::Target> target_;
   const std::vector<std::int64_t>& operands_;
@@ -289,9 +290,9 @@ Plans Cudnn::plans(const Convolution& problem) const {
   return plans;
 }
 
-// Adds a plan, unless the engine is not allowed, or a plan with the same settings exists. The first plan is
-// taken by its estimate, so it must be one that cuDNN can make. For the others this shows when they are
-// measured.
+// Adds a plan, unless the engine is not allowed, or a plan with the same settings exists. The first plan may
+// be chosen without a measurement, so it must be one that cuDNN can make. The measurement of the other plans
+// shows if cuDNN cannot make them.
 void Cudnn::add_plan(Plans& plans, const Descriptor& graph, const Descriptor& configuration,
                      const Convolution& problem) const {
   const Descriptor engine = configuration.part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);

@@ -12,9 +12,9 @@ class Descriptor;
 // The convolutions of cuDNN, by its graph API.
 class Cudnn {
  public:
-  // For the opened GPU.
+  // Makes plans for the opened GPU.
   explicit Cudnn(const Options& options);
-  // For a GPU that is not present, described in cuDNN's JSON. Its plans can be made, but not run.
+  // Makes plans for a GPU that is not present and is described in cuDNN's JSON. These plans cannot be run.
   Cudnn(const Options& options, const std::string& described_gpu);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
@@ -32,6 +32,6 @@ class Cudnn {
   std::shared_ptr<const Target> target_;
 };
 
-std::string cudnn_version();  // "cuDNN 9.19.0"
+std::string cudnn_version();  // returns a text such as "cuDNN 9.19.0"
 
 }  // namespace plexaura::cuda::vendor

@@ -67,7 +67,7 @@ bool Descriptor::try_to_finalize() const {
   switch (CUDNN_STATUS_CATEGORY(status)) {
     case CUDNN_STATUS_BAD_PARAM:
     case CUDNN_STATUS_NOT_SUPPORTED:
-    case CUDNN_STATUS_INTERNAL_ERROR:  // some engines report with this that they cannot be compiled
+    case CUDNN_STATUS_INTERNAL_ERROR:  // some engines report this if they cannot be compiled
       return false;
     default:
       check_cudnn(status, "cudnnBackendFinalize");

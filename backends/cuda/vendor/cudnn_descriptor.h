@@ -11,7 +11,7 @@ namespace plexaura::cuda::vendor {
 // Throws DeviceError with cuDNN's message, unless the call succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
-// Thrown if cuDNN does not support what a descriptor describes.
+// Thrown if cuDNN does not support the contents of a descriptor.
 struct Refused {};
 
 // A descriptor of cuDNN's graph API, together with the descriptors that it refers to. Copies share the same
@@ -34,7 +34,7 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& part);
 
-  // Returns the first values, at most `most`.
+  // Returns the first values of an attribute, at most `most`.
   template <class T>
   std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                         std::int64_t most) const {
@@ -46,19 +46,19 @@ class Descriptor {
     return values<std::int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
   }
   Descriptor part(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
-  // `most` is the largest number of parts. With 0, cuDNN counts them itself, which it cannot do for the knobs
-  // of a configuration.
+  // Returns the descriptors in an attribute. `most` is the largest number of them. With 0, cuDNN counts them
+  // itself, which it cannot do for the knobs of a configuration.
   std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                 std::int64_t most = 0) const;
 
-  bool try_to_finalize() const;  // false if cuDNN refuses it
-  Descriptor& finalize();        // throws Refused in that case
+  bool try_to_finalize() const;  // returns false if cuDNN refuses the descriptor
+  Descriptor& finalize();        // throws Refused if cuDNN refuses the descriptor
 
  private:
   struct State {
     ~State();
     cudnnBackendDescriptor_t descriptor = nullptr;
-    std::vector<Descriptor> parts;  // must outlive the descriptor
+    std::vector<Descriptor> parts;  // descriptors to which this one refers; they must outlive it
   };
 
   Descriptor& set_array(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,

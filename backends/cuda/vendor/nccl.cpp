@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::chrono::microseconds nap{100};
 
-// The functions of NCCL that are used. All are null if NCCL cannot be opened, or lacks one of them.
+// The functions of NCCL that are used. All pointers are null if NCCL cannot be opened, or lacks one of the
+// functions.
 struct Library {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
@@ -109,7 +110,7 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
-// Calls ncclCommAbort in a thread of its own and waits at most `seconds`: it may wait for threads of the
+// Calls ncclCommAbort on a separate thread, and waits at most `seconds`: the call may wait for threads of the
 // library that never end.
 void abort_within(ncclComm_t comm, double seconds) noexcept {
   try {
@@ -120,7 +121,7 @@ void abort_within(ncclComm_t comm, double seconds) noexcept {
       done.set_value();
     }).detach();
     returned.wait_for(std::chrono::duration<double>(seconds));
-  } catch (const std::system_error&) {  // no thread could be started
+  } catch (const std::system_error&) {  // no thread can be started, so nothing is aborted
     nccl().abort(comm);
   }
 }
@@ -151,7 +152,7 @@ class Nccl final : public Sums {
                               reinterpret_cast<cudaStream_t>(stream)),
             "ncclAllReduce");
     }
-    await("ncclAllReduce");  // so that work enqueued after this call runs after the sum
+    await("ncclAllReduce");  // waits, so that work enqueued after this call runs after the sum
   }
 
   std::string failure() override {
@@ -166,7 +167,8 @@ class Nccl final : public Sums {
     if (const ncclComm_t comm = take_comm(); comm != nullptr) abort_within(comm, deadline_);
   }
 
-  // Does not abort: ncclCommAbort would free memory that other processes may still use.
+  // Leaves the group. Does not abort, because ncclCommAbort would free memory that other processes may still
+  // use.
   void end() noexcept override {
     try {
       {

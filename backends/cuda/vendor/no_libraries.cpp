@@ -1,4 +1,5 @@
-// For a plugin that was built without NVIDIA's libraries: the plugin's own kernels do all the work.
+// The libraries of a plugin that was built without NVIDIA's libraries. The plugin's own kernels do all the
+// work.
 
 #include "backends/cuda/vendor/vendor.h"
 

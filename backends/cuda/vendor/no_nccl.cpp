@@ -1,4 +1,4 @@
-// For a plugin that was built without NCCL: GPUs do not sum over ranks.
+// The sums of a plugin that was built without NCCL: GPUs do not sum over ranks.
 
 #include "backends/cuda/vendor/sums.h"
 #include "core/base/error.h"

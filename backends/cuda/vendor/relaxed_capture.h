@@ -14,7 +14,8 @@ class RelaxedCapture {
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // exchanged with the thread's mode
+  // The mode that the thread had before, once the constructor has exchanged it.
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
 }  // namespace plexaura::cuda::vendor

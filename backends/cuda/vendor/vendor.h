@@ -18,8 +18,8 @@
 
 namespace plexaura::cuda::vendor {
 
-constexpr std::size_t operand_alignment = 64;     // bytes: guaranteed by the engine for every value
-constexpr std::size_t workspace_alignment = 256;  // bytes: required by the libraries
+constexpr std::size_t operand_alignment = 64;     // in bytes; the engine guarantees it for every value
+constexpr std::size_t workspace_alignment = 256;  // in bytes; the libraries need it
 
 // One way in which a library computes a problem. Its results are the same in every run.
 class Plan {
@@ -48,9 +48,9 @@ struct MatrixProduct {
   bool transpose_a = false;
   bool transpose_b = false;
   std::int64_t products = 1;  // number of consecutive products
-  bool one_a = false;         // all products use the same matrix a
+  bool one_a = false;         // true if all products use the same matrix a
   bool one_b = false;
-  bool bias = false;  // a third input is added to each row of the result
+  bool bias = false;  // true if a third input is added to each row of the result
 };
 
 // A convolution without bias, or one of its gradients. The dtype is floating, and nothing is empty. Values
@@ -67,15 +67,16 @@ struct Convolution {
 };
 
 struct Options {
-  bool tf32 = false;  // factors of type float32 may be rounded to TF32, with 10 bits after the point
+  // True if factors of type float32 may be rounded to TF32, which has 10 bits after the point.
+  bool tf32 = false;
 };
 
 class Libraries {
  public:
   virtual ~Libraries() = default;
-  virtual std::string versions() const = 0;  // "cuBLAS 13.1.0, cuDNN 9.19.0"; empty without libraries
-  // Returns the ways to compute a problem, beginning with the one that the library considers fastest. Empty
-  // if there is none.
+  virtual std::string versions() const = 0;  // such as "cuBLAS 13.1.0, cuDNN 9.19.0"; empty without libraries
+  // Returns plans for a problem, beginning with the plan that the library considers fastest. Returns an empty
+  // list if there is none.
   virtual Plans plans(const MatrixProduct& problem) = 0;
   virtual Plans plans(const Convolution& problem) = 0;
 };
