@@ -44,7 +44,8 @@ FileDescriptor socket_for(const addrinfo& address) {
   return FileDescriptor(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// The options free the port of a killed server at once, and let "::" listen for IPv4, too.
+// Makes the socket listen. Its options free the port of a killed server at once, and let "::" listen for
+// IPv4, too.
 bool listens(const FileDescriptor& listener, const addrinfo& address) {
   const int on = 1;
   const int off = 0;
@@ -89,7 +90,8 @@ FileDescriptor connect_to_address(const addrinfo& address, double seconds) {
   return has_begun && comes_about(made, seconds) ? std::move(made) : FileDescriptor();
 }
 
-// Divides the remaining time among the remaining addresses, so that an address that never answers does not use up all of it.
+// Connects to one of the host's addresses. Divides the remaining time among the remaining addresses, so that
+// an address that never answers does not use up all of it.
 FileDescriptor connect_to_host(const std::string& host, int port, double until) {
   std::string problem;
   const Addresses found = addresses_of(host, port, 0, problem);
@@ -122,7 +124,8 @@ FileDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
                   at.address, at.port > 0 ? fmt::format(", port {}", at.port) : "", problem));
 }
 
-// Name resolution may not know the name of this host itself, so local addresses are tried as well.
+// Connects to a server. Name resolution may not know the name of this host itself, so local addresses are
+// tried as well.
 FileDescriptor connect_to(const ServerPlace& place, double seconds) {
   std::vector<std::string> hosts{place.host};
   if (place.host == own_name()) hosts.insert(hosts.end(), {"127.0.0.1", "::1"});

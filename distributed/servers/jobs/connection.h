@@ -14,11 +14,13 @@ struct ListenAt {
   int port = 0;
 };
 
-// Returns a socket that listens there. Sets host and port of `place`, by which clients reach it; the host is the name of this host if the
-// address stands for all addresses. Throws UserError if the address and the port cannot be used.
+// Returns a socket that listens at an address. Sets host and port of `place`, by which clients reach the
+// socket. If the address stands for all addresses, the host is the name of this host. Throws UserError if the
+// address and the port cannot be used.
 FileDescriptor listen_at(const ListenAt& at, ServerPlace& place);
 
-// Returns a connection to the first of the host's addresses at which somebody listens; none if there is none within `seconds`.
+// Returns a connection to the first of the host's addresses at which a server listens. Returns no connection
+// if there is no such server within `seconds`.
 FileDescriptor connect_to(const ServerPlace& place, double seconds);
 
 }  // namespace plexaura

@@ -16,10 +16,11 @@ namespace plexaura {
 
 namespace {
 
-constexpr double quiet_seconds = 60;  // between two sentences of a kind
-constexpr int most_in_reserve = 32;   // descriptors
+constexpr double quiet_seconds = 60;  // seconds between two warnings of one kind
+constexpr int most_in_reserve = 32;   // number of descriptors that are kept free
 
-// Returns the descriptor that the system would give next, which is the lowest free number. Below 0 if none is free.
+// Returns the descriptor that the system would assign next, which is the lowest free number. Returns a
+// negative number if none is free.
 int next_descriptor(int any) {
   const FileDescriptor next(fcntl(any, F_DUPFD_CLOEXEC, 0));
   return next.number();
@@ -36,7 +37,7 @@ std::string name_of_address(const sockaddr_storage& address, socklen_t size) {
   const bool is_known = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name.data(),
                                     name.size(), nullptr, 0, NI_NUMERICHOST) == 0;
   const std::string text = is_known ? name.data() : "an unknown address";
-  // Precedes the IPv4 address of a client if the server listens for IPv6, too.
+  // The text before the IPv4 address of a client if the server listens for IPv6, too.
   constexpr std::string_view ipv4 = "::ffff:";
   return text.starts_with(ipv4) ? text.substr(ipv4.size()) : text;
 }

@@ -18,28 +18,29 @@ class Door {
   int listener() const { return listener_.number(); }
   // True if the process has descriptors for another connection.
   bool is_open() const;
-  // Called while it is shut. Warns of it, at most once a minute.
+  // Called while the door is shut. Warns about that, at most once a minute.
   void report_shut();
   bool is_somebody_waiting() const;
 
   struct Newcomer {
-    FileDescriptor socket;  // none if nobody waits, or if the door is shut
-    std::string from;       // its address
+    FileDescriptor socket;  // socket of the connection; none if no client waits, or if the door is shut
+    std::string from;       // address of the client
   };
   Newcomer let_in();
 
-  // Warns at once that a client was turned away. Counts those that follow within a minute, for the next warning.
+  // Warns at once that a client was turned away. Counts the clients that are turned away within the next
+  // minute, for the next warning.
   void note_turned_away(const std::string& from, const std::string& why);
-  // Called regularly and at the end. Warns of those that were counted.
+  // Warns about the counted clients. Called regularly and at the end.
   void report_turned_away(bool is_at_end);
 
  private:
   FileDescriptor listener_;
   Warn warn_;
-  double told_shut_at_;          // seconds
-  double told_turned_away_at_;   // seconds
+  double told_shut_at_;          // time of the last report_shut() that warned, in seconds
+  double told_turned_away_at_;   // time of the last warning about a client, in seconds
   std::size_t turned_away_ = 0;  // clients that no warning has counted yet
-  std::string last_;             // the last of them, and why
+  std::string last_;             // address of the last client that was turned away, and the reason
 };
 
 }  // namespace plexaura

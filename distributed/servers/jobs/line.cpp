@@ -20,8 +20,9 @@ namespace plexaura {
 namespace {
 
 constexpr std::array greeting_sign{std::byte{'p'}, std::byte{'l'}, std::byte{'x'}, std::byte{'2'}};
-constexpr std::size_t chunk_bytes = std::size_t{64} << 10;  // of a letter, before a chunk is sealed
-constexpr std::size_t length_bytes = 4;                     // before a sealed chunk, little-endian
+// Bytes of a chunk of a letter, before it is sealed.
+constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+constexpr std::size_t length_bytes = 4;  // bytes of the length before a sealed chunk, which is little-endian
 
 bool has_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -98,7 +99,7 @@ bool Line::prove() {
   return is_proven();
 }
 
-// docs/guide/security.md lists these messages.
+// Takes the next message of the proof. docs/guide/security.md lists these messages.
 void Line::take_step_of_proof() {
   const std::span<const std::byte> came = came_;
   switch (awaited_) {
@@ -138,7 +139,8 @@ void Line::check_proof(const Seal::Block& proof) {
   if (!seal_->is_proven_by(proof)) throw LineLost("it does not know the key");
 }
 
-// Such a client reads an unencrypted letter. Its message is read first, because otherwise the system would discard the answer.
+// Refuses a client of the first protocol, which reads an unencrypted letter. Its message is read first,
+// because otherwise the system would discard the answer.
 void Line::refuse_first_build() {
   const std::string sentence =
       "the server is of a later build of Plexaura, which keeps letters secret; build this client from the "
@@ -234,7 +236,8 @@ bool Line::take_chunk() {
   return true;
 }
 
-// All chunks of a letter but the last one must be full: endless empty chunks would keep this end busy.
+// Adds a chunk to the arriving letter. All chunks of a letter but the last one must be full: endless empty
+// chunks would keep this end busy.
 void Line::take_in(std::span<const std::byte> chunk, bool is_last) {
   LineHead& head = arriving_.head;
   std::vector<std::byte>& content = arriving_.content;

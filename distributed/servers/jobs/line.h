@@ -20,31 +20,34 @@ namespace plexaura {
 
 // The kinds of letters between a server and a client that is a job of its own.
 enum class Say : std::uint32_t {
-  // From the client.
+  // Sent by a client:
   ask,    // asks for the facts about the server's samples; answered by `told`
   join,   // brings the client's facts, and its number if it comes back; answered by `welcome` or `refused`
   push,   // brings what the client has learned, or nothing after no steps; answered by `weights` or `refused`
   beat,   // shows that the client is alive; no answer
   leave,  // ends the client's work; no answer
-  // From the server.
+  // Sent by the server:
   told,
-  welcome,  // all weights
-  refused,  // a sentence that says why
-  weights   // trainables and buffers
+  welcome,  // brings all weights
+  refused,  // brings a sentence with the reason
+  weights   // brings trainable parameters and buffers
 };
 
 // The beginning of every letter. `bytes` of content follow it.
 struct LineHead {
-  // Differs on machines with another order of bytes. Clients of the first protocol send it unencrypted.
-  static constexpr std::uint32_t sign = 0x31786c70;  // "plx1"
+  // A number that differs on machines with another byte order. Clients of the first protocol send it
+  // unencrypted.
+  static constexpr std::uint32_t sign = 0x31786c70;  // the letters "plx1"
 
   std::uint32_t begin = sign;
   Say say = Say::beat;
   std::uint64_t bytes = 0;
-  std::int64_t version = 0;  // welcome and weights: their version; push: that of the weights it began with
-  std::int64_t number = 0;   // join and welcome: the number of the client, from 1; 0: it has none yet
-  std::int64_t steps = 0;    // push: the steps since the last push
-  // push: the time since the client joined, and how much of it the client waited for the server
+  // For welcome and weights: version of the weights; for push: version of the weights with which the client
+  // began.
+  std::int64_t version = 0;
+  std::int64_t number = 0;  // for join and welcome: number of the client, from 1; 0: it has none yet
+  std::int64_t steps = 0;   // for push: number of steps since the last push
+  // For push: the seconds since the client joined, and the seconds of them in which it waited for the server.
   double elapsed_seconds = 0;
   double waited_seconds = 0;
 };
@@ -54,7 +57,8 @@ struct LineLetter {
   std::vector<std::byte> content = {};
 };
 
-// The other end has gone, does not know the key, or does not follow the protocol.
+// The error for a connection whose other end has closed it, does not know the key, or does not follow the
+// protocol.
 class LineLost final : public DeviceError {
  public:
   using DeviceError::DeviceError;
@@ -65,31 +69,37 @@ class LineLost final : public DeviceError {
 // survives the death of another: see docs/reference/parameter_servers.md. Only one thread at a time may use a line.
 class Line {
  public:
-  // `key`: that of the server's file. A letter with more than `most_bytes` of content throws LineLost.
+  // `key` is the key in the server's file. A letter with more than `most_bytes` bytes of content makes take()
+  // throw LineLost.
   Line(FileDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes);
 
   int socket() const { return socket_.number(); }
   void take_up_to(std::size_t bytes) { most_bytes_ = bytes; }
 
-  // Continues the proof as far as bytes have arrived. Returns true if both ends have proven that they know the key. Throws LineLost.
+  // Continues the proof as far as bytes have arrived. Returns true if both ends have proven that they know
+  // the key. Throws LineLost if the connection is lost or the proof is wrong.
   bool prove();
   bool is_proven() const { return awaited_ == Awaited::letters; }
   // True if a client has sent its greeting.
   bool has_greeted() const { return awaited_ != Awaited::greeting; }
 
-  // Called after the proof. Seals a copy of the letter; flush() sends it.
+  // Seals a copy of the letter; flush() sends it. Called after the proof.
   void post(LineHead head, std::span<const std::byte> content = {});
-  // Sends what the system accepts now. Returns true if all has been sent. Throws LineLost.
+  // Sends as many bytes as the system accepts now. Returns true if all bytes were sent. Throws LineLost if
+  // the connection is lost.
   bool flush();
   bool has_sent_all() const { return leaving_.empty(); }
-  // Returns the next letter that has arrived completely; none before the proof. Throws LineLost.
+  // Returns the next letter that has arrived completely. Returns nothing if there is none, and before the
+  // proof. Throws LineLost if the connection is lost.
   std::optional<LineLetter> take();
-  // Returns the bytes that show that the other end is alive: those that have arrived, and those that were sent after the system had
-  // been full, because the other end had read some.
+  // Returns the number of bytes which show that the other end is alive. It counts bytes that have arrived. It
+  // also counts bytes sent after the system had accepted no more, because the other end had read some by
+  // then.
   std::uint64_t moved() const { return moved_; }
 
  private:
-  // The message that is expected next. A client gets `answer` and `start`, a server gets `greeting` and `proof`; then letters follow.
+  // The message that this end expects next. A client expects `answer` and `start`, and a server expects
+  // `greeting` and `proof`. Letters follow.
   enum class Awaited { greeting, proof, answer, start, letters };
 
   std::size_t size_of_awaited() const;
@@ -109,18 +119,18 @@ class Line {
   std::unique_ptr<Seal> seal_;
   Awaited awaited_;
   std::deque<std::vector<std::byte>> leaving_;
-  std::size_t left_ = 0;         // bytes of the first of them that are sent
-  std::vector<std::byte> came_;  // bytes of the message that is expected
-  std::size_t filled_ = 0;       // how many of them have arrived
+  std::size_t left_ = 0;         // number of bytes of the first unsent letter that are sent
+  std::vector<std::byte> came_;  // bytes of the expected message
+  std::size_t filled_ = 0;       // number of these bytes that have arrived
   std::vector<std::byte> chunk_;
   LineLetter arriving_;
-  bool has_head_ = false;  // the head of arriving_ is complete
-  bool is_whole_ = false;  // arriving_ is complete
-  bool is_full_ = false;   // the system accepted no more bytes
+  bool has_head_ = false;  // true if the head of arriving_ is complete
+  bool is_whole_ = false;  // true if arriving_ is complete
+  bool is_full_ = false;   // true if the system accepted no more bytes
   std::uint64_t moved_ = 0;
 };
 
-// Waits until bytes have arrived, or, if `sends`, until bytes can be sent; at most `seconds`.
+// Waits until bytes have arrived or, if `sends` is true, until bytes can be sent. Waits at most `seconds`.
 void await_line(const Line& line, bool sends, double seconds);
 
 std::span<const std::byte> bytes_of(const std::string& text);

@@ -13,27 +13,28 @@
 
 namespace plexaura {
 
-// The form in which weights travel between jobs: each parameter row-major, whatever layout its job has chosen. Trainables come first,
-// then buffers, then frozen parameters, each kind in the order of names.
+// The form in which weights travel between jobs: each parameter row-major, whatever layout its job has
+// chosen. Trainable parameters come first, then buffers, then frozen parameters, each kind in the order of
+// names.
 class LogicalWeights {
  public:
-  // Take all parameters of a model, of whose specs only name, type and role matter. Throw UserError for a type other than float64 and
-  // float32.
+  // Take all parameters of a model; only name, type and role of a spec matter. Throw UserError for a type
+  // other than float64 and float32.
   explicit LogicalWeights(std::vector<ParameterSpec> specs);
   explicit LogicalWeights(const WeightsImmigration& border);
 
   DType dtype() const { return dtype_; }
   std::size_t bytes() const { return bytes_; }
-  std::size_t shared_bytes() const { return shared_bytes_; }  // trainables and buffers
-  std::size_t trainables() const { return trainables_; }      // elements
+  std::size_t shared_bytes() const { return shared_bytes_; }  // bytes of trainable parameters and buffers
+  std::size_t trainables() const { return trainables_; }      // number of elements of trainable parameters
 
-  // Both handle as many parameters as `weights` holds: all, or the shared ones.
+  // Both functions process as many parameters as `weights` holds: all parameters, or the shared ones.
   using Read = std::function<Tensor(std::string_view name)>;
   void read(const Read& from, std::span<std::byte> weights) const;
   using Write = std::function<void(std::string_view name, const Tensor& value)>;
   void write(std::span<const std::byte> weights, const Write& to) const;
 
-  // Returns what must be equal in two jobs: type and role of each parameter.
+  // Returns the facts that must be equal in two jobs: type and role of each parameter.
   std::map<std::string, std::string> facts() const;
 
  private:

@@ -20,7 +20,8 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t most_bytes = 512;  // of a server's file; the name of a host has at most 255
+// Largest size of a server's file; the name of a host has at most 255 bytes.
+constexpr std::size_t most_bytes = 512;
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -28,12 +29,13 @@ std::string place_text(const ServerPlace& place) {
   return fmt::format("{} {} {}\n", place.host, place.port, place.key);
 }
 
-// O_NONBLOCK opens a pipe without waiting for a writer.
+// Opens the file. O_NONBLOCK opens a pipe without waiting for a writer.
 FileDescriptor open_to_read(const std::filesystem::path& path) {
   return FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-// Returns the beginning of a regular file, which is enough to see if a server has written it; otherwise none.
+// Returns the beginning of a regular file, which suffices to see if a server has written it. Returns nothing
+// for other files.
 std::optional<std::string> text_in(const FileDescriptor& file) {
   struct stat status {};
   std::array<char, most_bytes> text{};
@@ -43,7 +45,7 @@ std::optional<std::string> text_in(const FileDescriptor& file) {
   return std::string(text.data(), static_cast<std::size_t>(count));
 }
 
-// Returns none if the text has no complete line.
+// Returns the place in the text. Returns nothing if the text has no complete line.
 std::optional<ServerPlace> place_in(const std::string& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string::npos) return std::nullopt;
@@ -68,18 +70,18 @@ bool is_beginning(std::string_view text) {
   return text.size() < most_bytes && text.find_first_not_of(letters) == std::string_view::npos;
 }
 
-// True if the file is empty, or holds what a killed server has left.
+// True if the file is empty, or if a killed server may have left its contents.
 bool is_for_servers(const FileDescriptor& file) {
   const auto text = text_in(file);
   return text && (text->empty() || is_whole(*text));
 }
 
-// Returns why the key must not be written into the file, or an empty text.
+// Returns the reason why the key must not be written into the file, or an empty text.
 std::string danger_of(const FileDescriptor& file) {
   struct stat status {};
   if (fstat(file.number(), &status) != 0) return "cannot be looked at: " + reason();
   if (status.st_uid != geteuid()) return "belongs to another user, who could read the key";
-  // A user who has already opened the file could read it even after a change of its rights.
+  // A user who has already opened the file could read it even if its rights were changed now.
   if ((status.st_mode & 077) != 0) return "is open to other users, who could read the key";
   return status.st_nlink > 1 ? "has a second name, by which others might read the key" : "";
 }
@@ -107,7 +109,8 @@ ServerFile::ServerFile(std::filesystem::path path)
     refuse_file(path_, danger + "; remove it, or name another file");
 }
 
-// If the file was removed in the meantime, the path may be the file of another server, which is not removed.
+// If the file was removed in the meantime, the path may lead to the file of another server, which is not
+// removed.
 ServerFile::~ServerFile() {
   const auto is_own = [&] {
     const FileDescriptor there = open_to_read(path_);
@@ -117,7 +120,7 @@ ServerFile::~ServerFile() {
   if (ftruncate(file_.number(), 0) == 0 && is_own()) std::filesystem::remove(path_, error);
 }
 
-// The end of the line shows readers that the file is complete.
+// Writes the line. Its end shows readers that the file is complete.
 void ServerFile::tell(const ServerPlace& place) {
   const std::string text = place_text(place);
   const int file = file_.number();
@@ -133,7 +136,7 @@ std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
 void check_server_file(const std::filesystem::path& path) {
   const FileDescriptor file = open_to_read(path);
   const bool can_be_mended = errno == EACCES || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
-  if (!file.is_there() && !can_be_mended) return;  // the file may come later
+  if (!file.is_there() && !can_be_mended) return;  // the file may appear later
   if (!file.is_there())
     throw UserError(
         fmt::format("--join: '{}' cannot be read: {}; name the file of --serve, and let this "

@@ -19,12 +19,12 @@ struct ServerPlace {
 // holds a lock on it as long as it lives.
 class ServerFile {
  public:
-  // Throws UserError if the file cannot be written, is a link or open to other users, has contents that no
-  // server has written, or is held by another server.
+  // Throws UserError if the file cannot be written, if it is a link, if other users may open it, if no server
+  // has written its contents, and if another server holds it.
   explicit ServerFile(std::filesystem::path path);
   ServerFile(const ServerFile&) = delete;
   ServerFile& operator=(const ServerFile&) = delete;
-  ~ServerFile();  // empties and removes it
+  ~ServerFile();  // empties and removes the file
 
   // Writes the file. Called when the server listens.
   void tell(const ServerPlace& place);
@@ -34,9 +34,10 @@ class ServerFile {
   FileDescriptor file_;
 };
 
-// Returns what a server has written; none if it has not written yet, or if there is no file.
+// Returns the place that a server has written into the file. Returns nothing if it has not written it yet, or
+// if there is no file.
 std::optional<ServerPlace> read_server_file(const std::filesystem::path& path);
-// Throws UserError if the file cannot be read, or holds something that no server writes.
+// Throws UserError if the file cannot be read, or if no server can have written its contents.
 void check_server_file(const std::filesystem::path& path);
 
 // Returns a new key: 256 random bits as 64 hexadecimal digits.

@@ -18,11 +18,14 @@ namespace plexaura {
 
 namespace {
 
-constexpr int most_strangers = 16;       // connections that have not proven the key
-constexpr double seconds_for_proof = 5;  // since a connection was made
+constexpr int most_strangers = 16;  // largest number of connections that have not proven the key
+// Seconds, from the connection on, in which a client must prove the key.
+constexpr double seconds_for_proof = 5;
 constexpr int most_newcomers_a_turn = 16;
-constexpr int most_letters_a_turn = 4;                         // from each guest
-constexpr std::size_t more_for_facts = std::size_t{64} << 10;  // bytes added to twice those of the server
+// Largest number of letters that are read from a guest before the next guest's turn.
+constexpr int most_letters_a_turn = 4;
+// Bytes by which a client's facts may exceed twice the server's facts.
+constexpr std::size_t more_for_facts = std::size_t{64} << 10;
 constexpr int look_milliseconds = 100;
 
 std::string shown(const VisitFacts& facts, const std::string& name) {
@@ -58,7 +61,7 @@ VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights f
       door_(listen_at(options_.listen, place_), host_.warn),
       judge_(options_.push_limit) {
   options_.facts.merge(form_.facts());
-  // The facts of a client that may join are about as long as those of the server.
+  // The facts of a client are usually as long as those of the server.
   most_of_facts_ = 2 * pack_facts(options_.facts).size() + more_for_facts;
   place_.key = make_key();
   file_.tell(place_);
@@ -85,7 +88,8 @@ void VisitedServer::continue_from(std::int64_t version, const std::string& accou
   }
 }
 
-// For a server that continues, connected clients are away like lost ones.
+// Returns the account. For a server that continues, connected clients are away like lost ones, so they are
+// listed alike.
 std::string VisitedServer::account() const {
   std::vector<int> away;
   for (const Guest& guest : guests_)
@@ -129,7 +133,8 @@ bool VisitedServer::is_over() {
   return given_up == std::ssize(lost_at_) && std::ssize(left_) + given_up >= options_.clients;
 }
 
-// Listens to a guest only after everything has been sent to it.
+// Waits until a guest has sent bytes, or can be sent bytes. Listens to a guest only after everything has been
+// sent to it.
 void VisitedServer::await() {
   const EventSpan span(EventKind::phase, "the letters of clients");
   std::vector<pollfd> waits;
@@ -148,7 +153,8 @@ void VisitedServer::await() {
   poll(waits.data(), waits.size(), look_milliseconds);
 }
 
-// If descriptors are short, one stranger is dropped for each newcomer. Otherwise strangers would keep clients out.
+// Accepts guests. If descriptors are short, one stranger is dropped for each newcomer. Otherwise strangers
+// could keep clients out.
 void VisitedServer::receive_guests() {
   for (int i = 0; i < most_newcomers_a_turn && door_.is_somebody_waiting(); ++i) {
     if (!door_.is_open()) drop_stranger();
@@ -167,7 +173,8 @@ void VisitedServer::receive(FileDescriptor socket, const std::string& from) {
 
 bool VisitedServer::is_stranger(const Guest& guest) { return !guest.is_gone && !guest.line.is_proven(); }
 
-// Strangers that have sent nothing are dropped first, and among equals the oldest connection.
+// Returns the stranger to drop: one that has sent nothing if possible, and among equals the oldest
+// connection.
 std::list<VisitedServer::Guest>::iterator VisitedServer::stranger_to_drop() {
   const auto is_silent = [](const Guest& guest) { return is_stranger(guest) && !guest.line.has_greeted(); };
   const auto silent = std::ranges::find_if(guests_, is_silent);
@@ -191,7 +198,7 @@ void VisitedServer::attend(Guest& guest) {
   }
 }
 
-// Reads the next letter only after the last answer has been sent.
+// Takes the letters of a guest. Reads the next letter only after the last answer has been sent.
 void VisitedServer::take_letters(Guest& guest) {
   for (int i = 0; i < most_letters_a_turn && guest.line.has_sent_all() && !guest.is_gone; ++i) {
     const auto letter = guest.line.take();
@@ -242,8 +249,8 @@ void VisitedServer::join(Guest& guest, const LineLetter& letter) {
                         is_back ? "come back" : "joined", guest.from, joined()));
 }
 
-// Returns a sentence to the client about a difference, or an empty text. A different strategy is named first, because the defaults
-// of other keys depend on it.
+// Returns a sentence to the client about a difference between the facts, or an empty text. A different
+// strategy is named first, because the defaults of other keys depend on it.
 std::string VisitedServer::difference(const VisitFacts& theirs) const {
   VisitFacts names = options_.facts;
   names.insert(theirs.begin(), theirs.end());
@@ -259,7 +266,7 @@ std::string VisitedServer::difference(const VisitFacts& theirs) const {
       found, shown(options_.facts, found), shown(theirs, found));
 }
 
-// A client that comes back keeps its number.
+// Returns the number for a client. A client that comes back keeps its number.
 int VisitedServer::number_for(std::int64_t wish) {
   const bool is_known = wish > 0 && wish <= numbers_;
   const bool is_taken =
@@ -293,7 +300,7 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
   guest.line.post({.say = Say::weights, .version = version_}, weights);
 }
 
-// Warns of earlier pushes of a client that was just refused.
+// Warns about earlier pushes of a client that was just refused.
 void VisitedServer::send_earlier_pushes(int client, const std::deque<std::int64_t>& versions) {
   if (versions.empty()) return;
   const std::string kept = host_.keep_before(versions.front());
@@ -304,7 +311,8 @@ void VisitedServer::send_earlier_pushes(int client, const std::deque<std::int64_
                    : fmt::format("{} is from before them, and is kept", kept)));
 }
 
-// The client closes the connection after it has read the reason. If the server closed it first, the reason might be lost.
+// Sends the client the reason. The client closes the connection after it has read the reason. If the server
+// closed it first, the reason might be lost.
 void VisitedServer::refuse(Guest& guest, const std::string& sentence) {
   guest.line.post({.say = Say::refused}, bytes_of(sentence));
   guest.is_refused = true;

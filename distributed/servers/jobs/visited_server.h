@@ -28,27 +28,27 @@ using VisitFacts = std::map<std::string, std::string>;
 
 struct VisitedServerOptions {
   ServerRule rule = {};
-  double push_limit = PushJudge::default_limit;  // see PushJudge
+  double push_limit = PushJudge::default_limit;  // limit of the PushJudge
   // The server ends when no client is connected and this number of clients has left, or has been lost for
   // longer than the deadline.
   int clients = 1;
   ListenAt listen = {};
-  double deadline_seconds = 60;  // a client may be silent, or away, for so long
-  VisitFacts samples = {};       // what a client needs in order to read its samples as the others do
-  VisitFacts facts = {};         // what must be equal at a client, besides the parameters
+  double deadline_seconds = 60;  // seconds for which a client may be silent or disconnected
+  VisitFacts samples = {};       // facts that a client needs to read its samples as the other clients do
+  VisitFacts facts = {};         // facts that must be equal at a client, besides the parameters
 };
 
 class VisitedServer;
 
 // The functions of the program that the server calls.
 struct VisitedServerHost {
-  std::function<bool()> is_to_end;                   // asked several times a second
-  std::function<void(const VisitedServer&)> pushed;  // called after each push, before its answer
-  // Called if pushes from `version` on may be of a client whose training diverged. Keeps the last checkpoint from before them and
-  // returns its name; empty if there is none.
+  std::function<bool()> is_to_end;  // returns true if the server shall end; called several times a second
+  std::function<void(const VisitedServer&)> pushed;  // called after each push, before the server answers it
+  // Called if pushes from `version` on may come from a client whose training diverged. Keeps the last
+  // checkpoint before these pushes and returns its name, or an empty text if there is none.
   std::function<std::string(std::int64_t version)> keep_before;
-  std::function<void(const std::string& sentence)> say;   // reports clients that come and go
-  std::function<void(const std::string& sentence)> warn;  // reports clients that are lost or refused
+  std::function<void(const std::string& sentence)> say;   // reports a client that has come or left
+  std::function<void(const std::string& sentence)> warn;  // reports a client that is lost or refused
 };
 
 // An asynchronous parameter server whose clients are jobs of their own. They join while it runs, push like the clients of
@@ -57,8 +57,8 @@ struct VisitedServerHost {
 // no client sends, is closed. Such connections cannot use up the memory, descriptors or time of the server.
 class VisitedServer {
  public:
-  // Listens, and writes its address into the file. `weights`: all weights to begin with. Throws UserError as ServerFile and listen_at()
-  // do.
+  // Listens, and writes its address into the file. `weights` are all weights at the beginning. Throws the
+  // errors of ServerFile and listen_at().
   VisitedServer(const std::filesystem::path& file, LogicalWeights form, std::vector<std::byte> weights,
                 VisitedServerOptions options, VisitedServerHost host);
   VisitedServer(const VisitedServer&) = delete;
@@ -66,19 +66,20 @@ class VisitedServer {
 
   // Continues from the version and the account of another server, whose clients may come back.
   void continue_from(std::int64_t version, const std::string& account);
-  // Serves until all clients have finished, and returns true; or until is_to_end(), and returns false. Throws DeviceError if all
-  // clients were lost.
+  // Serves. Returns true when all clients have finished, and false when is_to_end() returns true. Throws
+  // DeviceError if all clients were lost.
   bool serve();
-  // Accepts a connection as if it had been made at the port. `from`: its name in reports.
+  // Accepts a connection as if it had been made at the port. `from` is its name in reports.
   void receive(FileDescriptor socket, const std::string& from);
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
-  // Returns the oldest version that a client with diverging training may have pushed; version() if none.
+  // Returns the oldest version at which a client with diverging training may have pushed. Returns version()
+  // if there is none.
   std::int64_t doubted_since() const { return recent_.oldest().value_or(version_); }
   const ClientTable& table() const { return table_; }
-  // Returns the table, and the clients that have left or were lost. After serve() has returned true it lists nobody as left, because a
-  // run that continues has its own clients.
+  // Returns the table of clients, with the clients that have left or were lost, as text. After serve() has
+  // returned true, no client is listed as left, because a run that continues has its own clients.
   std::string account() const;
   const ServerPlace& place() const { return place_; }
 
@@ -86,10 +87,11 @@ class VisitedServer {
   struct Guest {
     Line line;
     std::string from;
-    double heard_at;  // seconds: when bytes last moved; for a guest that has not proven the key, when it came
-    std::uint64_t moved = 0;  // bytes that had moved by then
-    int number = 0;           // 0: it has not joined
-    bool is_refused = false;  // it is refused, and may still read why
+    // Time when bytes last moved, in seconds; before the proof, the time when the guest came.
+    double heard_at;
+    std::uint64_t moved = 0;  // number of bytes that had moved by that time
+    int number = 0;           // number of the client; 0: it has not joined
+    bool is_refused = false;  // true: the client is refused, and may still read the reason
     bool is_gone = false;
   };
 
@@ -118,16 +120,16 @@ class VisitedServer {
   std::vector<std::byte> weights_;
   VisitedServerOptions options_;
   VisitedServerHost host_;
-  std::size_t most_of_facts_ = 0;  // most bytes of the facts of a client
+  std::size_t most_of_facts_ = 0;  // largest number of bytes of a client's facts
   ServerPlace place_;
   Door door_;
   std::list<Guest> guests_;
   ClientTable table_;
   PushJudge judge_;
   RecentPushes recent_;
-  int numbers_ = 0;                // how many numbers were given to clients
+  int numbers_ = 0;                // number of clients that have got a number
   std::set<int> left_;             // clients that have left at the end of their work
-  std::map<int, double> lost_at_;  // when each lost client was lost, in seconds
+  std::map<int, double> lost_at_;  // for each lost client, the time when it was lost, in seconds
   std::int64_t version_ = 0;
 };
 

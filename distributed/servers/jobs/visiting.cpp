@@ -4,7 +4,8 @@
 
 namespace plexaura {
 
-// Other clients may have changed the server's weights while this client compiled.
+// Begins with new weights from the server, because other clients may have changed them while this client
+// compiled.
 void Visiting::begin(WeightsImmigration& border) {
   border_ = &border;
   form_.emplace(border);

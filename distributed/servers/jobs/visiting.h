@@ -13,12 +13,12 @@
 namespace plexaura {
 
 // The strategies `async-server` and `downpour` of a client that is a job of its own. It trains on its own
-// data. After every `push_every` steps, and at the end of an epoch, it pushes what it has learned and
-// continues with the weights that the server has then. Validation uses these weights too.
+// data. After every `push_every` steps, and at the end of an epoch, it pushes what it has learned, and
+// continues with the weights in the server's answer. Validation uses these weights too.
 class Visiting final : public Strategy, public WeightExchange {
  public:
   // The visitor must outlive this object and must have joined before begin(). `push_every` is a number of
-  // steps; none: it pushes only at the end of an epoch.
+  // steps. If it is empty, the client pushes only at the end of an epoch.
   Visiting(Visitor& visitor, const ServerRule& rule, std::optional<std::int64_t> push_every)
       : visitor_(visitor), rule_(rule), push_every_(push_every) {}
 
@@ -40,9 +40,9 @@ class Visiting final : public Strategy, public WeightExchange {
   std::optional<std::int64_t> push_every_;
   WeightsImmigration* border_ = nullptr;
   std::optional<LogicalWeights> form_;
-  std::int64_t steps_ = 0;          // since the last push
-  std::vector<std::byte> began_;    // the weights that it got last; changes are counted from these
-  std::vector<std::byte> weights_;  // its own weights, row-major
+  std::int64_t steps_ = 0;          // number of steps since the last push
+  std::vector<std::byte> began_;    // the last weights that the server sent; changes are counted from these
+  std::vector<std::byte> weights_;  // this client's own weights, row-major
   std::vector<std::byte> pushed_;
 };
 

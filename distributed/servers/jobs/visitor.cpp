@@ -19,8 +19,9 @@ namespace plexaura {
 namespace {
 
 constexpr double look_seconds = 0.1;
-constexpr double proof_seconds = 5;  // after this time the file may name another server
-constexpr std::size_t most_of_answers = std::size_t{16} << 20;  // bytes of an answer without weights
+constexpr double proof_seconds = 5;  // seconds, after which the file may name another server
+// Largest number of bytes of an answer without weights.
+constexpr std::size_t most_of_answers = std::size_t{16} << 20;
 
 }  // namespace
 
@@ -36,7 +37,8 @@ Visitor::Visitor(std::filesystem::path file, double deadline_seconds)
 
 Visitor::~Visitor() = default;
 
-// Called with the lock. A broken connection is noticed by await().
+// Shows the server that this process is alive. Called with the lock. A broken connection is ignored here,
+// since await() finds it.
 void Visitor::beat() {
   if (!line_ || !line_->is_proven()) return;
   try {
@@ -77,7 +79,8 @@ bool Visitor::try_to_connect(double until) {
   }
 }
 
-// Another program may listen there, so bytes that arrive before the proof do not extend the time.
+// Continues the proof until `until`. Another program may listen at the place, so bytes that arrive before the
+// proof do not extend the time.
 void Visitor::prove(double until) {
   while (true) {
     {
@@ -142,7 +145,8 @@ std::vector<std::byte> Visitor::exchange(std::span<const std::byte> push, std::i
   }
 }
 
-// Ignores the weights of the welcome: the push is repeated, and its answer brings weights.
+// Joins again after the connection broke. Ignores the weights of the welcome: the push is repeated, and its
+// answer brings weights.
 void Visitor::come_back() {
   const double until = seconds_now() + deadline_;
   while (seconds_now() <= until) {
@@ -154,7 +158,7 @@ void Visitor::come_back() {
         return;
       }
     } catch (const LineLost&) {
-      // the server may still come back
+      // Ignored: the server may still come back.
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }
@@ -168,7 +172,7 @@ void Visitor::leave() {
     const std::lock_guard lock(mutex_);
     while (!line_->flush() && seconds_now() < until) await_line(*line_, true, look_seconds);
   } catch (const LineLost&) {
-    return;  // the server has already got every push
+    return;  // every push has already reached the server
   }
 }
 
@@ -177,7 +181,8 @@ void Visitor::post(LineHead head, std::span<const std::byte> content) {
   line_->post(head, content);
 }
 
-// Does not give up the server while bytes move, however long a letter takes on a slow link.
+// Waits for a letter. Does not give up the server while bytes move, however long a letter takes on a slow
+// link.
 LineLetter Visitor::await(Say wanted, double until) {
   std::uint64_t moved = 0;
   while (true) {

@@ -18,21 +18,23 @@
 
 namespace plexaura {
 
-// A client of a VisitedServer, with a connection to it. A thread of its own keeps sending to the server, to
+// A client of a VisitedServer, with a connection to it. A separate thread keeps sending to the server, to
 // show that this process is alive. If the connection breaks, the client connects to the server that the file
-// names then; it may be another server, which continues from a checkpoint. Each time it waits up to the
-// deadline, and then throws DeviceError. It sends nothing to a server that has not proven the key.
+// names then; it may be another server, which continues from a checkpoint. Each wait lasts at most until the
+// deadline, and then ends in a DeviceError. It sends nothing to a server that has not proven the key.
 class Visitor {
  public:
-  // Waits for a server, connects to it, and gets the facts about its samples. Throws UserError if the file is not that of a server.
+  // Waits for a server, connects to it, and gets the facts about its samples. Throws UserError if no server
+  // has written the file.
   Visitor(std::filesystem::path file, double deadline_seconds);
   Visitor(const Visitor&) = delete;
   Visitor& operator=(const Visitor&) = delete;
   ~Visitor();
 
-  // See VisitedServerOptions.
+  // Returns VisitedServerOptions::samples of the server.
   const VisitFacts& samples() const { return samples_; }
-  // Joins and returns all weights, which have `weight_bytes` bytes. Throws UserError in the server's words if the facts differ.
+  // Joins. Returns all weights, which must have `weight_bytes` bytes. Throws UserError, with the server's
+  // sentence, if the facts differ.
   std::vector<std::byte> join(VisitFacts facts, std::size_t weight_bytes);
   // Returns the number of this client: from 1, in the order in which clients have joined.
   int number() const { return static_cast<int>(number_); }
@@ -50,20 +52,21 @@ class Visitor {
   void post(LineHead head, std::span<const std::byte> content = {});
   void come_back();
   void beat();
-  [[noreturn]] void fail(std::string_view what) const;  // adds the deadline and the last failure
+  // Throws the error, with the deadline and the last failure.
+  [[noreturn]] void fail(std::string_view what) const;
   [[noreturn]] void fail_with(std::string_view what) const;
 
   std::filesystem::path file_;
   double deadline_;
-  std::mutex mutex_;  // guards line_, which the thread uses, too
+  std::mutex mutex_;  // guards line_, which the thread of beats_ uses too
   std::optional<Line> line_;
   VisitFacts samples_;
   VisitFacts facts_;
   std::size_t weight_bytes_ = 0;
-  std::string last_failure_;  // of connecting: where and why
+  std::string last_failure_;  // where and why the last attempt to connect failed
   std::int64_t number_ = 0;
-  std::int64_t version_ = 0;  // of the weights that this client got last
-  double joined_at_ = 0;      // seconds
+  std::int64_t version_ = 0;  // version of the last weights that this client got
+  double joined_at_ = 0;      // time when this client joined, in seconds
   double waited_ = 0;
   std::condition_variable_any woken_;
   std::jthread beats_;  // declared last, so that it is destroyed first

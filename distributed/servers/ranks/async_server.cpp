@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view letters = "the letters of the parameter server";
 
-// Throws UserError on all ranks if the ranks that train cannot be divided into groups. Roles reports if no rank trains.
+// Throws UserError on all ranks if the ranks that train cannot be divided into groups. If no rank trains,
+// Roles reports that.
 void check_groups(Communicator& communicator, int servers, int group) {
   const int training = communicator.size() - servers;
   if (training % group == 0) return;
@@ -31,7 +32,8 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
     : communicator_(communicator) {
   const int servers = std::min(options.servers, communicator.size());
   check_groups(communicator, servers, options.group);
-  const int trainer = communicator.rank() - servers;  // below 0: this rank serves
+  // This rank's number among the ranks that train; negative: this rank serves.
+  const int trainer = communicator.rank() - servers;
   const bool writes = trainer < 0 || trainer % options.group == 0;
   if (options.group == 1) {
     mailbox_ = communicator.mailbox(letters);
@@ -85,7 +87,7 @@ void AsyncServer::continue_from(const Strategy& former) {
     client_->continue_from(*before.client_);
   else if (before.server_)
     server_->continue_from(before.server_->table());
-  begin_with(before.newest());  // keeps it if another rank dies in the next call
+  begin_with(before.newest());  // keeps the snapshot, in case another rank dies in the next call
   begin_with(newest_of(communicator_, newest()));
 }
 
@@ -93,7 +95,7 @@ void AsyncServer::begin_with(const Snapshot& snapshot) {
   server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
-// Each server gets a part of every push. The first server reports for all.
+// Returns the account of the first server, which gets a part of every push as the other servers do.
 std::string AsyncServer::account() const {
   const bool tells = server_ && communicator_.rank() == server_rank;
   return tells ? "clients of the parameter server\n" + server_->table().to_text() : "";

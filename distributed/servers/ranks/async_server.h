@@ -17,16 +17,17 @@
 namespace plexaura {
 
 struct AsyncServerOptions {
-  // This number of ranks, the first ones, serve, each with a shard of the weights; at least one rank trains.
-  // With several servers the run ends when a rank dies.
+  // The number of ranks that serve, each with a shard of the weights. They are the first ranks, and at least
+  // one rank must train. With several servers the run ends when a rank dies.
   int servers = 1;
   // The number of consecutive ranks that form one client. With several ranks in a client the run ends when a
   // rank dies.
   int group = 1;
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;
-  std::optional<std::int64_t> push_every = 16;  // steps; none: each client pushes only at the end of an epoch
-  // See ParameterServer. None: no client waits for another one.
+  // Number of steps between two pushes; empty: each client pushes only at the end of an epoch.
+  std::optional<std::int64_t> push_every = 16;
+  // See ParameterServer. Empty: no client waits for another one.
   std::optional<std::int64_t> max_staleness = {};
   ClientKind client = ClientKind::serial;
 };
@@ -45,7 +46,7 @@ class AsyncServer final : public Strategy {
   void begin(WeightsImmigration& border) override;
   void give_up() noexcept override;
   void end() override;
-  // All ranks call it together.
+  // Continues the account of the former strategy. All ranks call it together.
   void continue_from(const Strategy& former) override;
   std::string account() const override;
 
@@ -55,10 +56,10 @@ class AsyncServer final : public Strategy {
 
   Communicator& communicator_;
   std::unique_ptr<Mailbox> mailbox_;
-  // A rank has one of the two. A rank that trains and is not the lowest of its group has neither.
+  // A rank has at most one of the two. A rank that trains has no client if it is not the lowest of its group.
   std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<ParameterClient> client_;
-  std::unique_ptr<ClientGroup> group_;  // on ranks that train, if a client has several ranks
+  std::unique_ptr<ClientGroup> group_;  // null on ranks that serve, and if a client is a single rank
 };
 
 }  // namespace plexaura

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view size_name = "group";
 constexpr int tag = 0;
-// The time to wait for messages that depend on the work of other clients.
+// The seconds to wait for messages that depend on the work of other clients.
 constexpr double patience_for_others_seconds = 3600;
 
 }  // namespace
@@ -58,7 +58,8 @@ void ClientGroup::check_beginning(const DealtSteps& steps) {
   agree_on_error(*trainers_, std::make_exception_ptr(error), "the groups of clients");
 }
 
-// Returns true if all ranks of the group are about to do the same. After the first false, the ranks make no more calls together.
+// Returns true if all ranks of the group are about to make the same call. After the first false, the ranks
+// make no more calls together.
 bool ClientGroup::meet(Meeting& meeting) {
   if (has_failed_) return false;
   meeting.stops = wants_stop_ ? 1 : 0;
@@ -76,7 +77,8 @@ Draw ClientGroup::draw(const DealtSteps& steps) {
     throw DeviceError("the ranks of a client did not do the same, though none has failed; this is a fault");
   Meeting meeting{.draws = 1};
   if (!meet(meeting)) return end_deal(steps);
-  std::array<std::int64_t, 2> drawn{};  // the step, and the block; below 0 if none is left
+  // Number of the step, and of the block of parts; negative: none is left.
+  std::array<std::int64_t, 2> drawn{};
   if (client_ != nullptr) {
     const Draw block = client_->draw(blocks_of(steps));
     drawn = {block.step_in_epoch, block.part.value_or(-1)};
@@ -95,7 +97,7 @@ DealtSteps ClientGroup::blocks_of(DealtSteps steps) const {
   return steps;
 }
 
-// Draws all that is left of the deal. The run is about to end, so nobody trains on it.
+// Draws all parts that are left in the deal. The run is about to end, so no rank trains on them.
 Draw ClientGroup::end_deal(const DealtSteps& steps) {
   if (client_ == nullptr) return {steps.first};
   client_->stop();
@@ -121,7 +123,7 @@ UpdateAnswer ClientGroup::before_update(std::size_t bucket) {
   return {};
 }
 
-// Returns how many elements are averaged. The tail, at the end of the last bucket, stays each rank's own.
+// Returns the number of elements that are averaged. The tail, at the end of the last bucket, is not averaged.
 std::size_t ClientGroup::averaged(std::size_t bucket) const {
   const bool is_last = bucket + 1 == border_->buckets().size();
   return static_cast<std::size_t>(border_->buckets()[bucket].count - (is_last ? tail_count : 0));
@@ -144,7 +146,8 @@ void ClientGroup::show_weights() {
   share_state();
 }
 
-// Different kinds of processors may round updates differently, so that states would drift apart.
+// Sends the optimizer's state of the lowest rank to the others. Different kinds of processors may round
+// updates differently, so the states would drift apart.
 void ClientGroup::share_state() {
   std::vector<std::byte> state = border_->emigrate_state();
   ranks_->broadcast(state.data(), state.size(), 0, "the optimizer's state of a client");
@@ -159,7 +162,8 @@ void ClientGroup::share(T& value, double patience_seconds, std::string_view what
   for (int rank = 1; rank < ranks_->size(); ++rank) ranks_->send({rank, tag}, bytes, what);
 }
 
-// `are_new`: on the lowest rank, true if it has got weights from the server.
+// Sends the weights to the other ranks of the group. `are_new` is true, on the lowest rank, if it has got
+// weights from the server.
 void ClientGroup::share_weights(bool are_new, double patience_seconds, std::string_view what) {
   std::int64_t follow = are_new ? 1 : 0;
   share(follow, patience_seconds, what);

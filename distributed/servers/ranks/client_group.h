@@ -24,27 +24,31 @@ namespace plexaura {
 // its steps alone, and the run ends at the next call of all ranks.
 class ClientGroup final : public Dealer, public GradientSum, public WeightExchange, public KeptState {
  public:
-  // Collective over all ranks that train. Each `size` consecutive ranks are a group. `client`: that of the lowest rank of the group, null
-  // on the others; it outlives this object. `may_wait`: the server may delay an answer until other clients have caught up.
+  // Collective over all ranks that train. Each `size` consecutive ranks are a group. `client` is given on the
+  // lowest rank of a group, and null on the others; it must outlive this object. `may_wait` is true if the
+  // server may delay an answer until other clients have caught up.
   ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client, bool may_wait);
 
-  // Throws UserError for gradients of a type other than float64 and float32. ParameterClient::begin() does so for weights.
+  // Throws UserError for gradients of a type other than float64 and float32. For weights,
+  // ParameterClient::begin() checks the type.
   void begin(WeightsImmigration& border);
-  // In a resumed run, throws UserError on all ranks that train if the ranks of a group may have had different states of the
-  // optimizer. Throws DeviceError if the ranks of the group did different things although none had failed.
+  // Draws a step for the group. In a resumed run, throws UserError on all ranks that train if the ranks of a
+  // group may have had different states of the optimizer. Throws DeviceError if the ranks of the group make
+  // different calls although none has failed.
   Draw draw(const DealtSteps& steps) override;
   void stop() override { wants_stop_ = true; }
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
-  // Replaces the gradients of a bucket by their mean over the samples of all ranks. Leaves the tail as it is.
+  // Replaces the gradients of a bucket by their mean over the samples of all ranks. Leaves the tail
+  // unchanged.
   UpdateAnswer before_update(std::size_t bucket) override;
-  // See ParameterClient.
+  // See the same functions of ParameterClient.
   void after_update() override;
   void show_weights() override;
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
 
  private:
-  // Counts of the ranks that are about to do each thing, and the sum of their samples.
+  // For each possible next call, the number of ranks that are about to make it; and the sum of their samples.
   struct Meeting {
     double draws = 0;
     double steps = 0;
@@ -64,18 +68,18 @@ class ClientGroup final : public Dealer, public GradientSum, public WeightExchan
   std::size_t averaged(std::size_t bucket) const;
 
   std::unique_ptr<Communicator> trainers_;
-  std::unique_ptr<Communicator> ranks_;  // of the group
+  std::unique_ptr<Communicator> ranks_;  // the ranks of the group
   ParameterClient* client_;
-  double patience_seconds_;  // for what the lowest rank gets from a server
+  double patience_seconds_;  // seconds to wait for data that the lowest rank gets from a server
   WeightsImmigration* border_ = nullptr;
   std::optional<SharedWeights> weights_;
-  std::vector<Event*> final_;  // of each bucket
-  double weight_ = 1;          // the share of the samples of the current step that this rank has
-  bool wants_stop_ = false;    // this rank asks that no further step be dealt
-  bool has_failed_ = false;    // a rank of the group has failed
-  bool has_rested_ = false;    // the epoch has ended since that failure
+  std::vector<Event*> final_;  // event of each bucket, which passes when its gradients are final
+  double weight_ = 1;          // this rank's share of the samples of the current step
+  bool wants_stop_ = false;    // true: this rank demands that no further step is dealt
+  bool has_failed_ = false;    // true: a rank of the group has failed
+  bool has_rested_ = false;    // true: the epoch has ended since that failure
   bool has_drawn_ = false;
-  std::int64_t saved_size_ = 1;  // ranks in a group of the run that wrote the checkpoint
+  std::int64_t saved_size_ = 1;  // number of ranks in a group of the run that wrote the checkpoint
 };
 
 }  // namespace plexaura

@@ -10,7 +10,8 @@
 
 namespace plexaura {
 
-// `patience` is sent to ranks that wait for weights. A client leaves only after it has got all weights.
+// Returns the tag of a letter. `patience` is sent to ranks that wait for weights, so it has the tag of
+// weights. A client leaves only after it has got all weights.
 int tag_of(Word word) {
   switch (word) {
     case Word::push:
@@ -30,7 +31,8 @@ std::span<const std::byte> Draft::seal(const LetterHead& head) {
 
 std::span<const std::byte> Draft::seal_all(const LetterHead& head, std::string_view account) {
   const std::size_t size = sizeof head + content_bytes_ + account.size();
-  if (bytes_.capacity() < size) bytes_.reserve(size + account.size());  // resize() alone might double it
+  // Resize() alone might reserve twice this size.
+  if (bytes_.capacity() < size) bytes_.reserve(size + account.size());
   bytes_.resize(size);
   seal(head);
   std::ranges::copy(std::as_bytes(std::span(account)), bytes_.end() - std::ssize(account));
@@ -41,7 +43,7 @@ double seconds_between_letters(const Mailbox& mailbox) {
   return std::min(1.0, mailbox.deadline_seconds() / 4);
 }
 
-// MPI counts the bytes of a message in int.
+// Throws UserError if a letter is too long, since MPI counts the bytes of a message in an int.
 void check_fits_letter(std::size_t content_bytes) {
   constexpr std::size_t account = 16 << 20;
   constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead) - account;

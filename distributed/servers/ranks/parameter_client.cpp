@@ -11,7 +11,8 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view answer_to_a_push = "the weights of the server";
-// Letters that may arrive with each tag from each server: weights, after some letters of patience.
+// The number of letters that may arrive with each tag from each server: weights, after some letters of
+// patience.
 constexpr std::int64_t most_arriving = 4;
 
 }  // namespace
@@ -127,12 +128,12 @@ void ParameterClient::push(Word word) {
   answers_due_ = servers();
 }
 
-// Returns an empty span if these weights are not kept.
+// Returns the kept weights of a shard. Returns an empty span if they are not kept.
 std::span<std::byte> ParameterClient::began(const Shard& shard) {
   return began_.empty() ? std::span<std::byte>() : shard.of(std::span(began_));
 }
 
-// Returns true if answers were due.
+// Waits for the answers that are due. Returns true if answers were due.
 bool ParameterClient::await_answers(std::string_view what) {
   std::vector<Letter> answers;
   while (std::ssize(answers) < answers_due_) answers.push_back(await(Word::weights, what));
@@ -147,7 +148,7 @@ std::vector<Letter> ParameterClient::answers_that_have_come() {
   return answers;
 }
 
-// Returns true if there are answers.
+// Takes in the weights of the answers. Returns true if there are answers.
 bool ParameterClient::take_in(std::vector<Letter> answers) {
   if (answers.empty()) return false;
   const std::span<std::byte> own = weights_->fetch();
@@ -156,8 +157,9 @@ bool ParameterClient::take_in(std::vector<Letter> answers) {
   return true;
 }
 
-// If this client has made steps since its push, it keeps its own buffers until it rests. They follow its samples, and a running
-// variance that was corrected as weights are could fall below 0.
+// Takes in the weights of one answer. If this client has made steps since its push, it keeps its own buffers
+// until it rests. They follow its samples. A running variance that was corrected in the way of weights could
+// fall below 0.
 void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
   Server& from = server(answer.from);
   const Shard& shard = from.shard;
@@ -177,7 +179,8 @@ void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
   if (keeps_snapshot_) newest_ = std::make_shared<const Letter>(std::move(answer));
 }
 
-// Answers of both kinds may be under way at once. Each kind has a tag of its own.
+// Waits for an answer of this kind. Answers of two kinds may be under way at once, so each kind has a tag of
+// its own.
 Letter ParameterClient::await(Word word, std::string_view what) {
   const double begin = seconds_now();
   const auto lock = hold_mailbox();
@@ -192,7 +195,8 @@ Letter ParameterClient::await(Word word, std::string_view what) {
   }
 }
 
-// Returns none if another client has died: the server decides what happens then.
+// Takes the next letter with this tag. Returns nothing if another client has died: the server decides what
+// happens then.
 std::optional<Letter> ParameterClient::take(int tag, std::string_view what) {
   const double deadline = mailbox_.deadline_seconds();
   try {
@@ -216,7 +220,7 @@ void ParameterClient::post(int rank, LetterHead head, bool with_content) {
   to.unheard.progressed();
 }
 
-// No other thread uses the mailbox while the lock is held.
+// Returns the lock of the mailbox. No other thread uses the mailbox while the lock is held.
 std::unique_lock<std::mutex> ParameterClient::hold_mailbox() {
   return driver_ ? driver_->hold() : std::unique_lock<std::mutex>();
 }

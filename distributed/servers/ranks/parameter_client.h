@@ -20,8 +20,8 @@
 namespace plexaura {
 
 enum class ClientKind : std::uint8_t {
-  serial,   // waits for the answer to each push
-  threaded  // trains while a push and its answer travel, which a thread of the client drives
+  serial,   // the client waits for the answer to each push
+  threaded  // the client trains while a thread sends a push and receives its answer
 };
 
 // The client of a parameter server. It draws the parts on which it trains, each while it works on the one
@@ -33,8 +33,8 @@ enum class ClientKind : std::uint8_t {
 class ParameterClient final : public Dealer, public WeightExchange {
  public:
   // The first `servers` ranks of the mailbox serve; the mailbox must outlive this object. `push_every` is a
-  // number of steps; none: pushes only when no parts are left. `keeps_snapshot`: keeps the last answer, so
-  // that another rank can replace the only server.
+  // number of steps; empty: the client pushes only when no parts are left. With `keeps_snapshot` the client
+  // keeps the last answer, so that another rank can replace the only server.
   ParameterClient(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> push_every, ClientKind kind, bool keeps_snapshot);
 
@@ -43,13 +43,13 @@ class ParameterClient final : public Dealer, public WeightExchange {
   Draw draw(const DealtSteps& steps) override;
   bool is_over() const override { return is_over_; }
   void stop() override;
-  // Called after each step. Takes in weights that have arrived, and pushes if a push is due. Otherwise, if it
-  // has sent nothing for a while, reports to the servers that it is at work. Returns true if it has taken in
-  // weights.
+  // Called after each step. Takes in weights that have arrived, and pushes if a push is due. Otherwise, if
+  // this client has sent nothing for a while, it reports to the servers that it is at work. Returns true if
+  // it has taken in weights.
   bool count_step();
   void after_update() override { count_step(); }
-  // Called when no parts are left. Returns when this client has the weights that all clients get then. If a
-  // client has died, it may return earlier: is_over() is then false, and there are parts to draw.
+  // Called when no parts are left. Waits until this client has the weights that all clients get at that
+  // point. If a client has died, returns earlier. Then is_over() returns false, and there are parts to draw.
   void show_weights() override;
   // Called after the last show_weights().
   void leave();
@@ -57,17 +57,18 @@ class ParameterClient final : public Dealer, public WeightExchange {
   void give_up() noexcept { driver_.reset(); }
   // Continues the times and the snapshot of another client of this rank.
   void continue_from(const ParameterClient& former);
-  // Called before begin(): sets the weights to begin with.
+  // Sets the weights at the beginning. Called before begin().
   void begin_with(Snapshot snapshot) { newest_ = std::move(snapshot); }
-  // Returns the last snapshot that was kept, or the one to begin with. Null if there is none: see keeps_snapshot.
+  // Returns the last snapshot that was kept, or the one of begin_with(). Returns null if there is none: see
+  // keeps_snapshot.
   const Snapshot& newest() const { return newest_; }
 
  private:
   struct Server {
     Shard shard;
-    Draft letter;              // its content is pushed
-    std::int64_t version = 0;  // of the weights that this server sent last
-    Wait unheard;              // since the last letter to this server
+    Draft letter;              // letter whose content is the push
+    std::int64_t version = 0;  // version of the last weights from this server
+    Wait unheard;              // time since the last letter to this server
   };
 
   Server& server(int rank) { return servers_[static_cast<std::size_t>(rank)]; }
@@ -93,17 +94,18 @@ class ParameterClient final : public Dealer, public WeightExchange {
   Snapshot newest_;
   std::optional<SharedWeights> weights_;
   int server_count_;
-  std::vector<Server> servers_;     // in the order of ranks; empty before begin()
-  std::vector<std::byte> began_;    // the weights that it got or pushed last; changes are counted from these
-  std::int64_t steps_ = 0;          // since its last push
-  std::ptrdiff_t answers_due_ = 0;  // to the last push
-  bool stopped_ = false;            // this client has asked to stop the deal
-  bool has_asked_ = false;          // it has asked for a part
-  bool is_over_ = false;            // the last deal is over
-  std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
-  double elapsed_ = 0;                     // seconds in deals that are over
-  double waited_ = 0;                      // seconds in deals
-  // Null for a serial client; declared last, so that it is destroyed first.
+  std::vector<Server> servers_;  // the servers in the order of ranks; empty before begin()
+  // The last weights that this client got or pushed; changes are counted from these.
+  std::vector<std::byte> began_;
+  std::int64_t steps_ = 0;                 // number of steps since the last push
+  std::ptrdiff_t answers_due_ = 0;         // number of servers that have not answered the last push
+  bool stopped_ = false;                   // true: this client has demanded the end of the deal
+  bool has_asked_ = false;                 // true: this client has asked for a part
+  bool is_over_ = false;                   // true: the last deal is over
+  std::optional<double> deal_began_ = {};  // start of the open deal, in seconds; empty: no deal is open
+  double elapsed_ = 0;                     // seconds spent in deals that are over
+  double waited_ = 0;                      // seconds of waiting in deals
+  // The thread that drives letters. Null for a serial client. Declared last, so that it is destroyed first.
   std::unique_ptr<MailDriver> driver_;
 };
 

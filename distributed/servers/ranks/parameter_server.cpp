@@ -92,7 +92,7 @@ void ParameterServer::take_over(const Letter& snapshot) {
   continue_from(table);
 }
 
-// Dead clients do not count.
+// True if all living clients are in this state.
 bool ParameterServer::all_are(State state) const {
   return std::ranges::all_of(
       clients_, [&](const Client& each) { return each.state == state || each.state == State::lost; });
@@ -105,7 +105,7 @@ std::vector<int> ParameterServer::living() const {
   return ranks;
 }
 
-// `silence`: the time since the last letter, while a client waits.
+// Waits for a letter. `silence` is the time since the last letter while a client waits.
 void ParameterServer::await_letter(Wait& silence) {
   const auto letter = mailbox_.take_from_living(tags, seconds_between_letters(mailbox_), awaited);
   if (letter) read(*letter);
@@ -113,7 +113,7 @@ void ParameterServer::await_letter(Wait& silence) {
   if (silence.expired()) mailbox_.give_up(mailbox_.deadline_seconds(), awaited);
 }
 
-// Called by the handler that has caught the loss.
+// Records a death. Called by the handler that has caught the RankLost.
 void ParameterServer::lose(const RankLost& loss) {
   loss_ = std::current_exception();
   const std::vector<int> lost = mailbox_.ranks_of(loss);
@@ -129,7 +129,7 @@ void ParameterServer::lose(const RankLost& loss) {
   proceed();
 }
 
-// Not called if all regroup: the ranks report the death then.
+// Prints who has died. Not called if all ranks regroup, because the ranks report the death then.
 void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int64_t parts) const {
   const std::string sentence =
       fmt::format("{} died; the others are dealt what was drawn and not pushed there (parts of batches: {})",
@@ -140,8 +140,8 @@ void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int
 
 bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() || living().empty()); }
 
-// Clients that call each other notice a death themselves. Clients that wait for the server do not, so the
-// server informs them.
+// Lets the survivors make a new communicator. Clients that call each other notice a death themselves. Clients
+// that wait for the server do not, so the server informs them.
 void ParameterServer::regroup() {
   for (const int rank : living()) post(rank, {.word = Word::regroup});
   std::rethrow_exception(loss_);
@@ -150,7 +150,7 @@ void ParameterServer::regroup() {
 void ParameterServer::read(const Letter& letter) {
   const LetterHead head = head_of(letter);
   Client& from = client(letter.from);
-  if (from.state == State::lost) return;  // its parts are dealt again
+  if (from.state == State::lost) return;  // the client's parts are dealt again
   table_.set_times(mailbox_.number(letter.from), head.waited_seconds, head.elapsed_seconds);
   switch (head.word) {
     case Word::draw:
@@ -173,14 +173,15 @@ void ParameterServer::read(const Letter& letter) {
       from.state = State::gone;
       return;
     case Word::patience:
-      return;  // its arrival is the message
+      return;  // the letter has no content; its arrival is the message
     default:
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
   }
 }
 
-// A deal opens only when all clients ask for it, so that no client draws while others still call each other.
+// Answers the clients that ask for parts. A deal opens only when all clients ask for it, so that no client
+// draws while others still call each other.
 void ParameterServer::deal_out() {
   const auto has_come = [&](int rank) { return client(rank).asks_for || client(rank).state == State::rests; };
   const std::vector<int> ranks = living();
@@ -217,7 +218,7 @@ std::string ParameterServer::refusal(int rank, const std::string& objection) con
       number, objection, table_.pushes(number));
 }
 
-// Answers the clients that may continue.
+// Answers the waiting clients that may continue.
 void ParameterServer::proceed() {
   const bool is_over = all_are(State::rests) && !deal_.has_returned();
   if (is_over) deal_.close();
@@ -238,7 +239,7 @@ void ParameterServer::proceed() {
   }
 }
 
-// Returns the fewest pushes of a client that may still push. Clients that rest do not push.
+// Returns the smallest number of pushes of a client that may still push. Clients that rest do not push.
 std::int64_t ParameterServer::fewest_pushes() const {
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (const Client& client : clients_)

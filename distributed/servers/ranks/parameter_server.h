@@ -33,8 +33,8 @@ class ParameterServer final : public Server {
  public:
   // The first `servers` ranks of the mailbox serve, and all others are clients; the mailbox must outlive this
   // object. `max_staleness`: a client waits while its pushes exceed those of the slowest client at work by
-  // more than this number, counted since all clients rested. `push_limit`: see PushJudge. `may_be_succeeded`:
-  // letters with weights also carry the account, because clients keep them as snapshots.
+  // more than this number, counted since all clients rested. For `push_limit` see PushJudge. With
+  // `may_be_succeeded`, letters with weights also carry the account, because clients keep them as snapshots.
   ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> max_staleness, double push_limit, bool may_be_succeeded);
 
@@ -46,23 +46,24 @@ class ParameterServer final : public Server {
   const ClientTable& table() const { return table_; }
   // Continues the table of the server that served these clients, and others, before.
   void continue_from(const ClientTable& table);
-  // Called before serve(). Sets the weights, the parts left to deal and the table to continue with. May be null.
+  // Sets the weights, the parts that are left to deal, and the table of clients. Called before serve().
+  // `snapshot` may be null.
   void begin_with(Snapshot snapshot);
-  // Returns the present state. Null before serve() if there was no snapshot to begin with.
+  // Returns the present state. Returns null before serve() if begin_with() has set no snapshot.
   Snapshot newest() const;
 
  private:
   enum class State : std::uint8_t {
     works,
-    waits,  // it has pushed, and gets weights when it may continue
-    rests,  // it has pushed, and gets weights when all others rest, too
+    waits,  // the client has pushed, and gets weights when it may continue
+    rests,  // the client has pushed, and gets weights when all others rest, too
     gone,
-    lost  // it has died
+    lost  // the client has died
   };
   struct Client {
     State state = State::works;
-    std::int64_t pushes = 0;                  // since all clients rested
-    std::optional<DealtSteps> asks_for = {};  // it waits for a part of these steps
+    std::int64_t pushes = 0;                  // number of pushes since all clients rested
+    std::optional<DealtSteps> asks_for = {};  // steps of which the client waits for a part
 
     bool awaits_weights() const { return state == State::waits || state == State::rests; }
     bool waits() const { return awaits_weights() || asks_for; }
@@ -94,15 +95,15 @@ class ParameterServer final : public Server {
   std::optional<std::int64_t> max_staleness_;
   PushJudge judge_;
   bool may_be_succeeded_;
-  std::vector<Client> clients_;  // in the order of ranks
+  std::vector<Client> clients_;  // the clients in the order of ranks
   PartDeal deal_;
   ClientTable table_;
   Snapshot begins_with_;
   std::int64_t version_ = 0;
-  std::int64_t answers_ = 0;  // letters with weights, including those of servers before this one
+  std::int64_t answers_ = 0;  // number of letters with weights, including those of servers before this one
   WeightForm form_;
-  std::optional<Draft> answer_;        // its content is the weights, or the shard
-  std::exception_ptr loss_ = nullptr;  // the last death of a client
+  std::optional<Draft> answer_;        // letter whose content is the weights, or the shard
+  std::exception_ptr loss_ = nullptr;  // error of the last death of a client
 };
 
 }  // namespace plexaura

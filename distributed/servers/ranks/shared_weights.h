@@ -10,11 +10,12 @@
 
 namespace plexaura {
 
-// The contiguous part of the shared weights that one server holds. It is cut at cache lines, also within a parameter.
+// The contiguous range of the shared weights that one server holds. It is cut at cache lines, also within a
+// parameter.
 struct Shard {
-  std::size_t begin = 0;  // bytes
+  std::size_t begin = 0;  // in bytes
   std::size_t bytes = 0;
-  std::size_t trainables = 0;  // elements; those of buffers follow
+  std::size_t trainables = 0;  // number of elements of trainable parameters; the elements of buffers follow
 
   template <class Byte>
   std::span<Byte> of(std::span<Byte> weights) const {
@@ -22,8 +23,8 @@ struct Shard {
   }
 };
 
-// The weights that a parameter server and its clients share: trainables and then buffers, as they lie in the value arena before the
-// frozen parameters.
+// The weights that a parameter server and its clients share: trainable parameters and then buffers, with
+// their layout at the beginning of the value arena.
 class SharedWeights {
  public:
   // Throws UserError for weights of a type other than float64 and float32.
@@ -40,7 +41,8 @@ class SharedWeights {
     const std::size_t before_buffers = std::max(trainables(), first) - first;
     return {first * size_of(dtype()), count * size_of(dtype()), std::min(before_buffers, count)};
   }
-  // Copies the weights from the device to host memory of the border. store() copies that memory back to the device.
+  // Copies the weights from the device to the border's host memory. store() copies that memory back to the
+  // device.
   std::span<std::byte> fetch() const { return border_->fetch_values().first(shared() * size_of(dtype())); }
   void store() const { border_->store_values(); }
 

@@ -22,7 +22,7 @@ void take_account(const Letter& snapshot, std::size_t weights, PartDeal& deal, C
 
 Snapshot newest_of(Communicator& ranks, const Snapshot& mine) {
   constexpr const char* what = "the newest weights of the server that any rank has";
-  // The number of a snapshot, or below 0 for none; its bytes.
+  // The number of a snapshot and its bytes. A negative number means that there is no snapshot.
   using Offer = std::pair<std::int64_t, std::size_t>;
   const Offer own = mine ? Offer(head_of(*mine).number, mine->bytes.size()) : Offer(-1, 0);
   std::vector<Offer> offers;
