@@ -1,5 +1,4 @@
-// Times the training step or the forward pass of a model on one random batch: what the engine can do without
-// a data source.
+// Times the training step or the forward pass of a model on one random batch, without a data source.
 
 #include <algorithm>
 #include <array>
@@ -101,7 +100,7 @@ Tensor random_labels(const Model& model, std::int64_t count) {
              : random_numbers(shape, model.classes()).cast(expected.type.dtype);
 }
 
-// A model on one backend, and a batch for it.
+// A model on one backend, with a batch for it.
 struct Bench {
   Bench(const Options& options, const Config& config)
       : sample(options.sample),
@@ -133,7 +132,7 @@ struct Bench {
   Tensor labels;
 };
 
-// Runs a program once and returns the loss, or 0 if it has none.
+// A function that runs a program once. It returns the loss, or 0 if the program has none.
 using Step = std::function<double()>;
 
 struct Timed {
@@ -141,7 +140,7 @@ struct Timed {
   Step step;
 };
 
-// Returns the fields that the loss reads. A reconstruction reads no other one than the samples.
+// Returns the fields that the loss reads. A reconstruction reads only the samples.
 std::vector<Field> fields_of(const Bench& of) {
   std::vector<Field> fields{{"samples", {of.samples.dtype(), of.sample}}};
   if (of.model->info().task != Task::reconstruction) fields.push_back(expected_field(*of.model));
@@ -257,8 +256,8 @@ class Inference {
     }
   }
 
-  // On a device with its own memory, a run waits for the one before the last, which was fed from the same
-  // batch.
+  // Times the runs. On a device with its own memory, a run waits for the run before the last one, which was
+  // fed from the same batch.
   Timed timed() {
     return {program_->arena_bytes, [this] {
               vm_->run({{"samples", batches_[static_cast<std::size_t>(runs_++ % 2)]}});
@@ -271,18 +270,18 @@ class Inference {
   Bench& of_;
   std::shared_ptr<const Program> program_;
   std::unique_ptr<VM> vm_;
-  std::array<Tensor, 2> batches_;  // used in turns
+  std::array<Tensor, 2> batches_;  // two batches, which are used in turns
   std::int64_t runs_ = 0;
 };
 
-// Returns nothing if the backend does not count transfers.
+// Returns the counts of transfers. Returns nothing if the backend does not count them.
 std::optional<TransferCounts> transfers_of(const Backend& backend) {
   const auto* const counts = dynamic_cast<const CountsTransfers*>(&backend);
   if (counts == nullptr) return std::nullopt;
   return counts->transfers();
 }
 
-// Returns keys of the JSON line with transfers per step, from two counts that are `steps` steps apart.
+// Returns text for the JSON line: the transfers per step, from two counts that are `steps` steps apart.
 // Returns "" if the backend does not count.
 std::string transfers_text(const std::optional<TransferCounts>& from, const std::optional<TransferCounts>& to,
                            std::size_t steps) {

@@ -1,4 +1,4 @@
-// Computes calls of ops, with their gradients, for dev/compare_ops.
+// Computes calls of ops and their gradients. dev/compare_ops uses this program.
 
 #include <algorithm>
 #include <cstdio>
@@ -141,7 +141,7 @@ class CompiledCase {
 
   const Case& call_;
   std::vector<std::string> inputs_;
-  std::vector<Tensor> values_;  // of inputs_
+  std::vector<Tensor> values_;  // values of inputs_
   std::vector<Feed> feeds_;
   std::vector<std::string> names_;
   std::vector<ProgramOutput> outputs_;
@@ -167,7 +167,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Reads lines "CASE RUNS", and prints for each the processor's seconds of one run of the case.
+// Reads lines "CASE RUNS". For each, prints the seconds of processor time of one run of the case.
 void measure(const Options& options) {
   const auto backend = open_backend(options.backend);
   const std::vector<Case> cases = read_cases(options.cases);

@@ -16,7 +16,7 @@ namespace {
 
 struct EncoderDecoderOptions {
   std::int64_t heads = 4;
-  std::int64_t depth = 2;  // layers of the encoder, and of the decoder
+  std::int64_t depth = 2;  // number of layers of the encoder, and of the decoder
   std::int64_t feedforward = 512;
 };
 

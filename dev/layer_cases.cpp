@@ -18,7 +18,7 @@ using namespace layers;
 
 using Inputs = std::vector<Node>;
 
-// A layer that gets the first input.
+// Returns the case of a layer that is called with the first input alone.
 template <class L>
 LayerCase plain(const char* name, L&& made, Mode mode = Mode::inference) {
   const auto layer = std::make_shared<L>(std::forward<L>(made));

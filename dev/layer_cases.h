@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// A layer that dev/compare_layers compares, and how it is called.
+// A layer that dev/compare_layers compares, with the function that calls it.
 struct LayerCase {
   std::string name;
   std::shared_ptr<Module> module;

@@ -28,7 +28,7 @@ namespace {
 
 struct PlannedBucket {
   std::int64_t bytes = 0;
-  double ready = 0;  // seconds since the beginning of the backward pass
+  double ready = 0;  // when the bucket is ready, in seconds since the beginning of the backward pass
 };
 
 struct SlowRank {
@@ -42,15 +42,17 @@ struct Plan {
   double update = 0;
   std::vector<PlannedBucket> buckets;
   std::vector<SlowRank> slow;
-  double spread = 0;     // sigma of a log-normal distribution of a rank's compute time in a step
-  bool overlap = false;  // buckets are exchanged when they are ready, instead of after the backward pass
+  double spread = 0;  // standard deviation of the logarithm of a rank's compute time in a step
+  // True: buckets are exchanged when they are ready, instead of after the backward pass.
+  bool overlap = false;
   std::string strategy = "allreduce";
   std::string algorithm = "auto";
   std::int64_t steps = 5;
 };
 
 constexpr double most_seconds = 3600;
-constexpr double most_spread = 2;  // at this sigma, one rank in a thousand takes about 500 times the median
+// With this spread, one rank in a thousand takes about 500 times the median.
+constexpr double most_spread = 2;
 
 using Clock = std::chrono::steady_clock;
 
@@ -127,7 +129,7 @@ class Replay {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds * factor_));
   }
 
-  // Adds work to the end of what the device has to compute.
+  // Adds `seconds` to the time for which the device still has to compute.
   void compute(double seconds) { computed_ = std::max(computed_, Clock::now()) + duration(seconds); }
 
   void exchange(std::int64_t bytes) {
@@ -158,7 +160,7 @@ void check_slow(const Plan& plan, int ranks) {
           fmt::format("replay_step: --slow: there is no rank {}; the last is {}", slow.rank, ranks - 1));
 }
 
-// The first steps are not timed, because sums try each pace in them.
+// The number of first steps that are not timed, because sums try each pace in them.
 constexpr int untimed_steps = 3;
 
 int replay(Communicator& ranks, const Plan& plan) {

@@ -88,7 +88,7 @@ const std::map<std::string, std::function<void(Image&, Arguments&)>> operations{
      }},
 };
 
-// Reads an image, whose width and height are on the line, after the line.
+// Computes the change on a line. The image, whose width and height are on the line, follows the line.
 void run_line(const std::string& line) {
   std::istringstream arguments(line);
   Image image{next<std::int64_t>(arguments), next<std::int64_t>(arguments), {}};

@@ -1,5 +1,5 @@
-// Runs layers on weights and inputs from files and prints how far outputs and gradients are from those in the files. See
-// dev/compare_layers.
+// Runs layers on weights and inputs from files and prints how much outputs and gradients differ from those in
+// the files. See dev/compare_layers.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns the tensors whose names begin with `prefix`, without it.
+// Returns the tensors whose names begin with `prefix`. Removes the prefix from the names.
 SafeTensors part_of(const SafeTensors& file, const std::string& prefix) {
   SafeTensors part;
   for (const auto& [name, tensor] : file.tensors)
@@ -32,7 +32,8 @@ SafeTensors part_of(const SafeTensors& file, const std::string& prefix) {
   return part;
 }
 
-// Returns the largest difference of two elements, relative to the elements above 1; infinity for different shapes.
+// Returns the largest difference of two elements. For elements above 1 it is relative to the element. Returns
+// infinity for different shapes.
 double difference(const Tensor& found, const Tensor& expected) {
   if (found.shape() != expected.shape()) return std::numeric_limits<double>::infinity();
   const std::vector<double> a = found.to_doubles();
@@ -60,7 +61,7 @@ Tensor tensor_of(const SafeTensors& file, const std::string& name) {
   return part_of(file, name).tensors.at(0).second;
 }
 
-// What is computed, and the values that the file has for it.
+// A computed value, and the value that the file has for it.
 struct Comparison {
   std::vector<ProgramOutput> outputs;
   std::vector<Tensor> expected;
@@ -80,8 +81,9 @@ Comparison output_and_gradients(const Node& output, const Node& factor, const Pa
   return all;
 }
 
-// The file has tensors "before.NAME", the parameters and buffers before the call, and "after.NAME", the buffers after
-// it; "input.0", "input.1" and so on; "output", and "gradient.NAME", the gradient of sum(output * factor) by a parameter.
+// Compares a layer with its file. The file has the tensors "before.NAME": the parameters and buffers before
+// the call; "after.NAME": the buffers after it; "input.0", "input.1" and so on; "output"; and
+// "gradient.NAME": the gradient of sum(output * factor) with respect to a parameter.
 double compared(const LayerCase& of, const std::filesystem::path& path, Backend& backend) {
   const SafeTensors file = read_safetensors(path);
   ParameterStore store = make_store(*of.module, DType::float32);
@@ -103,7 +105,7 @@ double compared(const LayerCase& of, const std::filesystem::path& path, Backend&
   return largest;
 }
 
-// Returns whether each difference is at most `most`.
+// Returns true if each difference is at most `most`.
 bool compare_all(const std::filesystem::path& folder, double most, Backend& backend) {
   bool all = true;
   for (const LayerCase& each : layer_cases()) {

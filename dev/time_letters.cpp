@@ -46,7 +46,7 @@ double median_of(std::vector<double> values) {
 
 struct Times {
   double seconds;
-  // Processor time of both ends together, which other programs on this host hardly change.
+  // The processor time of both ends together, which other programs on this host hardly change.
   double of_processor;
 };
 

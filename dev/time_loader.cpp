@@ -1,5 +1,6 @@
-// Times the reading of images on one thread, as dev/compare_loaders does: build/dev/time_loader FOLDER [options]. Prints
-// the images and the seconds of each epoch: those that have passed, and those of the processor.
+// Times the reading of images on one thread, as dev/compare_loaders does: build/dev/time_loader FOLDER
+// [options]. Prints the number of images of each epoch, the seconds that have passed, and the seconds of
+// processor time.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <ctime>

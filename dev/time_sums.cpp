@@ -27,7 +27,7 @@ struct Arguments {
   std::int64_t cold_megabytes = 0;
 };
 
-// One way to sum, which is called repeatedly.
+// One way to compute sums, which is called repeatedly.
 struct Way {
   std::string name;
   std::function<void()> call;
@@ -46,7 +46,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Returns the time of the slowest rank.
+// Returns the time of the slowest rank, in seconds.
 double time_calls(const Way& way, std::int64_t calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const Clock::time_point begin = Clock::now();
@@ -86,7 +86,8 @@ class Table {
     for (Way& way : ways) way.call();
     for (std::int64_t round = 0; round < arguments_.rounds; ++round) {
       for (Way& way : ways) {
-        std::ranges::fill(scratch_, static_cast<char>(round));  // overwrites the cache
+        // Writes much memory, so that the cache holds no other data.
+        std::ranges::fill(scratch_, static_cast<char>(round));
         way.microseconds.push_back(time_calls(way, calls));
       }
     }
@@ -134,7 +135,7 @@ class Table {
   Communicator& ranks_;
   const Arguments& arguments_;
   std::vector<char> scratch_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;  // one for each algorithm
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // one communicator for each algorithm
 };
 
 int time_sums(Communicator& ranks, const Arguments& arguments) {

@@ -10,7 +10,8 @@
 
 namespace plexaura {
 
-// A backend that records the kernels that programs get from it. Without `kernels`, they compute nothing.
+// A backend that records the kernels that programs get from it. If `kernels` is false, the kernels compute
+// nothing.
 class WatchedBackend final : public ForwardingBackend {
  public:
   explicit WatchedBackend(std::unique_ptr<Backend> backend, bool kernels = true)
@@ -18,8 +19,8 @@ class WatchedBackend final : public ForwardingBackend {
 
   const Backend& watched() const { return *backend_; }
 
-  // Returns a JSON line with the kernels, the seconds that the backend expects of them, the share of portable
-  // kernels with their names, and the regions that use the reference code of a library.
+  // Returns a JSON line with the kernels, the seconds that the backend estimates for them, the share of
+  // portable kernels with their names, and the regions that use the reference code of a library.
   std::string plan() const;
 
   std::vector<Candidate> propose(const RegionQuery& query) const override;
@@ -28,8 +29,8 @@ class WatchedBackend final : public ForwardingBackend {
   struct Account {
     int kernels = 0;
     double seconds = 0;
-    std::map<std::string, double> portable = {};  // seconds by kind of region
-    std::set<std::string> reference = {};         // kinds of regions
+    std::map<std::string, double> portable = {};  // seconds of portable kernels, by kind of region
+    std::set<std::string> reference = {};         // kinds of regions with reference code of a library
 
     void add(const std::string& kind, const std::string& implementation, double seconds_of_kernel);
   };

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// The arguments of a tool that say which model of a YAML file it works on.
+// The arguments of a tool that define the model: a YAML file, or parts of it.
 struct ModelSource {
   std::string file;
   std::vector<std::string> set;
@@ -25,9 +25,9 @@ void declare(CLI::App& app, ModelSource& source);
 
 struct DescribedModel {
   std::unique_ptr<Model> model;
-  std::optional<DType> samples = {};  // the dtype of samples; empty if it is that of the parameters
-  Settings settings = {};             // of the section `model`, as files of weights contain them
-  std::string output = {};            // output.dir; empty if there is none
+  std::optional<DType> samples = {};  // dtype of samples; empty: the dtype of the parameters
+  Settings settings = {};   // settings of the section `model`, in the form that files of weights contain
+  std::string output = {};  // value of output.dir; empty if there is none
 
   DType sample_dtype(const ParameterStore& store) const { return samples.value_or(store.dtype()); }
   // Returns the shape of a batch of samples.

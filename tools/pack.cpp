@@ -55,7 +55,7 @@ void pack(PackCommand& command) {
   try {
     print_output(pack_data(config, command.options));
   } catch (const UserError&) {
-    std::error_code ignored;  // a folder with files is left
+    std::error_code ignored;  // fails if a folder still contains files
     if (is_new) std::filesystem::remove(folder, ignored);
     throw;
   }

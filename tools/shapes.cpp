@@ -82,7 +82,7 @@ double star(Point p, double proportion) {
   const double angle = std::abs(std::remainder(std::atan2(p.y, p.x), 2 * half));
   const double radius = std::hypot(p.x, p.y);
   const Point folded{radius * std::cos(angle), radius * std::sin(angle)};
-  // The edge from a tip at (1, 0) to the notch at angle `half`.
+  // The edge goes from a tip at (1, 0) to the notch at angle `half`.
   const Point notch{inner * std::cos(half), inner * std::sin(half)};
   const Point along{notch.x - 1, notch.y};
   return ((folded.x - 1) * along.y - folded.y * along.x) / std::hypot(along.x, along.y);
@@ -120,7 +120,7 @@ class Pattern {
     const double down = std::sin(2 * pi * waves_ * p.y + phase_);
     switch (style_) {
       case 0:
-        return 0;  // plain
+        return 0;  // a plain surface
       case 1:
         return std::clamp(0.5 + 0.5 * p.x, 0.0, 1.0);  // gradient
       case 2:
@@ -151,14 +151,15 @@ class Figure {
         proportion_(random.uniform()),
         surface_(light, 1, random) {}
 
-  // Returns how much of the pixel at a point the shape covers, from 0 to 1. `pixel` is the side of a pixel.
+  // Returns the share of the pixel at a point that the shape covers, from 0 to 1. `pixel` is the side of a
+  // pixel.
   double cover(Point p, double pixel) const {
     return std::clamp(0.5 - outline_(local(p), proportion_) * radius_ / pixel, 0.0, 1.0);
   }
   Colour colour_at(Point p) const { return surface_.at(local(p)); }
 
  private:
-  static constexpr double most_turn = 0.5;  // radians, in either direction
+  static constexpr double most_turn = 0.5;  // largest rotation in radians, in either direction
 
   Point local(Point p) const {
     return rotate({(p.x - centre_.x) / radius_, (p.y - centre_.y) / radius_}, rotation_);
@@ -177,7 +178,7 @@ class Figure {
 class Scene {
  public:
   Scene(Outline outline, Random& random) : background_(dark, 0.5, random), noise_(random.uniform(0, 0.08)) {
-    const auto cells = static_cast<int>(2 + random.below(2));  // cells along a side
+    const auto cells = static_cast<int>(2 + random.below(2));  // number of cells along a side
     const int count = cells * cells;
     const auto always_full = static_cast<int>(random.below(static_cast<std::uint64_t>(count)));
     for (int cell = 0; cell < count; ++cell)

@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// Makes a validator for CLI11: it returns what is wrong with a text, or "".
+// Makes a validator for CLI11. It returns a text about the fault of a value, or "" if there is none.
 template <class Number, class Holds>
 CLI::Validator number_check(const std::string& rule, Holds holds) {
   return CLI::Validator(

@@ -15,7 +15,7 @@ int run_tool(CLI::App& app, int argc, const char* const* argv, const std::functi
 // Makes a folder and those around it, unless they exist. Throws UserError, which names the folder.
 void make_folder(const std::filesystem::path& folder);
 
-// Check the number that an option takes.
+// Return checks for the number that an option takes.
 CLI::Validator above_zero();
 CLI::Validator number(double from, double to);
 CLI::Validator whole_number(std::int64_t from, std::int64_t to = 1'000'000'000);

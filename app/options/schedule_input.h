@@ -64,7 +64,7 @@ std::vector<Key> schedule_keys(ScheduleInput& input, const TrainerOptions& train
 std::vector<Key> schedule_part_keys(ScheduleInput& part);
 
 // Makes a schedule in steps from values that were read from `yaml`. `peak` is the learning rate without any
-// reduction. Throws UserError with line and column for values that fit neither each other nor the length of
+// reduction. Throws UserError with line and column for values that do not fit each other or the length of
 // the run.
 Schedule make_schedule(const Section& yaml, const ScheduleInput& input, double peak, DType precision,
                        const RunLength& run);

@@ -53,7 +53,7 @@ struct Lowered {
   std::map<Value, Value> alias_of;  // maps a view to the value whose memory it reads
   // A cast of a parameter -> the parameter, if the store's shadow has the cast value.
   std::map<Value, Value> shadows;
-  std::map<Value, Target> targets;                  // values that a kernel writes directly to their home
+  std::map<Value, Target> targets;                  // maps values that a kernel writes directly to their home
   std::map<std::string, Value> stored;              // parameters and buffers that the graph uses, by name
   std::map<std::string, Layout> parameter_layouts;  // layouts of parameters and buffers, by name
   std::size_t reorders = 0;

@@ -94,7 +94,8 @@ class PLEXAURA_API WeightsImmigration {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
 
-  // Makes an event that is recorded after sums, and fails if they fail. The sums must outlive it.
+  // Makes an event that passes after a sum of sum_on_device(), and fails if the sum fails. `sums` must outlive
+  // it.
   std::unique_ptr<ExchangeEvent> make_event(const DeviceSums& sums) const;
 
   // Returns the current step. A strategy that acts every k steps uses its number, so that a resumed run

@@ -96,7 +96,8 @@ void add_arrangements(OpBuilders& builders) {
 }
 
 void add_padding(OpBuilders& builders) {
-  // `widths` has three numbers for each axis: the axis, and the elements before and after it.
+  // Reads `widths`, which has three numbers for each axis: the axis, and the numbers of elements before and
+  // after it.
   builders["pad"] = [](const OpCall& call) {
     const std::map<std::string, PadMode> modes{{"constant", PadMode::constant},
                                                {"reflect", PadMode::reflect},

@@ -14,8 +14,9 @@
 
 namespace plexaura {
 
-// A call of an op: its operands, and its options as texts by name. The functions throw UserError for a text that is
-// not of the wanted form, and the functions without a default also for an option that is missing.
+// A call of an op: its operands, and its options as texts by name. The functions throw UserError for a text
+// that does not have the required form, and the functions without a default also for an option that is
+// missing.
 struct OpCall {
   Graph& graph;
   std::vector<Node> inputs;
@@ -25,15 +26,16 @@ struct OpCall {
   bool has(const std::string& name) const { return options.contains(name); }
   const std::string& text(const std::string& name) const;
   double number(const std::string& name, double otherwise) const;
-  bool flag(const std::string& name) const;  // false if it is missing
+  bool flag(const std::string& name) const;  // returns the option; false if it is missing
   std::int64_t integer(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t otherwise) const;
   std::optional<std::int64_t> optional_integer(const std::string& name) const;
   std::vector<std::int64_t> integers(
-      const std::string& name) const;  // separated by commas; none if it is missing
+      // Returns the numbers of an option, separated by commas; none if it is missing.
+      const std::string& name) const;
   std::vector<double> numbers(const std::string& name) const;
   DType dtype() const;
-  Reduction reduction() const;  // mean if it is missing
+  Reduction reduction() const;  // returns the option; the mean if it is missing
   Size2d size_2d(const std::string& name, std::int64_t otherwise) const;
   Size3d size_3d(const std::string& name, std::int64_t otherwise) const;
 };
@@ -44,7 +46,7 @@ using OpBuilders = std::map<std::string, OpBuilder, std::less<>>;
 // Returns the functions that append an op to a graph and return its results, by the op's name.
 const OpBuilders& op_builders();
 
-// Parts of op_builders().
+// Add some of the functions to op_builders().
 void add_elementwise_builders(OpBuilders& builders);
 void add_loss_builders(OpBuilders& builders);
 void add_reduction_builders(OpBuilders& builders);

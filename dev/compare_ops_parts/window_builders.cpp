@@ -17,7 +17,7 @@ std::int64_t size_of(const OpCall& call, const std::string& name, std::int64_t o
   return call.integer(name, otherwise);
 }
 
-// Sets `field` of any of the kinds of sizes.
+// Sets `field`, which has one of the types of sizes.
 template <class Size>
 void read(const OpCall& call, const std::string& name, Size& field) {
   if (call.has(name)) field = size_of(call, name, 1, field);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Included above every source with faults, in the copy that dev/mutate makes. Chooses the fault of this
-// process, and records which faults it reaches.
+// Chooses the fault of this process, and records which faults the process reaches. In the copy of the sources
+// that dev/mutate makes, each source with faults includes this file first.
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -17,8 +17,8 @@ struct MutantSwitch {
     if (memory != MAP_FAILED) reached = static_cast<unsigned char*>(memory);
   }
 
-  int number = 0;                    // the fault that is switched on; 0 for none
-  unsigned char* reached = nullptr;  // a byte for each fault, in a file that outlives the process
+  int number = 0;                    // number of the fault that is switched on; 0 for none
+  unsigned char* reached = nullptr;  // a byte for each fault, in a mapped file that outlives the process
 };
 
 inline const MutantSwitch mutant_switch;

@@ -47,7 +47,7 @@ void note(const char* format, T... values) {
   if (write(log_file, line.data(), size) < 0) std::abort();
 }
 
-// Returns 0 for the thread that runs main().
+// Returns the id of the calling thread, or 0 for the thread that runs main().
 long own_thread() { return gettid() == getpid() ? 0 : gettid(); }
 
 class Recorder final : public plexaura::EventSink {

@@ -120,10 +120,10 @@ class Communicator : public Collective {
   // on how data is cut into calls nor on the hosts on which the ranks run.
   virtual bool keeps_order() const = 0;
 
-  // Collective, with the same number of bytes on all ranks. If sharing is switched off or impossible, all
-  // ranks allocate private memory; if it is impossible, rank 0 prints the reason once. Duplicates may use the
-  // window too. Throws DeviceError on all ranks if those of a node do not have enough memory together; the
-  // communicator stays usable.
+  // Collective. Allocates memory that the ranks of a node share. All ranks pass the same number of bytes. If
+  // sharing is switched off or impossible, all ranks allocate private memory; if it is impossible, rank 0
+  // prints the reason once. Duplicates may use the window too. Throws DeviceError on all ranks if those of a
+  // node do not have enough memory together; the communicator stays usable.
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
   // Collective. Sums in place the `count` elements that begin at byte `offset` of each rank's window. With

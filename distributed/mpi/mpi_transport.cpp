@@ -88,7 +88,7 @@ std::vector<int> members_of(MPI_Comm comm) {
   return numbers_of(comm, all);
 }
 
-// Returns the argument of ask_to_continue().
+// Returns the text that ask_to_continue() expects, for the ranks that are left.
 std::string marks_of(const std::vector<int>& left) {
   std::string marks(members_of(MPI_COMM_WORLD).size(), '0');
   for (const int rank : left) marks[static_cast<std::size_t>(rank)] = '1';

@@ -146,7 +146,8 @@ void EventFile::beat(const std::stop_token& stop) {
   }
 }
 
-// A reader uses a slot only if it finds the same sequence number before and after reading it.
+// Writes an event to the next slot. A reader uses a slot only if it finds the same sequence number before and
+// after reading it.
 void EventFile::event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
   static thread_local const std::int32_t thread = ::gettid();
   if (is_about_main_thread(kind) && std::this_thread::get_id() != main_thread_) return;

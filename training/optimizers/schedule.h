@@ -25,8 +25,8 @@ struct MultiStepDecay {
   double gamma = 0.1;
 };
 
-// peak · gamma^(step / steps): one factor after `steps` steps, and in every step a part of it. With steps = 1, as
-// ExponentialLR.
+// peak · gamma^(step / steps): after `steps` steps the rate is multiplied by gamma, in equal factors for each
+// step. With `steps` = 1 it is ExponentialLR.
 struct ExponentialDecay {
   std::int64_t steps = 1;
   double gamma = 0.9;  // above 0 and at most 1

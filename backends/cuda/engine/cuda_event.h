@@ -22,7 +22,7 @@ struct EventState {
   void recorded_in(runtime::Stream* stream);
 
   const EventHandle event{runtime::make_awaited_event()};
-  EventHandle mark;  // event that captures record; null until a capture records it
+  EventHandle mark;  // the event in captures; null until a capture records it
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   Kind kind = Kind::open;

@@ -22,7 +22,8 @@ ColorJitter::ColorJitter(const Options& options) : options_(options) {
 void ColorJitter::apply(Image& image, Random& random) const {
   using Adjust = void (*)(Image&, double);
   const auto factor = [&](double jitter) { return random.uniform(std::max(0.0, 1 - jitter), 1 + jitter); };
-  // All numbers are drawn, so that those of the next operations do not depend on the options.
+  // Draws all numbers, also unused ones, so that the random numbers of the next operations do not depend on
+  // the options.
   std::array<std::pair<Adjust, double>, 4> changes{
       {{adjust_brightness, factor(options_.brightness)},
        {adjust_contrast, factor(options_.contrast)},

@@ -19,7 +19,8 @@ struct Hsv {
   std::uint8_t value = 0;
 };
 
-// Pillow computes some steps in float32 and others in float64, which decides how values are truncated.
+// Converts a colour. Pillow computes some steps in float32 and others in float64, which decides how values
+// are truncated.
 Hsv to_hsv(const std::uint8_t* rgb) {
   const auto [least, most] = std::minmax({rgb[0], rgb[1], rgb[2]});
   if (least == most) return {.value = most};

@@ -72,7 +72,8 @@ class RandomCrop final : public ImageOperation {
   Options options_;
 };
 
-// Resize(resize), which scales the shorter side, and CenterCrop(size), which is not larger.
+// Scales the shorter side to `resize` pixels and cuts out the centre: Resize(resize), and CenterCrop(size)
+// with a size that is not larger.
 class ResizedCentreCrop final : public ImageOperation {
  public:
   struct Options {
@@ -90,7 +91,7 @@ class ResizedCentreCrop final : public ImageOperation {
   Options options_;
 };
 
-// RandomHorizontalFlip(p).
+// Mirrors the image horizontally with probability p, as RandomHorizontalFlip.
 class HorizontalFlip final : public ImageOperation {
  public:
   explicit HorizontalFlip(double p);
@@ -103,7 +104,7 @@ class HorizontalFlip final : public ImageOperation {
   double p_;
 };
 
-// RandomVerticalFlip(p).
+// Mirrors the image vertically with probability p, as RandomVerticalFlip.
 class VerticalFlip final : public ImageOperation {
  public:
   explicit VerticalFlip(double p);
@@ -116,7 +117,7 @@ class VerticalFlip final : public ImageOperation {
   double p_;
 };
 
-// RandomRotation(degrees): by an angle from -degrees to degrees.
+// Rotates by a random angle from -degrees to degrees, as RandomRotation.
 class RandomRotation final : public ImageOperation {
  public:
   struct Options {
@@ -178,7 +179,7 @@ class ColorJitter final : public ImageOperation {
   Options options_;
 };
 
-// RandomGrayscale(p).
+// Makes the image grey with probability p, as RandomGrayscale.
 class RandomGrayscale final : public ImageOperation {
  public:
   explicit RandomGrayscale(double p);
@@ -190,7 +191,7 @@ class RandomGrayscale final : public ImageOperation {
   double p_;
 };
 
-// GaussianBlur(kernel_size, sigma), with probability p.
+// Blurs the image with probability p and a random sigma, as GaussianBlur(kernel_size, sigma).
 class RandomGaussianBlur final : public ImageOperation {
  public:
   struct Options {

@@ -2,7 +2,8 @@
 
 namespace plexaura::augmentation {
 
-// Smooths with the weights 5 for a pixel and 1 for its eight neighbours. The pixels at the edges are not smoothed.
+// Changes the sharpness. The smoothed image has the weight 5 for a pixel and 1 for each of its eight
+// neighbours. The pixels at the edges are not smoothed.
 void adjust_sharpness(Image& image, double factor) {
   constexpr int weights = 13;
   const Image before = image;

@@ -13,8 +13,8 @@ namespace plexaura::augmentation {
 
 namespace {
 
-// Pixel (x, y) of the result shows the point (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]) of the image. Pixels have
-// their centres at halves.
+// Pixel (x, y) of the result shows the point (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]) of the image.
+// The centre of pixel (i, j) is the point (i + 0.5, j + 0.5).
 using Matrix = std::array<double, 6>;
 
 constexpr double radians(double degrees) { return degrees * (std::numbers::pi / 180); }
@@ -31,7 +31,7 @@ void copy_pixel(const Image& image, std::int64_t x, std::int64_t y, std::uint8_t
   std::copy_n(image.pixels.data() + (y * image.width + x) * 3, 3, to);
 }
 
-// Adds up steps in units of 2^-16, as Pillow does.
+// Warps with the nearest pixel. Adds up steps in units of 2^-16, as Pillow does.
 void warp_nearest(const Image& image, const Matrix& m, Image& result) {
   const auto fixed = [](double value) { return static_cast<std::int64_t>(std::floor(value * 65536 + 0.5)); };
   std::int64_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5);
@@ -45,7 +45,7 @@ void warp_nearest(const Image& image, const Matrix& m, Image& result) {
   }
 }
 
-// Pillow adds up in float64 where an image is only scaled and moved.
+// Scales and moves with the nearest pixel. For this case Pillow adds up steps in float64.
 void scale_nearest(const Image& image, const Matrix& m, Image& result) {
   const auto pixel_at = [](double place) { return place < 0 ? -1 : static_cast<std::int64_t>(place); };
   std::vector<std::int64_t> columns;
@@ -106,7 +106,7 @@ Image warp(const Image& image, const Matrix& m, Interpolation interpolation, Col
   return result;
 }
 
-// Rotates a square image by 90 degrees against the clock.
+// Rotates a square image by 90 degrees counter-clockwise.
 Image quarter_turn(const Image& image) {
   Image result{image.width, image.height, std::vector<std::uint8_t>(image.pixels.size())};
   for (std::int64_t y = 0; y < image.height; ++y)
@@ -124,7 +124,7 @@ double rounded_to_15_digits(double value) {
 
 }  // namespace
 
-// Pillow copies pixels for right angles, and rounds the matrix for others.
+// Rotates. Pillow copies pixels for right angles, and rounds the matrix for other angles.
 Image rotate(const Image& image, double degrees, Interpolation interpolation, Colour fill) {
   double angle = std::fmod(degrees, 360);
   if (angle < 0) angle += 360;
