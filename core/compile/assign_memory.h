@@ -12,7 +12,7 @@ namespace plexaura {
 // The address of every value of a lowered graph.
 struct Assignment {
   std::map<Value, Place> places;
-  std::vector<Place> workspaces;  // scratch memory, one place for each step
+  std::vector<Place> workspaces;  // workspaces of the kernels, one for each step
   std::size_t arena_bytes = 0;
   std::size_t arena_lower_bound = 0;
   std::size_t prologue_bytes = 0;

@@ -47,7 +47,7 @@ struct BoundInstruction {
 struct Lowered {
   std::unique_ptr<Graph> graph;  // the graph, with the reorders that were added
   std::vector<Value> roots;      // the values that the caller wants to read, in its order
-  // In the order in which they run; instructions of the prologue have their flag set.
+  // The instructions in the order in which they run. Instructions of the prologue have their flag set.
   std::vector<BoundInstruction> steps;
   std::map<Value, Layout> layouts;
   std::map<Value, Value> alias_of;  // maps a view to the value whose memory it reads

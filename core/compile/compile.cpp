@@ -342,7 +342,7 @@ class Compiler {
   std::map<std::string, std::int64_t> feed_offsets_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
-  // With keep_all: the values of the user's graph, which follow the outputs in the roots.
+  // Values of the user's graph that keep_all keeps; they follow the outputs in the roots.
   std::vector<Value> kept_;
   std::size_t readable_ = 0;
 };

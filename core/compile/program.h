@@ -112,7 +112,7 @@ struct PLEXAURA_API Program {
     std::int64_t offset;  // offset in the feed slot, in bytes
   };
 
-  std::unique_ptr<const Graph> graph;  // after all passes, with reorders
+  std::unique_ptr<const Graph> graph;  // the graph after all passes, with reorders
   std::vector<std::string> passes;     // one line for each pass, in order
   std::vector<Instruction> prologue;   // instructions that run again only if the store's version has changed
   std::vector<Instruction> instructions;
@@ -120,7 +120,8 @@ struct PLEXAURA_API Program {
   // The inputs of the graph that no output needs. A run may be given them or not.
   std::vector<std::string> unread_inputs;
   std::vector<Slot> outputs;  // outputs that VM::output reads, in the order of ProgramOutputs without a place
-  std::map<Value, Slot> kept;  // with keep_all: all computed values of the user's graph, and where they lie
+  // All computed values of the user's graph, with their places; only with keep_all.
+  std::map<Value, Slot> kept;
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
   std::size_t arena_bytes = 0;        // size of the arena

@@ -135,7 +135,8 @@ class Selection {
   RegionOrder order_;
   std::vector<std::size_t> owner_;  // the index of each node's region
   std::vector<Region> regions_;
-  std::vector<NodeId> collectives_;  // they run in this order on every rank, whatever regions the rank has
+  // Collective ops, which run in this order on every rank, whatever regions the rank has.
+  std::vector<NodeId> collectives_;
 };
 
 }  // namespace

@@ -69,8 +69,9 @@ class PLEXAURA_API Recording {
 // One or more nodes that one kernel computes, with their inputs and outputs. A single op is a region of one
 // node.
 struct Region {
-  std::string kind;           // the name of the op, or the backend's name of the pattern: "batch_norm+relu"
-  std::vector<NodeId> nodes;  // in topological order; the last one is the end of the region
+  std::string kind;  // the name of the op, or the backend's name of the pattern: "batch_norm+relu"
+  // The region's nodes in topological order; the last one is the end of the region.
+  std::vector<NodeId> nodes;
   // Values from outside the region; for a single op all its inputs, repeated ones too.
   std::vector<Value> inputs;
   std::vector<Value> outputs;  // values that other nodes may read

@@ -118,8 +118,8 @@ class PLEXAURA_API PhaseMark {
   std::string_view outer_;
 };
 
-// For implementations of Collective, at the start of each call: throws InternalError if this thread is in a
-// phase. The object remains usable, so that the ranks can agree on the error.
+// Throws InternalError if this thread is in a phase. Implementations of Collective call it at the start of
+// each call. The object remains usable, so that the ranks can agree on the error.
 PLEXAURA_API void refuse_in_phase(std::string_view what);
 
 // Runs a phase in which some ranks may fail. Returns its result, or throws as agree_on_error() does. The

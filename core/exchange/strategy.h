@@ -61,8 +61,8 @@ class PLEXAURA_API WeightExchange {
   // Called after show_weights(), before the next step if there is one. Restores the weights of training.
   virtual void take_weights_back() {}
 
-  // With local scope: true if an exchange is still running after the step that was made last. The same on all
-  // ranks. The trainer delays its own sums meanwhile, up to a limit.
+  // With local scope: returns true if an exchange is still running after the last step. Returns the same on
+  // all ranks. The trainer delays its own sums meanwhile, up to a limit.
   virtual bool is_exchanging() const { return false; }
 };
 

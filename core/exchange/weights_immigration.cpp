@@ -266,7 +266,7 @@ void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer
 
 void WeightsImmigration::return_copy(std::size_t bucket) {
   const UpdateAnswer& answer = open_[bucket];
-  staged_[bucket]->hold(Stream::copy);  // in a recording, the copy out is on another stream
+  staged_[bucket]->hold(Stream::copy);  // in a recording, the copy to staging memory is on the copy stream
   if (answer.event != nullptr) answer.event->hold(Stream::copy);
   store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));
   returned_->record(Stream::copy);

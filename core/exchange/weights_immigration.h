@@ -112,17 +112,17 @@ class PLEXAURA_API WeightsImmigration {
   // holds zeros, and the tail has `failed` set. With StrategyParts::on_device the host cannot read the
   // gradients.
   std::span<std::byte> gradients(std::size_t bucket) const;
-  // The same bucket of an earlier shard of this step: see StepInputs::shards. Shards are in order. The sum of
-  // all earlier shards and gradients() is this rank's part.
+  // Returns the same bucket of an earlier shard of this step: see StepInputs::shards. Shards are in order.
+  // The sum of all earlier shards and gradients() is this rank's part.
   std::span<std::byte> shard(std::size_t index, std::size_t bucket);
   std::size_t shards_before() const { return shards_before_; }
-  // The same elements in device memory, for libraries that work there.
+  // Returns the device address of the elements of a bucket, for libraries that work in device memory.
   Address device_gradients(std::size_t bucket) const;
   // With StrategyParts::on_device: enqueues the sum of a bucket over ranks, in device memory, after `final`,
   // the event of gradients_ready. `done`, which was made for these sums, passes after it. Returns at once.
   void sum_on_device(std::size_t bucket, Event& final, DeviceSums& sums, ExchangeEvent& done);
 
-  // For the engine, at the beginning of a step. `stop` is written to the tail if the rank's own tail is lost.
+  // For the engine: begins a step. `stop` is written to the tail if the rank's own tail is lost.
   void begin_step(const StepPlace& place, bool stop);
   // For the engine: saves the arena's gradients as those of one shard, before another shard of the same step
   // overwrites them.

@@ -40,7 +40,7 @@ struct RegionPlan {
   std::vector<Conversion> before;
   std::vector<Call> calls;
   std::vector<Conversion> after;
-  std::size_t workspace = 0;  // in bytes
+  std::size_t workspace = 0;  // bytes of the workspace
 };
 
 // Makes a plan for a reorder, or for a region of ops that have host kernels. `inputs` and `outputs` are the

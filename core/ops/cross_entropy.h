@@ -46,9 +46,9 @@ struct CrossEntropyOptions {
 // ignored.
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
-// The same with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is multiplied by
-// the weight of its class. A mean is divided by the number of samples, not by the sum of their weights: for that
-// see weighted_cross_entropy().
+// Does the same with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is
+// multiplied by the weight of its class. A mean is divided by the number of samples, not by the sum of their
+// weights: for that see weighted_cross_entropy().
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, Operand class_weights,
                                         CrossEntropyOptions options = {});
 

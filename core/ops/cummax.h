@@ -17,7 +17,7 @@ PLEXAURA_API Node argcummax(Operand x, std::int64_t axis);
 PLEXAURA_API Node argcummin(Operand x, std::int64_t axis);
 
 struct ArgCumMaxOptions {
-  std::int64_t axis = 0;  // from the front
+  std::int64_t axis = 0;  // axis, counted from the front
   bool smallest = false;
   static void fields(auto& self, auto& visitor) {
     visitor("axis", self.axis);

@@ -23,8 +23,9 @@ PLEXAURA_API Node index_select(Operand x, std::int64_t axis, Operand indices);
 // gets a gradient.
 PLEXAURA_API Node scatter(Operand x, Operand indices, Operand updates, std::int64_t axis);
 
-// The same, but each update is added to the element of x, repeated indices included. Numbers of any dtype but bool.
-// 16-bit floats are added up in float32. A sum of integers that the dtype cannot hold wraps around.
+// Does the same as scatter(), but each update is added to the element of x, repeated indices included.
+// Numbers of any dtype but bool. 16-bit floats are added up in float32. A sum of integers that the dtype
+// cannot hold wraps around.
 PLEXAURA_API Node scatter_add(Operand x, Operand indices, Operand updates, std::int64_t axis);
 
 // x with `value`, a number or a value that broadcasts, where the mask (bool, broadcasts to x) is true.

@@ -19,8 +19,8 @@ PLEXAURA_API Node squared_error(Operand prediction, Operand target, Reduction re
 PLEXAURA_API Node binary_cross_entropy_with_logits(Operand logits, Operand targets,
                                                    Reduction reduction = Reduction::mean);
 
-// The same with the first term times pos_weight, a number or a value that broadcasts to the shape of the
-// logits: a weight for each class has the shape [C] for logits [N, C].
+// Does the same with the first term multiplied by pos_weight, a number or a value that broadcasts to the
+// shape of the logits: a weight for each class has the shape [C] for logits [N, C].
 PLEXAURA_API Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Operand pos_weight,
                                                    Reduction reduction = Reduction::mean);
 

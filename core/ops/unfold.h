@@ -38,7 +38,7 @@ PLEXAURA_API Node im2col(Operand x, const Window2d& window);
 // of im2col(). PyTorch's nn.functional.fold. Numbers of any dtype but bool.
 PLEXAURA_API Node col2im(Operand columns, Size2d size, const Window2d& window);
 
-// Its axis is from the front.
+// The op of unfold(). Its axis is counted from the front.
 class PLEXAURA_API Unfold final : public OpOf<Unfold, UnfoldOptions> {
  public:
   using OpOf::OpOf;
@@ -57,7 +57,7 @@ struct FoldOptions : UnfoldOptions {
   }
 };
 
-// Its axis is from the front.
+// The op of fold(). Its axis is counted from the front.
 class PLEXAURA_API Fold final : public OpOf<Fold, FoldOptions> {
  public:
   using OpOf::OpOf;

@@ -39,7 +39,7 @@ struct PLEXAURA_API Initialiser {
   static Initialiser he_normal() { return {Kind::normal, Fan::in, 2}; }
   static Initialiser he_normal_fan_out() {
     return {Kind::normal, Fan::out, 2};
-  }  // as published ResNets are initialised
+  }  // the initial values of published ResNets
   // Values in [-1, 1) / sqrt(fan_in).
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 

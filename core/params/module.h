@@ -34,7 +34,7 @@ class PLEXAURA_API Parameter {
   const Shape& shape() const { return shape_; }
   const Initialiser& initialiser() const { return initialiser_; }
   ParameterRole role() const { return role_; }
-  // Such as "layer1.0.conv1.weight"; empty until the parameter is named.
+  // Returns a path such as "layer1.0.conv1.weight"; empty until the parameter is named.
   const std::string& name() const { return name_; }
 
   // Returns this parameter as a leaf of the graph, the same node in every call. Throws UserError, with the
@@ -69,7 +69,7 @@ class PLEXAURA_API Module {
   // Calls `visit` with each parameter, buffer and child module, and its name in this module.
   virtual void members(MemberVisitor& visit);
 
-  // Such as "layer1.0"; empty at the root, and until the module is named.
+  // Returns a path such as "layer1.0"; empty at the root, and until the module is named.
   const std::string& path() const { return path_; }
   // Dtype of the module's parameters; float32 until the module is named.
   DType dtype() const { return dtype_; }

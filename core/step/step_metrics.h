@@ -24,10 +24,11 @@ PLEXAURA_API double mean_loss(double sum, double samples, std::optional<double> 
 struct StepMetrics {
   double loss = 0;  // mean over all samples of the step: see mean_loss()
   double samples = 0;
-  bool stop = false;                           // some rank was asked to stop; all ranks stop after this step
-  bool failed = false;                         // some rank's own work failed
-  std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
-  std::optional<double> weight = {};           // the sum of LossOutputs::weight; empty if the model has none
+  bool stop = false;    // some rank was asked to stop; all ranks stop after this step
+  bool failed = false;  // some rank's own work failed
+  // Sum of each metric over the samples, in the order of LossOutputs::metrics.
+  std::array<double, most_metrics> sums = {};
+  std::optional<double> weight = {};  // the sum of LossOutputs::weight; empty if the model has none
 };
 
 // Metrics as the slots of the tail, and back. Metrics are summed over ranks in this form if no strategy has

@@ -18,7 +18,8 @@ class PLEXAURA_API ReorderPlan {
   // Copies the whole value. Padding of the target becomes zero. `src` and `dst` must not overlap.
   void run(const std::byte* src, std::byte* dst) const;
 
-  // The same copy in pieces, for several threads: first clear_padding(), then every piece once, in any order.
+  // Make the same copy in pieces, for several threads: first clear_padding(), then every piece once, in any
+  // order.
   void clear_padding(std::byte* dst) const;
   std::int64_t pieces() const { return pieces_; }
   void copy_pieces(const std::byte* src, std::byte* dst, std::int64_t begin, std::int64_t end) const;

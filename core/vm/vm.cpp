@@ -52,7 +52,7 @@ struct VM::Implementation {
     // Recording of each segment; null if it was not recorded.
     std::vector<std::unique_ptr<Recording>> recordings;
   };
-  // How far a run has come.
+  // The point that a run has reached.
   struct Position {
     OfSlot* slot = nullptr;  // the feed slot from which the run reads its feeds
     std::size_t segment = 0;
@@ -76,7 +76,7 @@ struct VM::Implementation {
 
   Launches launches;  // launches of instructions that read no feeds; null for all others
   std::vector<OfSlot> of_slots;
-  Position now;  // how far the present run has come
+  Position now;  // point that the present run has reached
   Launches prologue;
   bool bound = false;          // true once `launches` is filled
   bool writes_values = false;  // true if the program applies updates

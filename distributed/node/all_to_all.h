@@ -28,7 +28,7 @@ class AllToAll {
            std::span<std::byte> received);
 
  private:
-  // The same range of bytes in each block, which is sent at once.
+  // A range of bytes, the same in each block, that is sent in one message.
   struct Piece {
     std::size_t begin;
     std::size_t bytes;

@@ -31,8 +31,8 @@ struct SumMeans {
   Alarm& alarm;
   double deadline_seconds;
   PaceChoice& paces;  // records the times of calls
-  // Both are null if the ranks of a node do not share memory.
-  // Memory for copies, of which the last WindowSum::bytes_per_rank bytes are used.
+  // Memory for copies, of which the last WindowSum::bytes_per_rank bytes are used. This and the rendezvous are
+  // null if the ranks of a node do not share memory.
   const SharedWindow* staging = nullptr;
   ShmRendezvous* rendezvous = nullptr;
   // The shards whose sum each rank passes; empty: each rank has one shard.

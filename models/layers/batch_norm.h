@@ -32,7 +32,7 @@ class BatchNorm final : public Layer {
   Node operator()(Operand x) const override;
 
  private:
-  Node normalised(Operand x) const;  // for x with two to four axes
+  Node normalised(Operand x) const;  // normalises x with two to four axes
   Node train(Operand x) const;
   void update(const Parameter& running, const Node& batch, double factor) const;
 

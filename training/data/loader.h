@@ -46,8 +46,9 @@ struct LoaderOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;  // number of steps read ahead of the current one
   OnError on_error = OnError::fail;
-  // With OnError::skip: if true, another sample of the rank replaces one that cannot be read, so that batch
-  // sizes never change. If false, the sample is left out, and its micro-batch has one sample less.
+  // The treatment of samples that cannot be read, with OnError::skip. True: another sample of the rank
+  // replaces such a sample, so that batch sizes never change. False: the sample is left out, and its
+  // micro-batch has one sample less.
   bool replace = true;
   // The position of the first step. A resumed run passes the epoch and the step that it makes next.
   std::int64_t first_epoch = 0;
@@ -72,8 +73,8 @@ class Loader final : public StepSource {
 
   const BatchPlan& plan() const { return plan_; }
 
-  // For Parts::drawn: has_room() is true if another part may be read ahead; read_ahead() begins to read a
-  // part.
+  // has_room() returns true if another part may be read ahead. read_ahead() begins to read a part. Used with
+  // Parts::drawn.
   bool has_room() const { return pending_.size() < most_pending(); }
   void read_ahead(std::int64_t epoch, std::int64_t step, std::int64_t part);
   // True if nothing is read ahead, so that next() has nothing to return.

@@ -70,7 +70,7 @@ Mix draw_cut(double alpha, std::int64_t width, std::int64_t height, Random& rand
   return mix;
 }
 
-// Both images are [channels, height, width].
+// Copies the part of `from` that the mix names into `to`. Both images are [channels, height, width].
 void paste(const Mix& mix, const Shape& shape, const std::byte* from, std::byte* to) {
   for (std::int64_t channel = 0; channel < shape[0]; ++channel)
     for (std::int64_t y = mix.top; y < mix.bottom; ++y) {

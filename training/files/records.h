@@ -46,7 +46,8 @@ struct EpochRecord {
   double val_loss = 0;
   std::vector<MetricValue> val_metrics = {};
   double seconds = 0;
-  std::optional<ExchangeRecord> exchange = {};  // what this rank has exchanged
+  // The exchanges of this rank; empty if it has exchanged nothing.
+  std::optional<ExchangeRecord> exchange = {};
   // Empty with one rank, and if a device computes while the host waits.
   std::optional<RankWaits> waits = {};
   std::int64_t step = 0;  // number of updates at the end of the epoch; not in the log

@@ -69,7 +69,7 @@ struct StrategyHistory {
   SavedStrategy saved = {};  // the strategy's state in a checkpoint, until the strategy takes it
   int saved_ranks = 0;     // number of ranks when the last checkpoint was saved, also that of the resumed run
   bool has_begun = false;  // true if the strategy has begun and has its state
-  // For strategies with local scope: the former strategy's state, until the next strategy takes it.
+  // The former strategy's state, until the next strategy takes it. Used for strategies with local scope.
   std::optional<std::vector<StrategyState>> own_state = {};
 };
 
@@ -84,7 +84,7 @@ struct Run {
 
   SingleProcess alone;
   ParameterStore store;
-  TrainerParts parts;  // its store is `store`
+  TrainerParts parts;  // the parts that the caller passed; its store is `store`
   TrainerOptions options;
   Division division;
   CheckpointFolder folder;

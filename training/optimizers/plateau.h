@@ -23,7 +23,7 @@ struct Plateau {
   // best · (1 + threshold); from 0 to below 1.
   double threshold = 1e-4;
   std::int64_t cooldown = 0;  // observations after a reduction that do not count against the patience; >= 0
-  double min_lr = 0;          // from 0 to the peak
+  double min_lr = 0;          // lowest learning rate, from 0 to the peak
   Mode mode = Mode::min;      // max: larger values are better, as for an accuracy
   std::string metric =
       // Name of the metric for a Trainer: "loss" is the validation loss, otherwise a metric of the model.

@@ -34,7 +34,8 @@ class FasterGraph {
   double least_seconds(std::size_t round) const;
 
   std::array<GraphHandle, 2> graphs_;
-  // Of the second graph, then of the first one; empty if there is no choice left.
+  // Times of the launches of the second graph, followed by those of the first one; empty once the choice is
+  // made.
   std::vector<Timing> timings_;
   std::size_t next_ = 0;  // index of the next element of timings_
   std::size_t chosen_ = 0;

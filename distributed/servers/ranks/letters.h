@@ -16,7 +16,8 @@ constexpr int server_rank = 0;
 
 enum class Word : std::int64_t {
   // Sent by a client, which waits for at most one answer of each kind:
-  // Asks for a part of the steps of `deal`; answered by `part`; the first answer comes when all clients draw
+
+  // Asks for a part of the steps of `deal`. Answered by `part`; the first answer comes when all clients draw
   // or rest.
   draw,
   push,  // brings what the client has learned since it got its weights; answered by `weights`

@@ -24,10 +24,11 @@ Image rotate(const Image& image, double degrees, Interpolation interpolation, Co
 
 // The parameters of affine().
 struct AffineOptions {
-  double angle = 0;                         // in degrees, clockwise
-  std::array<std::int64_t, 2> translate{};  // in pixels to the right and down, applied after the rotation
-  double scale = 1;                         // above 0
-  std::array<double, 2> shear{};            // in degrees, along x and y
+  double angle = 0;  // rotation in degrees, clockwise
+  // Shift in pixels to the right and down, applied after the rotation.
+  std::array<std::int64_t, 2> translate{};
+  double scale = 1;               // above 0
+  std::array<double, 2> shear{};  // angles in degrees, along x and y
   Interpolation interpolation = Interpolation::nearest;
   Colour fill{};               // the colour outside the image
   bool around_corner = false;  // true: the upper left corner stays fixed, instead of the centre

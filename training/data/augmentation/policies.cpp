@@ -70,9 +70,9 @@ const std::array<PolicyOperation, 14> policy_operations{{
 // The largest magnitudes of a policy.
 struct Strengths {
   double shear = 0;
-  double translate_x = 0;  // in pixels
+  double translate_x = 0;  // largest shift in pixels
   double translate_y = 0;
-  double rotate = 0;  // in degrees
+  double rotate = 0;  // largest angle in degrees
   double factor = 0;
   double lost_bits = 0;
 };
