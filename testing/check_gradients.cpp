@@ -78,8 +78,9 @@ void add_exception(GradientReport& report, const std::exception& error) {
       {"an exception", "", "", 0, 0, std::numeric_limits<double>::infinity(), 0, error.what()});
 }
 
-// Returns false if a failure may be caused by a kink or a missing value. Such a failure does not count if
-// both inputs of a Pair are equal, because the caller of check_gradients() did not choose this point.
+// Returns true if no failure can be caused by a kink. Returns false if a failure may be caused by a kink or a
+// missing value. Such a failure does not count if both inputs of a Pair are equal, because the caller of
+// check_gradients() did not choose this point.
 bool is_smooth(const GradientReport& report) {
   return std::ranges::all_of(report.failures, [](const GradientEntry& entry) {
     return entry.input.empty() ||

@@ -25,7 +25,7 @@ CLI::Validator number_check(const std::string& rule, Holds holds) {
       "");
 }
 
-// Returns false if the arguments asked for help, which was printed.
+// Parses the arguments. Returns false if they asked for help, which was printed.
 bool parse_or_help(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);

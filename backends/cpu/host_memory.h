@@ -11,7 +11,7 @@ namespace plexaura {
 // and pages lie near the threads that will use them.
 class HostMemory final : public Memory {
  public:
-  // Throws DeviceError, whose message has the size that was requested and the size that is available.
+  // Allocates the memory. Throws DeviceError, whose message has the requested and the available size.
   explicit HostMemory(std::size_t bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;

@@ -108,8 +108,9 @@ std::optional<TotalGrad> find_total(const Graph& graph, NodeId last, const Uses&
   return TotalGrad{added[1].node, moments.node, before, added[0]};
 }
 
-// Returns the region with the mask of the ReLU before it, if there is one, and the region without. If another
-// node, such as a skip path, reads the masked gradient, that is an output too.
+// Returns the regions of a gradient that end at `last`: one that includes the mask of the relu, if there is one,
+// and one without the mask. If another node, such as a skip path, reads the masked gradient, the first region has
+// it as an output too.
 std::vector<Region> match_grad(const Graph& graph, NodeId last, const Uses& uses) {
   const auto total = find_total(graph, last, uses);
   if (!total) return {};

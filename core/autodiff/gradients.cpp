@@ -109,8 +109,8 @@ class BackwardPass {
     }
   }
 
-  // A saved output gets no cotangent. It is a function of its op's inputs, and the gradients of the ops that
-  // read it already include its part.
+  // Adds a gradient to the cotangent of a value. A saved output gets no cotangent. It is a function of its
+  // op's inputs, and the gradients of the ops that read it already include its part.
   void accumulate(const Node& input, const Node& grad, NodeId from) {
     if (is_saved(graph_, input.value())) return;
     if (grad.dtype() != input.dtype())

@@ -26,7 +26,8 @@ constexpr GroupFiles version_1{"memory.limit_in_bytes", "memory.usage_in_bytes",
                                "total_active_file"};
 constexpr GroupFiles version_2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
-// Returns nothing if the file does not exist or has a word instead of a number: then there is no limit.
+// Returns the number in a file. Returns nothing if the file does not exist or has a word instead of a number:
+// then there is no limit.
 std::optional<std::size_t> number_in(const fs::path& file) {
   std::size_t number = 0;
   std::ifstream stream(file);

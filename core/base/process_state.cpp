@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// The process's number is followed by its name in brackets, and the name itself may contain spaces and
-// brackets.
+// Reads /proc/PID/stat. There the process's number is followed by its name in brackets, and the name itself
+// may contain spaces and brackets.
 ProcessState process_state(int process) {
   std::string stat;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat, '\0');

@@ -78,8 +78,8 @@ class Assigner {
     }
   }
 
-  // A value that the prologue computes for the program is read in every run, long after the last instruction
-  // of the prologue.
+  // Extends the lifetime of an allocation to the instruction `index`. A value that the prologue computes for
+  // the program is read in every run, long after the last instruction of the prologue.
   void note_use(Allocation& allocation, bool by_prologue, std::size_t index) const {
     const bool stays = allocation.prologue && !by_prologue;
     allocation.last = std::max(allocation.last, stays ? lowered_.steps.size() : index);

@@ -81,7 +81,7 @@ class Binder {
            leaf.kind() == LeafKind::constant;
   }
 
-  // A parameter without a placement has no layout until its first reader chooses one.
+  // Binds a parameter or buffer. Without a placement it has no layout until its first reader chooses one.
   void bind_stored(const Leaf& leaf, Value value) {
     result_.stored[leaf.label()] = value;
     if (request_.placement != nullptr) {
@@ -144,8 +144,8 @@ class Binder {
     for (const Region& node : nodes) bind(node);
   }
 
-  // A view needs no kernel. Its source is reordered to the row-major layout if the shape changes, since only
-  // in that layout the new shape means the same elements.
+  // Binds a view, which needs no kernel. Its source is reordered to the row-major layout if the shape
+  // changes, since only in that layout the new shape means the same elements.
   bool bind_view(const Region& region) {
     const NodeId id = region.nodes[0];
     if (!op(id).traits().view) return false;
@@ -208,7 +208,8 @@ class Binder {
     return std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().collective; });
   }
 
-  // Returns an empty vector if no candidate has an estimate: all would have to be measured first.
+  // Returns the candidates for a query. Returns an empty vector if no candidate has an estimate: all would
+  // have to be measured first.
   std::vector<Candidate> candidates_for(const RegionQuery& query) const {
     std::vector<Candidate> candidates = backend_.propose(query);
     if (op(query.region.nodes.back()).traits().collective)
@@ -218,8 +219,9 @@ class Binder {
     return candidates;
   }
 
-  // The host computes a collective op for which the backend has no kernel. The layout is row-major, so that
-  // ranks add corresponding elements even if they chose other layouts, for another batch size.
+  // Binds a collective op for which the backend has no kernel, so that the host computes it. The layout is
+  // row-major, so that ranks add corresponding elements even if they chose other layouts, for another batch
+  // size.
   void bind_collective(const Region& region, const RegionQuery& query) {
     Candidate candidate;
     candidate.implementation = "collective";
@@ -370,8 +372,8 @@ class Binder {
     add_reorder(value, target.layout, &target);
   }
 
-  // Some parameters and buffers have no layout yet, because no kernel reads them and no gradient fixes it.
-  // They become row-major, as the user sees them.
+  // Chooses layouts for parameters and buffers that have none yet, because no kernel reads them and no
+  // gradient fixes it. They become row-major, as the user sees them.
   void fix_unread() {
     for (const auto& [name, value] : result_.stored)
       if (!layout_of(value)) fix_layout(value, row_major(value));
@@ -386,8 +388,8 @@ class Binder {
         root = add_reorder(root, *layout_of(root), nullptr);
   }
 
-  // All reads within a run see the old value of a buffer. A new value that would be written before the last
-  // read is copied to the buffer at the end.
+  // Binds the updates. All reads within a run see the old value of a buffer. A new value that would be
+  // written before the last read is copied to the buffer at the end.
   void bind_updates() {
     std::vector<std::pair<Value, Value>> pending;
     for (const Update& update : graph().updates()) {

@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-// The carries are always computed, for the next step.
+// True if the body must compute this output. Carries are always computed, for the next step.
 bool is_computed(const Scan& scan, const RegionQuery& query, std::size_t output) {
   return output < scan.form().carries || query.wanted[output];
 }

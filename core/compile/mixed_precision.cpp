@@ -74,7 +74,8 @@ class Narrowing {
     return false;
   }
 
-  // The operands and the outputs of the body keep their types.
+  // Returns the scan with a body that computes in `narrow` where possible. The operands and the outputs of
+  // the body keep their types.
   std::shared_ptr<const Op> with_narrow_body(const Scan& scan, const NodeRecord& record) const {
     const Subgraph& body = scan.body();
     std::set<NodeId> weights;

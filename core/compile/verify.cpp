@@ -59,7 +59,7 @@ void verify_gradient(const ProgramOutput& output, const LeavesByName& leaves) {
                     to_string(output.node.type()), to_string(type)));
 }
 
-// The tail has the dtype of the parameters; see ArenaTypes.
+// Throws UserError for a wrong output in the tail. The tail has the dtype of the parameters; see ArenaTypes.
 void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& leaves) {
   const auto slot = static_cast<std::int64_t>(*output.tail);
   if (slot >= tail_count)

@@ -17,8 +17,8 @@ struct ExchangeRecord {
   // The part of `seconds` in which the training thread only waited. Empty if a device computes meanwhile.
   std::optional<double> waited_seconds = {};
 
-  // Returns the share of the exchange's time during which this rank computed, from 0 to 1; empty if
-  // waited_seconds is empty.
+  // Returns the share of the exchange's time during which this rank computed, from 0 to 1. Returns nothing if
+  // exchanges do not overlap, or if the waiting time is not known.
   std::optional<double> overlap() const {
     if (!overlaps || !waited_seconds || seconds <= 0) return std::nullopt;
     return std::max(1 - *waited_seconds / seconds, 0.0);

@@ -39,10 +39,10 @@ class PLEXAURA_API GradientSum {
   // buckets first. Some ranks may skip an update that others make. May call all ranks.
   virtual UpdateAnswer before_update(std::size_t bucket) = 0;
 
-  // Called once in a step, if StrategyParts::agrees is declared: before_update has answered for all buckets,
-  // their events have passed, and no weight has changed. If this or an earlier call of the step throws,
-  // weights, buffers and the optimizer's state stay as they were before the step. After this call a step
-  // cannot be given up any more. May call all ranks.
+  // Lets all ranks agree that the step is complete. Called once in a step, if StrategyParts::agrees is
+  // declared: before_update has answered for all buckets, their events have passed, and no weight has
+  // changed. If this or an earlier call of the step throws, weights, buffers and the optimizer's state stay
+  // as they were before the step. After this call a step cannot be given up any more. May call all ranks.
   virtual void agree() {}
 };
 
@@ -176,15 +176,16 @@ class PLEXAURA_API Strategy {
   // Returns the same parts in every call.
   virtual StrategyParts parts() = 0;
 
-  // Called once, before the first step, after everything is placed. May call all ranks.
+  // Prepares the strategy. Called once, before the first step, after everything is placed. May call all
+  // ranks.
   virtual void begin(WeightsImmigration&) {}
 
   // Called after a step has thrown, or a rank was lost. This strategy makes no further step. When this
   // returns, none of its threads uses the border or calls other ranks.
   virtual void give_up() noexcept {}
 
-  // Called once, after the last step of a run that ends without an error. Must not change weights. A client
-  // reports its end to its server here. May call all ranks.
+  // Ends the strategy. Called once, after the last step of a run that ends without an error. Must not change
+  // weights. A client reports its end to its server here. May call all ranks.
   virtual void end() {}
 
   // Returns what this rank has exchanged since the last call. Called between steps. Empty if the strategy

@@ -18,7 +18,7 @@ class PLEXAURA_API GraphLife {
   void end();
 
   std::uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
-  // Returns null if the graph of this generation was destroyed.
+  // Returns the graph of this generation. Returns null if it was destroyed.
   Graph* graph_of(std::uint32_t generation) const {
     return generation == this->generation() ? graph_ : nullptr;
   }

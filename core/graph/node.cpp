@@ -13,8 +13,9 @@ namespace plexaura {
 
 namespace {
 
-// A number that is combined with integers must be an integer in their range: it is never rounded. It must
-// also be below 2^53, since an Operand holds it as a double, which rounds larger integers.
+// Throws UserError for a wrong number. A number that is combined with integers must be an integer in their
+// range: it is never rounded. It must also be below 2^53, since an Operand holds it as a double, which rounds
+// larger integers.
 void check_whole(double number, const Node& like, std::source_location where) {
   dispatch(like.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
@@ -36,7 +37,7 @@ void check_whole(double number, const Node& like, std::source_location where) {
   });
 }
 
-// A finite number must remain finite in the node's dtype.
+// Throws UserError if a finite number would become infinite in the node's dtype.
 void check_finite(double number, const Tensor& held, const Node& like, std::source_location where) {
   if (!std::isfinite(number) || std::isfinite(held.to_doubles()[0])) return;
   throw UserError(fmt::format(

@@ -84,7 +84,8 @@ class PLEXAURA_API Op {
   // derivative with respect to the inputs. Default: throws UserError, "has no gradient".
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
-  // Returns null for an op without reference kernel. Default: null; OpOf returns the op's compute().
+  // Returns the reference kernel. Returns null for an op without one. Default: null; OpOf returns a kernel
+  // that calls the op's compute().
   virtual HostKernel reference() const { return nullptr; }
 
   // Returns the op's options, which are used for printing, hashing and comparing. Default: none.

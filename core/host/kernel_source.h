@@ -24,7 +24,8 @@ class KernelSource {
 
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 
-  // Returns false for a kind of region for which propose() never returns a candidate. By default, any kind may get one.
+  // Returns true for a kind of region that this source may offer kernels for, and false if propose() never
+  // returns a candidate for it. By default, returns true for all kinds.
   virtual bool knows(const std::string& /*kind*/) const { return true; }
 
   // Says whether the calling thread keeps or flushes denormals while a kernel of this source runs. Kernels

@@ -32,7 +32,7 @@ PLEXAURA_API Node interpolate(Operand x, InterpolateOptions options);
 
 // Moves channels to pixels: x [N, C f f, H, W] -> [N, C, H f, W f], where f is `factor`, 1 or more. Any dtype.
 PLEXAURA_API Node pixel_shuffle(Operand x, std::int64_t factor);
-// The inverse: x [N, C, H f, W f] -> [N, C f f, H, W].
+// The inverse of pixel_shuffle(): x [N, C, H f, W f] -> [N, C f f, H, W].
 PLEXAURA_API Node pixel_unshuffle(Operand x, std::int64_t factor);
 
 }  // namespace plexaura

@@ -61,7 +61,7 @@ struct ArgSortOptions {
   }
 };
 
-// Orders the last axis.
+// The op of argsort(), for the last axis.
 class PLEXAURA_API ArgSort final : public OpOf<ArgSort, ArgSortOptions> {
  public:
   using OpOf::OpOf;

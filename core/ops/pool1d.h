@@ -10,8 +10,9 @@ namespace plexaura {
 struct MaxPool1dOptions {
   std::int64_t kernel = 1;
   std::optional<std::int64_t> stride = {};  // distance between windows; by default the size of the kernel
-  std::int64_t padding = 0;  // at most half the kernel; elements of the padding are never the largest
-  bool ceil_mode = false;    // the last window may reach beyond the padding, if it begins before it
+  std::int64_t padding =
+      0;  // at most half the kernel; an element of the padding is never chosen as the largest
+  bool ceil_mode = false;  // true: a last window that begins before the end padding may reach beyond it
 };
 
 // max_pool2d() of images with one row: x [N, C, L], L not 0 -> [N, C, OL] with OL = (L + 2 padding - kernel) / stride
@@ -25,7 +26,7 @@ struct AvgPool1dOptions {
   // The sum is divided by the number of the window's elements that lie in the input. True: also counts
   // elements in the padding.
   bool count_include_pad = true;
-  bool ceil_mode = false;  // the last window may reach beyond the padding, if it begins before it
+  bool ceil_mode = false;  // true: a last window that begins before the end padding may reach beyond it
 };
 
 // avg_pool2d() of images with one row. Shapes as for max_pool1d().

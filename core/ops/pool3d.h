@@ -11,8 +11,8 @@ namespace plexaura {
 struct MaxPool3dOptions {
   Size3d kernel = {};
   std::optional<Size3d> stride = {};  // distance between windows; by default the size of the kernel
-  Size3d padding{0};       // at most half the kernel; elements of the padding are never the largest
-  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
+  Size3d padding{0};  // at most half the kernel; an element of the padding is never chosen as the largest
+  bool ceil_mode = false;  // true: last windows that begin before the end padding may reach beyond it
 };
 
 // The largest element of each window: x [N, C, D, H, W], D, H and W not 0 -> [N, C, OD, OH, OW] of which, for
@@ -27,7 +27,7 @@ struct AvgPool3dOptions {
   // True: the sum over a window is divided by the number of its elements in the padded image. False: by the
   // number of its elements in the image.
   bool count_include_pad = true;
-  bool ceil_mode = false;  // the last windows may reach beyond the padding, if they begin before it
+  bool ceil_mode = false;  // true: last windows that begin before the end padding may reach beyond it
 };
 
 // The mean of each window. Shapes as for max_pool3d().

@@ -98,8 +98,8 @@ void ParameterStore::set_types(const ArenaTypes& types) {
   if (!placed()) state_->placement.types = types;
 }
 
-// If the program that made the placement used no parameters, the placement has no types either, so those of
-// the store are taken.
+// Returns the placement with all parameters of the store. If the program that made the placement used no
+// parameters, it has no types either, so those of the store are taken.
 Placement ParameterStore::complete(Placement placement) const {
   if (placement.entries.empty()) placement.types = state_->types;
   for (const ParameterSpec& spec : state_->specs)

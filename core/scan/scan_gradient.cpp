@@ -159,8 +159,9 @@ class GradientScan {
     gradients_.push_back({input, gradient});
   }
 
-  // Returns false if the gradient is no product of matrices, or if an operand is the same in each step. Also returns false
-  // if the forward scan recomputes its values to save memory, because both operands would be kept for all steps.
+  // Records the gradient as a Product, if possible. Returns false if it is no product of matrices, or if an
+  // operand is the same in each step. Also returns false if the forward scan recomputes its values to save
+  // memory, because both operands would be kept for all steps.
   bool add_product(std::size_t input, const Node& gradient) {
     const NodeRecord& record = inner_.record(gradient.id());
     if (scan_.form().recompute || gradient.shape().rank() != 2 || record.op->name() != "matmul") return false;

@@ -174,8 +174,8 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   return {push_metrics()};
 }
 
-// The strategy's after_update() may wait for the device, and such a wait has no deadline. So open exchanges are awaited
-// first.
+// Calls the strategy's after_update(). That may wait for the device, and such a wait has no deadline. So open
+// exchanges are awaited first.
 void TrainingStep::after_update(std::int64_t step) {
   if (parts_.weights != nullptr) border_.await_answers();
   if (!skips_ && !failure_) updated_step_ = step;
@@ -204,8 +204,9 @@ void TrainingStep::compute(const StepInputs& inputs) {
   }
 }
 
-// A rank whose work failed still takes part in the exchange, with gradients of zero, so that no rank waits for it and all
-// learn of the failure. Buckets that were announced before the failure belong to the strategy and are not changed.
+// Takes part in the exchange after this rank's work has failed, with gradients of zero. So no rank waits for
+// it, and all learn of the failure. Buckets that were announced before the failure belong to the strategy and
+// are not changed.
 void TrainingStep::exchange_after_failure(const StepInputs& inputs) {
   update_all_open();
   clear_gradients(inputs.stop);

@@ -51,7 +51,7 @@ std::size_t HostCalls::lay_out(Call& call) const {
   return call.inputs[0].bytes();
 }
 
-// The kernel's workspace comes after the operands.
+// Sets the offsets for an op. The kernel's workspace comes after the operands.
 std::size_t HostCalls::lay_out_op(Call& call, std::size_t workspace) const {
   const Instruction& instruction = instruction_of(call);
   std::size_t end = 0;
@@ -82,8 +82,8 @@ void HostCalls::bind(Call& call, const Kernel& kernel) const {
                    staging_->address() + call.workspace, &instruction.name});
 }
 
-// The host waits for the copies of the operands but not for those of the results: the next use of the staging memory comes
-// later in the stream, or waits for operands of its own.
+// Carries out a host call. The host waits for the copies of the operands, but not for those of the results:
+// the next use of the staging memory comes later in the stream, or waits for its own operands.
 void HostCalls::run(std::size_t index) {
   const Call& call = *std::ranges::find(calls_, index, &Call::index);
   const double start = profile_ != nullptr ? profile_->now() : 0;

@@ -213,7 +213,8 @@ struct VM::Implementation {
     }
   }
 
-  // Returns null for an instruction that the host carries out after its segment.
+  // Returns the launch of an instruction. Returns null for an instruction that the host carries out after its
+  // segment.
   Launch* launch_of(std::size_t index) const {
     Launch* launch = launches[index].get();
     return launch != nullptr ? launch : now.slot->launches[index].get();

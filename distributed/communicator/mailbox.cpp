@@ -69,8 +69,8 @@ void Mailbox::begin_next(int tag) {
   arriving_.push_back(std::move(next));
 }
 
-// If a letter stops arriving, perhaps because its machine has failed, it delays only letters of the same
-// sender and tag.
+// Returns the first complete letter. If a letter stops arriving, perhaps because its machine has failed, it
+// delays only letters of the same sender and tag.
 std::optional<Letter> Mailbox::finish(int tag) {
   for (auto next = arriving_.begin(); next != arriving_.end();) {
     const auto is_before = [&](const Arriving& other) {

@@ -29,7 +29,7 @@ class Compression {
  public:
   virtual ~Compression();
 
-  // Called once, before the first exchange. The placement must outlive this object.
+  // Prepares the compression. Called once, before the first exchange. The placement must outlive this object.
   virtual void begin(const Placement& /*placement*/, std::span<const Bucket> /*buckets*/) {}
 
   // Collective, for a bucket of trainables. Before the call, `owed` contains what this rank contributes;

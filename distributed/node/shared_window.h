@@ -16,8 +16,8 @@ class SharedSegment {
   // Throws a DeviceError with the reason if the memory cannot be allocated. If several segments together
   // exceed the machine's memory, the system may kill processes instead.
   static SharedSegment create(std::size_t bytes);
-  // Returns nothing if this process cannot open the memory at this address, because it belongs to another
-  // machine, container or user.
+  // Maps the memory at this address. Returns nothing if this process cannot open it, because it belongs to
+  // another machine, container or user.
   static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);
 
   SharedSegment(SharedSegment&& other) noexcept;

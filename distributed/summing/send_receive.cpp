@@ -40,8 +40,8 @@ std::int64_t SendReceive::hear_step() {
   return step;
 }
 
-// The server waits up to `patience_seconds` for a step, and then with the communicator's deadline for each
-// bucket. The step is announced when its first bucket is computed.
+// Sums a bucket by the server. The server waits up to `patience_seconds` for a step, and then with the
+// communicator's deadline for each bucket. The step is announced when its first bucket is computed.
 void SendReceive::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                       std::string_view what) {
   if (bucket == 0) announce(border().step());

@@ -14,9 +14,10 @@ struct LaunchedRank {
   bool is_connected = true;  // true if the launcher provides a way for MPI to find the other ranks
 };
 
-// Returns nothing if the process was not started as a rank by Open MPI's mpirun, another mpirun, or srun. A
-// shell of salloc and the script of a batch job are no ranks, however many tasks the job has. srun without
-// its PMIx or PMI plugin does not connect its tasks.
+// Returns the values if a launcher started this process as a rank. Returns nothing if the process was not
+// started as a rank by Open MPI's mpirun, another mpirun, or srun. A shell of salloc and the script of a
+// batch job are no ranks, however many tasks the job has. srun without its PMIx or PMI plugin does not
+// connect its tasks.
 std::optional<LaunchedRank> launched_rank();
 
 // Returns the id of the process that has started this one as a rank: Open MPI's mpirun, or on other machines

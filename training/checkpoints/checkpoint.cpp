@@ -41,7 +41,8 @@ std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}"
 
 std::string plateau_name_of(std::size_t part) { return fmt::format("{}.{}", plateau_name, part); }
 
-// A trainable parameter has no state if no optimizer trains it.
+// True if an optimizer keeps this state for the parameter. A trainable parameter has no state if no optimizer
+// trains it.
 bool has_state(const ParameterStore& store, std::int64_t index, const ParameterSpec& spec) {
   return spec.role == ParameterRole::trainable &&
          store.placement().find(spec.name)->role == ParameterRole::trainable &&

@@ -191,7 +191,8 @@ UnfinishedCheckpoint::~UnfinishedCheckpoint() {
   fs::remove_all(path_, error);
 }
 
-// The exchange is atomic if the file system supports that.
+// Gives the checkpoint its name. If a folder has that name already, exchanges the two, atomically if the file
+// system supports that.
 void UnfinishedCheckpoint::put_in_place() {
   std::error_code error;
   for (const std::string_view name : file_names)

@@ -236,7 +236,7 @@ Loader::Outcome Loader::read(Pending& pending, Slice positions) {
   return outcome;
 }
 
-// Returns false if the sample is left out.
+// Reads a sample. Returns false if the sample is left out.
 bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std::span<std::byte>> values) {
   const Step& step = pending.step;
   const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;

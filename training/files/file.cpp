@@ -54,8 +54,8 @@ void check_replaceable(const fs::path& path) {
     throw UserError(fmt::format("cannot write '{}': it is not a regular file; name another", path.string()));
 }
 
-// A rename is on the disk only after its folder is synced. Some file systems cannot sync folders, and return
-// EINVAL.
+// Syncs the folder of a file: a rename is on the disk only after that. Some file systems cannot sync folders,
+// and return EINVAL.
 void sync_folder(const fs::path& path) {
   const FileDescriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_there() || (::fsync(folder.number()) != 0 && errno != EINVAL))

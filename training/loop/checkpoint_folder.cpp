@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// The lock may be held by any rank that was lost. A new rank 0, for example, may be lost after it took the
-// lock.
+// Takes the lock of the folder on rank 0. It may be held by any rank that was lost: a new rank 0, for
+// example, may be lost after it took the lock.
 void CheckpointFolder::lock(Collective& ranks) {
   constexpr const char* what = "the folder of checkpoints";
   if (ranks.rank() != 0) unlock();

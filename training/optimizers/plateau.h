@@ -18,7 +18,7 @@ struct Plateau {
   using enum Mode;  // Plateau::max
 
   double factor = 0.1;         // above 0 and below 1
-  std::int64_t patience = 10;  // observations in a row without improvement that change nothing yet; >= 0
+  std::int64_t patience = 10;  // observations in a row without improvement that are tolerated; >= 0
   // A value is an improvement if it is below best · (1 − threshold), or with Mode::max above
   // best · (1 + threshold); from 0 to below 1.
   double threshold = 1e-4;

@@ -201,7 +201,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   return program;
 }
 
-// All ranks use the placement of rank 0.
+// Places the store on all ranks by the placement of rank 0.
 void TrainingPrograms::place(Collective& collective, const BatchPlan& plan) {
   std::string placement;
   on_rank_0(collective, "placing the parameters",
@@ -343,7 +343,8 @@ void TrainingPrograms::add_programs(std::int64_t micro_batches,
   }
 }
 
-// If `with_update` is true, the hash includes the update, whose kernels depend on the buckets.
+// Returns a hash of the kernels for these sizes. If `with_update` is true, it includes the update, whose
+// kernels depend on the buckets.
 std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const {
   std::string text = with_update ? fmt::format("{:x}", update_->plan_hash()) : "";
   for (const auto& [samples, program] : gradients_)

@@ -24,7 +24,7 @@ constexpr const char* limit_name = "limit";
 
 Node limit(Graph& graph) { return graph.input(limit_name, {DType::float64, {}}); }
 
-// Returns 0 if all gradients are finite, and NaN otherwise.
+// Returns a node that is 0 if all gradients are finite, and NaN otherwise.
 Node zero_if_finite(Graph& graph, std::span<const Bucket> buckets) {
   Node zero;
   for (const Bucket& bucket : buckets) {
@@ -59,7 +59,8 @@ void take_means(Graph& graph, std::span<const Bucket> buckets) {
   });
 }
 
-// The norm is computed in float64, in which no square of a float32 number is infinite or 0.
+// Scales the gradients to a limit of their norm, and returns the norm. It is computed in float64, in which no
+// square of a float32 number is infinite or 0.
 Node limit_norms(Graph& graph, std::span<const Bucket> buckets) {
   Node squares;
   for (const Bucket& bucket : buckets) {
@@ -105,7 +106,8 @@ SeparateStep::SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> 
       vms_(static_cast<std::size_t>(Task::count)),
       pending_(std::move(pending)) {}
 
-// The loss and the metrics are outputs to be read, after those for the arena.
+// Compiles the program of gradients. The loss and the metrics are outputs to be read, after the outputs for
+// the arena.
 std::shared_ptr<const Program> SeparateStep::compile_gradients() const {
   std::vector<ProgramOutput> outputs = outputs_;
   outputs.push_back({.node = model_.loss});

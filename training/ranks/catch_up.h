@@ -27,13 +27,13 @@ struct RunPlace {
   bool keeps_own = false;    // true: each rank keeps its own weights and state, because it trains by itself
 };
 
-// Collective. Makes ranks that are left after deaths continue from the same step. They may have made
-// different numbers of steps: those with fewer get the weights, buffers and optimizer's state of the lowest
-// rank among those with most. With `unlike`, weights may differ after the same step too, and are always sent.
-// If all ranks keep their own weights, none are sent, and a rank with fewer steps leaves out its part of the
-// missing one. Returns the common place, in which keeps_own is true if it is true on all ranks. Throws
-// DeviceError on all ranks if all of them are `nowhere`. The store has the same placement on all ranks; it
-// changes only after all of the data has arrived.
+// Collective. Makes the ranks that are left after deaths continue from the same step. They may have made different
+// numbers of steps. Ranks with fewer steps get the weights, buffers and optimizer's state of the lowest rank among
+// those with the most steps. With `unlike`, weights may differ even after the same step, so all ranks get them. If
+// all ranks keep their own weights, no weights are sent, and a rank with fewer steps leaves out its part of the step
+// that it lacks. Returns the common place; its keeps_own is true if it is true on all ranks. Throws DeviceError on
+// all ranks if all of them are `nowhere`. The store must have the same placement on all ranks. It changes only after
+// all data has arrived.
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -26,8 +26,8 @@ struct RankWaits {
 
   // Returns the share of all ranks' time that was spent waiting, from 0 to 1.
   double share() const;
-  // Returns nothing if Straggler::seconds would be less than 0.1 s or than 5 % of the epoch, if there is only
-  // one rank, or if ranks do not meet in steps.
+  // Returns the rank for which the others wait. Returns nothing if Straggler::seconds would be less than 0.1
+  // s or less than 5 % of the epoch, if there is only one rank, or if ranks do not meet in steps.
   std::optional<Straggler> straggler() const;
 };
 

@@ -103,7 +103,7 @@ class BringPieces {
   }
 
  private:
-  // All ranks meet. Rank 0 determines the size of the next piece.
+  // Lets all ranks meet. Rank 0 determines the size of the next piece.
   void meet() {
     const double now = seconds_now();
     std::uint64_t next = next_piece(now - began_);

@@ -65,8 +65,8 @@ LibraryKernel::LibraryKernel(std::shared_ptr<Device> device, std::shared_ptr<con
                              std::optional<Bias> bias)
     : device_(std::move(device)), plan_(std::move(plan)), bias_(std::move(bias)) {}
 
-// The engine aligns workspace as it aligns values, so some bytes may be skipped until the libraries'
-// alignment.
+// Returns the bytes of workspace. The engine aligns workspace as it aligns values, so some bytes may be
+// skipped until the libraries' alignment.
 std::size_t LibraryKernel::workspace() const {
   constexpr std::size_t skipped = vendor::workspace_alignment - vendor::operand_alignment;
   return plan_->workspace() == 0 ? 0 : plan_->workspace() + skipped;

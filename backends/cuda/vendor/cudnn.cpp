@@ -204,7 +204,7 @@ class CudnnPlan final : public Plan {
     return static_cast<std::size_t>(made().number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }
 
-  // Returns false if the engine turns out not to support the problem.
+  // Makes the executable plan. Returns false if the engine turns out not to support the problem.
   bool try_to_make() const {
     if (plan_) return true;
     Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
