@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 
 #include "core/base/error.h"
+#include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
+#include "core/ops/gather.h"
 #include "core/ops/matmul.h"
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
@@ -35,6 +38,24 @@ Node swap_steps_and_samples(const Node& sequence) { return permute(sequence, {1,
 // a sample depend on its place in the global batch.
 Node drop_elements(const Node& sequence, double p) {
   return swap_steps_and_samples(dropout(swap_steps_and_samples(sequence), {.p = p}));
+}
+
+// A table [V, in] and the numbers [N, T] of those of its rows that are the elements of a sequence [N, T, in].
+struct TableRows {
+  Node table;
+  Node numbers;
+};
+
+// Returns nothing if the sequence is no gather of rows, such as an embedding, or if it has no more elements than the
+// table has rows.
+std::optional<TableRows> rows_of_table(const Node& sequence) {
+  Graph& graph = sequence.graph();
+  const NodeRecord& record = graph.record(sequence.id());
+  if (record.op->name() != "gather" || op_cast<Gather>(*record.op).options().axis != 0) return std::nullopt;
+  const TableRows rows{Node(graph, record.inputs[0]), Node(graph, record.inputs[1])};
+  const Shape& table = rows.table.shape();
+  if (table.rank() != 2 || table[0] >= rows.numbers.shape().elements()) return std::nullopt;
+  return rows;
 }
 
 }  // namespace
@@ -73,12 +94,13 @@ Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
                                 to_string(result.sequence.graph().origin_of(x.where())),
                                 to_string(result.sequence.type())));
   const std::vector<Node> begin = first_state(result.sequence, state);
-  result.sequence = swap_steps_and_samples(result.sequence);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer > 0 && dropout_ > 0) result.sequence = drop_elements(result.sequence, dropout_);
+    const Node products =
+        layer == 0 ? first_products(result.sequence) : input_products(layers_[layer], result.sequence);
     const auto of_layer = begin.begin() + static_cast<std::ptrdiff_t>(layer * states_);
-    Recurrence next = run_layer(layers_[layer], result.sequence,
-                                {of_layer, of_layer + static_cast<std::ptrdiff_t>(states_)});
+    Recurrence next =
+        run_layer(layers_[layer], products, {of_layer, of_layer + static_cast<std::ptrdiff_t>(states_)});
     result.sequence = next.sequence;
     result.state.insert(result.state.end(), next.state.begin(), next.state.end());
   }
@@ -95,18 +117,31 @@ std::vector<Node> Recurrent::first_state(const Node& x, const std::vector<Node>&
   return std::vector<Node>(count, broadcast_to(zero, {x.shape()[0], hidden_}));
 }
 
-Recurrence Recurrent::run_layer(const Weights& weights, const Node& sequence,
+Node Recurrent::input_products(const Weights& weights, const Node& x) const {
+  Graph& graph = x.graph();
+  const Node products = matmul(x, weights.input->in(graph), {.transpose_b = true});
+  if (weights.input_bias == nullptr) return products;
+  const Node bias = weights.input_bias->in(graph);
+  return products + (adds_products() ? bias + weights.recurrent_bias->in(graph) : bias);
+}
+
+Node Recurrent::first_products(const Node& x) const {
+  const Weights& weights = layers_.front();
+  const std::optional<TableRows> rows = rows_of_table(x);
+  if (!rows || rows->table.shape()[1] != weights.input->shape()[1])
+    return input_products(weights, swap_steps_and_samples(x));
+  const Node products = input_products(weights, rows->table);
+  // An error about a number of a row names the layer that selected it.
+  const Graph::WithOrigin selected(x.graph(), x.graph().record(x.id()).origin);
+  return gather(products, permute(rows->numbers, {1, 0}));
+}
+
+Recurrence Recurrent::run_layer(const Weights& weights, const Node& products,
                                 const std::vector<Node>& state) const {
-  Graph& graph = sequence.graph();
-  const bool has_bias = weights.input_bias != nullptr;
-  const bool adds_in_loop = has_bias && !adds_products();
-  Node inputs = matmul(sequence, weights.input->in(graph), {.transpose_b = true});
-  if (has_bias) {
-    const Node bias = weights.input_bias->in(graph);
-    inputs = inputs + (adds_in_loop ? bias : bias + weights.recurrent_bias->in(graph));
-  }
+  Graph& graph = products.graph();
+  const bool adds_in_loop = weights.recurrent_bias != nullptr && !adds_products();
   const ScanStep loop =
-      scan({inputs}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+      scan({products}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
         Node recurrent = matmul(carries[0], weights.recurrent->in(graph), {.transpose_b = true});
         if (adds_in_loop) recurrent = recurrent + weights.recurrent_bias->in(graph);
         std::vector<Node> next = cell(xs[0], recurrent, carries);

@@ -22,7 +22,8 @@ struct Recurrence {
 // Parameters of layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in],
 // weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l> [g hidden]; all start
 // uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps at once,
-// before the loop.
+// before the loop. If x selects rows of a table, such as an embedding of few words, the products are those of the
+// table's rows, and are selected instead: each row is multiplied once.
 class Recurrent : public Layer {
  public:
   void members(MemberVisitor& visit) override;
@@ -57,8 +58,12 @@ class Recurrent : public Layer {
   };
 
   std::vector<Node> first_state(const Node& x, const std::vector<Node>& given) const;
-  // Runs one layer. `sequence` and the resulting sequence are [T, N, ...].
-  Recurrence run_layer(const Weights& weights, const Node& sequence, const std::vector<Node>& state) const;
+  // Returns the products of x [..., in] and weight_ih with the biases that are added before the loop: [..., g hidden].
+  Node input_products(const Weights& weights, const Node& x) const;
+  // Returns the input_products() of the first layer for x [N, T, in]: [T, N, g hidden].
+  Node first_products(const Node& x) const;
+  // The products are [T, N, g hidden], and the sequence of the result is [T, N, hidden].
+  Recurrence run_layer(const Weights& weights, const Node& products, const std::vector<Node>& state) const;
 
   std::int64_t hidden_;
   std::size_t states_;

@@ -5,6 +5,7 @@
 
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
+#include "core/ops/gather.h"
 #include "core/ops/reduce.h"
 #include "core/ops/slice.h"
 #include "tests/support/error_text.h"
@@ -175,6 +176,85 @@ TEST_CASE(
   CHECK(have_one_gradient(layers::Rnn(in, hidden)));
   CHECK(have_one_gradient(layers::Lstm(in, hidden)));
   CHECK_FALSE(have_one_gradient(layers::Gru(in, hidden)));
+}
+
+TEST_CASE("products of a table's rows give what products of the selected rows give, and all gradients") {
+  constexpr std::int64_t words = 3;
+  layers::Lstm lstm(in, hidden, {.layers = 2});
+  const std::vector<ParameterSpec> specs = specs_of(lstm, DType::float64);
+  ParameterStore store = make_store(lstm, DType::float64, 1);
+  const auto run = [&](bool selects_products) {
+    Graph graph;
+    const Node table = graph.input("table", {DType::float64, {words, in}});
+    const Node numbers = graph.input("numbers", {DType::int64, {samples, steps}});
+    // The layer does not recognise the rows of the table in a sum.
+    const Node rows = embedding(table, numbers);
+    const Node sequence = lstm(selects_products ? rows : rows + 0);
+    std::vector<Node> wrt{table};
+    for (const ParameterSpec& spec : specs) wrt.push_back(graph.parameter(spec.name, spec.type));
+    std::vector<ProgramOutput> wanted{{.node = sequence}};
+    for (const Node& gradient : gradients(sum(sequence * sequence), wrt))
+      wanted.push_back({.node = gradient});
+    const auto program = compile(graph, wanted, test_backend(), {.placement = &store.placement()});
+    VM vm(program, test_backend(), {.store = &store});
+    vm.run({{"table", pattern({words, in}, 7)},
+            {"numbers", Tensor::of<std::int64_t>({samples, steps}, {0, 2, 1, 2, 2, 0, 0, 2})}});
+    std::vector<std::vector<double>> values;
+    for (std::size_t i = 0; i < wanted.size(); ++i) values.push_back(vm.output(i).to_doubles());
+    vm.wait();
+    return values;
+  };
+  const auto found = run(true);
+  const auto expected = run(false);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(found[i].size() == expected[i].size());
+    for (std::size_t k = 0; k < found[i].size(); ++k)
+      CHECK(found[i][k] == doctest::Approx(expected[i][k]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a recurrent layer multiplies the rows of a table if these are fewer than the elements of x") {
+  const auto multiplied_rows = [](std::int64_t words) {
+    layers::Lstm lstm(in, hidden);
+    specs_of(lstm, DType::float32);
+    Graph graph;
+    const Node table = graph.input("table", {DType::float32, {words, in}});
+    lstm(embedding(table, graph.input("numbers", {DType::int64, {samples, steps}})));
+    NodeId first = 0;
+    while (graph.record(first).op->name() != "matmul") ++first;
+    const Shape& product = graph.record(first).types[0].shape;
+    return product.elements() / product[product.rank() - 1];
+  };
+  CHECK(multiplied_rows(samples * steps - 1) == samples * steps - 1);
+  CHECK(multiplied_rows(samples * steps) == samples * steps);
+  CHECK(multiplied_rows(1000) == samples * steps);
+}
+
+TEST_CASE("a word outside of the table is an error of the embedding, not of the recurrent layer after it") {
+  layers::Lstm lstm(in, hidden);
+  ParameterStore store = make_store(lstm, DType::float32, 1);
+  Graph graph;
+  const Node table = graph.input("table", {DType::float32, {2, in}});
+  const Node numbers = graph.input("numbers", {DType::int64, {1, steps}});
+  const int line = __LINE__ + 1;
+  const Node rows = embedding(table, numbers);
+  const Node sequence = lstm(rows);
+  const std::string error = user_error([&] {
+    run_graph(graph, store, {sequence},
+              {{"table", Tensor({DType::float32, {2, in}})},
+               {"numbers", Tensor::of<std::int64_t>({1, steps}, {0, 1, 2, 0})}});
+  });
+  CHECK(error.find("recurrent_test.cpp:" + std::to_string(line)) != std::string::npos);
+}
+
+TEST_CASE("a recurrent layer refuses rows of a table that have another width") {
+  layers::Lstm lstm(in, hidden);
+  specs_of(lstm, DType::float32);
+  Graph graph;
+  const Node table = graph.input("table", {DType::float32, {2, in + 1}});
+  const Node rows = embedding(table, graph.input("numbers", {DType::int64, {samples, steps}}));
+  CHECK(user_error([&] { lstm(rows); }).find("float32[4,2,4]") != std::string::npos);
 }
 
 TEST_CASE("a state that is passed on continues the sequence") {
