@@ -1,9 +1,16 @@
 #include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <optional>
 
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
+#include "backends/cpu/threads.h"
 #include "backends/regions/matmul_regions.h"
 #include "backends/regions/region_match.h"
+#include "core/base/error.h"
 #include "core/host/costs.h"
 #include "core/ops/matmul.h"
 
@@ -68,6 +75,63 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
   return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
 }
 
+// The product of a [rows, inner] and b [inner, columns], or b [columns, inner] if it is transposed.
+struct RowProduct {
+  std::int64_t rows;
+  std::int64_t inner;
+  std::int64_t columns;
+  bool transpose_b;
+};
+
+// Each thread packs all of b for its vector registers, which pays for this number of rows or more.
+constexpr std::int64_t fewest_rows_of_thread = 32;
+
+// Returns nothing if a row of a is not contiguous, or if there are too few rows for the threads.
+std::optional<RowProduct> row_product(const RegionQuery& query) {
+  const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
+  const auto& [a, b, product] = matmul_shapes(query);
+  const int threads = threads_in_use();
+  if (query.region.kind != "matmul" || dtype_of_product(query) != DType::float32 || options.transpose_a ||
+      a.rank() != 2 || b.rank() != 2 || threads == 1 || a[0] < threads * fewest_rows_of_thread)
+    return std::nullopt;
+  return RowProduct{a[0], a[1], product[1], options.transpose_b};
+}
+
+void multiply_rows(const RowProduct& product, const Binding& at) {
+  const float* a = fast::floats(at.inputs[0]);
+  const float* b = fast::floats(at.inputs[1]);
+  float* c = fast::floats(at.outputs[0]);
+  const double nanoseconds_of_row =
+      2e9 * static_cast<double>(product.inner) * static_cast<double>(product.columns) / costs::operations;
+  std::atomic<dnnl_status_t> status = dnnl_success;
+  fast::parallel_pieces(product.rows, nanoseconds_of_row, [&](std::int64_t begin, std::int64_t end) {
+    const dnnl_status_t of_rows = dnnl_sgemm(
+        'N', product.transpose_b ? 'T' : 'N', end - begin, product.columns, product.inner, 1,
+        a + begin * product.inner, product.inner, b, product.transpose_b ? product.inner : product.columns, 0,
+        c + begin * product.columns, product.columns);
+    if (of_rows != dnnl_success) status = of_rows;
+  });
+  if (status != dnnl_success)
+    throw DeviceError(
+        fmt::format("{}: oneDNN failed with status {}", *at.name, static_cast<int>(status.load())));
+}
+
+// Offers a product of which each thread computes neighbouring rows. The kernels before and after it, most of which
+// divide rows among the threads in the same way, find these rows in the cache of their own core. The library divides
+// the columns of a product of few rows, so that each core reads what the others have written. Where cores share no
+// cache, that takes longer than the product of a small matrix.
+std::optional<Candidate> propose_rows(const RegionQuery& query) {
+  const std::optional<RowProduct> product = row_product(query);
+  if (!product) return std::nullopt;
+  Candidate candidate = fast::row_major_candidate(query);
+  candidate.implementation = "onednn gemm of each thread's rows";
+  candidate.seconds = seconds_of(query) - costs::seconds_of_library_call;  // makes no primitive
+  candidate.make = [product = *product] {
+    return fast::make_kernel([product](const Binding& at) { multiply_rows(product, at); });
+  };
+  return candidate;
+}
+
 class MatMulSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }
@@ -90,7 +154,9 @@ class MatMulSource final : public KernelSource {
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
     candidate.seconds = seconds_of(query);
     candidate.make = [query] { return make_matmul(query); };
-    return {std::move(candidate)};
+    std::vector<Candidate> candidates{std::move(candidate)};
+    if (std::optional<Candidate> rows = propose_rows(query)) candidates.push_back(std::move(*rows));
+    return candidates;
   }
 };
 

@@ -9,6 +9,10 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
+// Null in a program without OpenMP.
+extern "C" [[gnu::weak]] void omp_set_num_threads(int);
+extern "C" [[gnu::weak]] int omp_get_max_threads();
+
 namespace plexaura::testing::matmul_test {
 
 namespace {
@@ -28,6 +32,29 @@ TEST_CASE("matrix products agree with the portable kernels in double, transposed
       CHECK(result.uses("onednn") == has_onednn());
       CHECK(result.worst() < bound);
     }
+}
+
+TEST_CASE(
+    "threads divide the rows of a product if each gets enough of them, and agree with the portable kernels") {
+  if (omp_set_num_threads == nullptr) return;
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 2, 3})
+    for (const std::int64_t rows : {95, 96, 100})
+      for (const bool tb : {false, true}) {
+        CAPTURE(threads);
+        CAPTURE(rows);
+        CAPTURE(tb);
+        omp_set_num_threads(threads);
+        const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+          const Node b = graph.input("b", {dtype, tb ? Shape{110, 40} : Shape{40, 110}});
+          const MatMulOptions options{.transpose_b = tb};
+          return {matmul(graph.input("a", {dtype, {rows, 40}}), b, options),
+                  matmul(graph.input("matrices", {dtype, {rows, 1, 40}}), b, options)};
+        });
+        CHECK(result.uses("thread's rows") == (has_onednn() && threads > 1 && rows >= 32 * threads));
+        CHECK(result.worst() < bound);
+      }
+  omp_set_num_threads(before);
 }
 
 TEST_CASE("so do those of small matrices, for which no library is called") {
