@@ -69,6 +69,24 @@ TEST_CASE("pools of volumes and their gradients agree with the portable kernels 
   }
 }
 
+TEST_CASE("pools of volumes of doubles and their gradients have the digits of the portable kernels") {
+  const auto fast = make_cpu_backend();
+  const auto portable = make_portable_backend();
+  for (const auto& [shape, pool] : cases()) {
+    CAPTURE(to_string(shape));
+    Graph graph;
+    const std::vector<Node> results = with_gradient(graph, DType::float64, shape, pool);
+    const std::vector<Tensor> values{drawn({DType::float64, shape}, "x"), drawn(results[0].type(), "grad")};
+    const std::vector<ProgramOutput> outputs{{.node = results[0]}, {.node = results[1]}};
+    CHECK(compile(graph, outputs, *fast)->to_text().find("portable") == std::string::npos);
+    const std::vector<Tensor> own = Runner(graph, results, *fast)(values);
+    const std::vector<Tensor> expected = Runner(graph, results, *portable)(values);
+    for (std::size_t output = 0; output < 2; ++output)
+      for (std::size_t i = 0; i < own[output].as<double>().size(); ++i)
+        CHECK(std::abs(own[output].as<double>()[i] - expected[output].as<double>()[i]) < 1e-14);
+  }
+}
+
 TEST_CASE("the longest row that a pool of volumes takes, and a longer one") {
   for (const std::int64_t width : {1024, 1025}) {
     const Agreement result = agreement([&](Graph& graph, DType dtype) {

@@ -27,14 +27,16 @@ struct DoubleMath : StdMath {
     return power * power_of_two(half) * power_of_two(of.n - half);
   }
 
-  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1)
+  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1). Above 709 half of it is computed and doubled, so that 2^n is finite.
   static PLEXAURA_INLINE double expm1(double x) {
-    double limited = x > 700. ? 700. : x;
+    double limited = x > 710. ? 710. : x;
     limited = limited < -50. ? -50. : limited;
     const Reduced of(limited);
-    const double power = power_of_two(of.n);
-    const double small = std::copysign(power * (of.r + of.r * of.r * of.tail()) + (power - 1.), x);
-    return x > 700. ? exp(x) : (x != x ? x : small);
+    const bool is_halved = limited > 709.;
+    const double power = power_of_two(of.n - (is_halved ? 1. : 0.));
+    const double part = power * (of.r + of.r * of.r * of.tail()) + (power - 1.);
+    const double result = std::copysign(is_halved ? 2. * part : part, x);
+    return x != x ? x : result;
   }
 
   // log(2^e m) = e log(2) + 2 artanh(s) with m in [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1). The first

@@ -22,25 +22,13 @@ struct VectorMath : StdMath {
   static PLEXAURA_INLINE float erfc(float x) { return WideMath::erfc(x); }
   static PLEXAURA_INLINE float lgamma(float x) { return WideMath::lgamma(x); }
 
-  // e^x = 2^n e^r with |r| <= ln(2) / 2. e^r is computed by its series; the first omitted term is below 6e-9.
+  // e^x = 2^n e^r. Two factors 2^n, so that neither overflows or underflows before the result does.
   static PLEXAURA_INLINE float exp(float x) {
     x = x > 89.F ? 89.F : x;
     x = x < -104.F ? -104.F : x;
-    constexpr float round = 12582912.F;  // 1.5 x 2^23: adding it rounds to an integer
-    const float shifted = x * 1.44269504F + round;
-    const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
-    const float whole = shifted - round;
-    const float r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
-    float sum = 1.98412698e-4F;
-    sum = sum * r + 1.38888889e-3F;
-    sum = sum * r + 8.33333333e-3F;
-    sum = sum * r + 4.16666667e-2F;
-    sum = sum * r + 1.66666667e-1F;
-    sum = sum * r + 0.5F;
-    sum = sum * (r * r) + r + 1.F;
-    // Two factors, so that neither overflows or underflows before the result does.
-    const std::int32_t half = n >> 1;
-    return sum * power_of_two(half) * power_of_two(n - half);
+    const ExponentialParts of(x);
+    const std::int32_t half = of.n >> 1;
+    return of.power * power_of_two(half) * power_of_two(of.n - half);
   }
 
   // 2^x = 2^n 2^r with |r| <= 1/2. The polynomial of 2^r has the smallest possible maximum error.
@@ -62,9 +50,10 @@ struct VectorMath : StdMath {
     return sum * power_of_two(half) * power_of_two(n - half);
   }
 
-  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r as in exp().
+  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r as in exp(). Above 88 half of it is computed and doubled, so that 2^n
+  // is finite.
   static PLEXAURA_INLINE float expm1(float x) {
-    float limited = x > 80.F ? 80.F : x;
+    float limited = x > 89.F ? 89.F : x;
     limited = limited < -40.F ? -40.F : limited;
     constexpr float round = 12582912.F;  // see exp()
     const float shifted = limited * 1.44269504F + round;
@@ -77,9 +66,11 @@ struct VectorMath : StdMath {
     sum = sum * r + 4.16663587e-2F;
     sum = sum * r + 1.66666657e-1F;
     sum = sum * r + 0.5F;
-    const float power = power_of_two(n);
-    const float small = std::copysign(power * (r + r * r * sum) + (power - 1.F), x);
-    return x > 80.F ? exp(x) : (x != x ? x : small);
+    const bool is_halved = limited > 88.F;
+    const float power = power_of_two(n - (is_halved ? 1 : 0));
+    const float part = power * (r + r * r * sum) + (power - 1.F);
+    const float result = std::copysign(is_halved ? 2.F * part : part, x);
+    return x != x ? x : result;
   }
 
   static PLEXAURA_INLINE float log(float x) {
@@ -138,7 +129,7 @@ struct VectorMath : StdMath {
     power = power * t + 6.36967053e-1F;
     power = power * t + 1.12780253F;
     power = power * t + 1.65186360e-4F;
-    const float far = std::copysign(1.F - exp(-power), x);
+    const float far = std::copysign(1.F - exp_of_normal(-power), x);
     return size < 0.9F ? near : far;
   }
 
@@ -233,6 +224,33 @@ struct VectorMath : StdMath {
   }
 
  private:
+  // The parts of e^x = 2^n e^r with |r| <= ln(2) / 2. e^r is computed by its series; the first omitted term is below 6e-9.
+  struct ExponentialParts {
+    std::int32_t n;
+    float power;  // e^r
+
+    PLEXAURA_INLINE explicit ExponentialParts(float x) {
+      constexpr float round = 12582912.F;  // 1.5 x 2^23: adding it rounds to an integer
+      const float shifted = x * 1.44269504F + round;
+      n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
+      const float whole = shifted - round;
+      const float r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
+      float sum = 1.98412698e-4F;
+      sum = sum * r + 1.38888889e-3F;
+      sum = sum * r + 8.33333333e-3F;
+      sum = sum * r + 4.16666667e-2F;
+      sum = sum * r + 1.66666667e-1F;
+      sum = sum * r + 0.5F;
+      power = sum * (r * r) + r + 1.F;
+    }
+  };
+
+  // exp() of a number from -87 to 88, or of NaN: the result is a normal number.
+  static PLEXAURA_INLINE float exp_of_normal(float x) {
+    const ExponentialParts of(x);
+    return of.power * power_of_two(of.n);
+  }
+
   // The parts of log(x) for x = 2^e m with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s) = 2 s + s tail, where
   // s = (m - 1) / (m + 1).
   struct LogParts {

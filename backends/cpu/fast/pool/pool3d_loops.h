@@ -29,13 +29,18 @@ struct PoolRanges3d {
   std::int64_t voxels() const { return d.inputs() * h.inputs() * w.inputs(); }
 };
 
-// Each call computes one image [D, H, W] of a row-major value. Sums are added up in double.
-void avg_pool_image(const PoolRanges3d& ranges, const float* x, float* y);
-void avg_pool_image_grad(const PoolRanges3d& ranges, const float* grad, float* result);
-// index[i] becomes the position of output i's first largest element, or of its first NaN, counted within the image.
-// `index` may be null.
-void max_pool_image(const PoolRanges3d& ranges, const float* x, float* y, std::int64_t* index);
-void max_pool_image_grad(const PoolRanges3d& ranges, const float* grad, const std::int64_t* index,
-                         float* result);
+// Each call computes one image [D, H, W] of a row-major value. T is float or double. Sums are added up in double.
+template <class T>
+struct Pool3dLoops {
+  void (*average)(const PoolRanges3d& ranges, const T* x, T* y);
+  void (*average_grad)(const PoolRanges3d& ranges, const T* grad, T* result);
+  // index[i] becomes the position of output i's first largest element, or of its first NaN, counted within the image.
+  // Either result may be null.
+  void (*max)(const PoolRanges3d& ranges, const T* x, T* y, std::int64_t* index);
+  void (*max_grad)(const PoolRanges3d& ranges, const T* grad, const std::int64_t* index, T* result);
+};
+
+template <class T>
+Pool3dLoops<T> pool3d_loops();
 
 }  // namespace plexaura::fast

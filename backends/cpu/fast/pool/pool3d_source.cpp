@@ -29,52 +29,63 @@ struct Pool3dKernel {
   }
 };
 
+template <class T>
 void forward_max(const Pool3dKernel& pool, const Binding& at) {
-  float* y = floats(at.outputs[0]);
-  auto* index = reinterpret_cast<std::int64_t*>(at.outputs[1]);
-  pool.for_images([&](std::int64_t voxel, std::int64_t place) {
-    max_pool_image(pool.ranges, floats(at.inputs[0]) + voxel, y == nullptr ? nullptr : y + place,
-                   index == nullptr ? nullptr : index + place);
+  T* y = elements<T>(at.outputs[0]);
+  auto* index = elements<std::int64_t>(at.outputs[1]);
+  pool.for_images([&, loop = pool3d_loops<T>().max](std::int64_t voxel, std::int64_t place) {
+    loop(pool.ranges, elements<T>(at.inputs[0]) + voxel, y == nullptr ? nullptr : y + place,
+         index == nullptr ? nullptr : index + place);
   });
 }
 
+template <class T>
 void backward_max(const Pool3dKernel& pool, const Binding& at) {
-  const auto* index = reinterpret_cast<const std::int64_t*>(at.inputs[1]);
-  pool.for_images([&](std::int64_t voxel, std::int64_t place) {
-    max_pool_image_grad(pool.ranges, floats(at.inputs[0]) + place, index + place,
-                        floats(at.outputs[0]) + voxel);
+  const auto* index = elements<std::int64_t>(at.inputs[1]);
+  pool.for_images([&, loop = pool3d_loops<T>().max_grad](std::int64_t voxel, std::int64_t place) {
+    loop(pool.ranges, elements<T>(at.inputs[0]) + place, index + place, elements<T>(at.outputs[0]) + voxel);
   });
 }
 
+template <class T>
 void forward_average(const Pool3dKernel& pool, const Binding& at) {
-  pool.for_images([&](std::int64_t voxel, std::int64_t place) {
-    avg_pool_image(pool.ranges, floats(at.inputs[0]) + voxel, floats(at.outputs[0]) + place);
+  pool.for_images([&, loop = pool3d_loops<T>().average](std::int64_t voxel, std::int64_t place) {
+    loop(pool.ranges, elements<T>(at.inputs[0]) + voxel, elements<T>(at.outputs[0]) + place);
   });
 }
 
+template <class T>
 void backward_average(const Pool3dKernel& pool, const Binding& at) {
-  pool.for_images([&](std::int64_t voxel, std::int64_t place) {
-    avg_pool_image_grad(pool.ranges, floats(at.inputs[0]) + place, floats(at.outputs[0]) + voxel);
+  pool.for_images([&, loop = pool3d_loops<T>().average_grad](std::int64_t voxel, std::int64_t place) {
+    loop(pool.ranges, elements<T>(at.inputs[0]) + place, elements<T>(at.outputs[0]) + voxel);
   });
 }
 
 constexpr std::array kinds{"max_pool3d", "max_pool3d_grad", "avg_pool3d", "avg_pool3d_grad"};
 
 struct Pool3dMethod {
+  using Run = void (*)(const Pool3dKernel& pool, const Binding& at);
+
   const Pool3dOptions* options;
-  void (*run)(const Pool3dKernel& pool, const Binding& at);
+  Run of_floats;
+  Run of_doubles;
   bool forward;
 };
 
 std::optional<Pool3dMethod> method_of(const RegionQuery& query) {
   const std::string& kind = query.region.kind;
-  if (kind == "max_pool3d") return Pool3dMethod{&op_cast<MaxPool3d>(query.op()).options(), forward_max, true};
+  if (kind == "max_pool3d")
+    return Pool3dMethod{&op_cast<MaxPool3d>(query.op()).options(), forward_max<float>, forward_max<double>,
+                        true};
   if (kind == "max_pool3d_grad")
-    return Pool3dMethod{&op_cast<MaxPool3dGrad>(query.op()).options(), backward_max, false};
+    return Pool3dMethod{&op_cast<MaxPool3dGrad>(query.op()).options(), backward_max<float>,
+                        backward_max<double>, false};
   if (kind == "avg_pool3d")
-    return Pool3dMethod{&op_cast<AvgPool3d>(query.op()).options(), forward_average, true};
+    return Pool3dMethod{&op_cast<AvgPool3d>(query.op()).options(), forward_average<float>,
+                        forward_average<double>, true};
   if (kind == "avg_pool3d_grad")
-    return Pool3dMethod{&op_cast<AvgPool3dGrad>(query.op()).options(), backward_average, false};
+    return Pool3dMethod{&op_cast<AvgPool3dGrad>(query.op()).options(), backward_average<float>,
+                        backward_average<double>, false};
   return std::nullopt;
 }
 
@@ -85,8 +96,9 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const PoolAxes axes = pool_axes(*method.options, spatial_3d(method.forward ? in : out),
                                   spatial_3d(method.forward ? out : in));
   const bool counts = method.options->count_include_pad;
+  const bool is_double = query.type(query.region.inputs[0]).dtype == DType::float64;
   return make_kernel(
-      [run = method.run, pool = Pool3dKernel{{PoolRanges(axes.d, counts), PoolRanges(axes.h, counts),
+      [run = is_double ? method.of_doubles : method.of_floats, pool = Pool3dKernel{{PoolRanges(axes.d, counts), PoolRanges(axes.h, counts),
                                               PoolRanges(axes.w, counts)},
                                              in[0] * in[1]}](const Binding& at) { run(pool, at); });
 }
@@ -96,7 +108,9 @@ class Pool3dSource final : public KernelSource {
   bool knows(const std::string& kind) const override { return std::ranges::find(kinds, kind) != kinds.end(); }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (!method_of(query) || !is_float32(query.graph, query.region.inputs[0])) return {};
+    if (!method_of(query)) return {};
+    const DType dtype = query.type(query.region.inputs[0]).dtype;
+    if (dtype != DType::float32 && dtype != DType::float64) return {};
     for (const Value value : {query.region.inputs[0], query.region.outputs[0]}) {
       const Shape& shape = query.type(value).shape;
       if (!has_elements(query.graph, value) || shape[4] > longest_pool_row ||
