@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/elementwise/checked_loops.h"
 #include "backends/cpu/fast/math/vector_math.h"
 #include "core/ops/functors.h"
 
@@ -145,33 +146,6 @@ constexpr bool takes_angle<functors::Cos> = true;
 template <>
 constexpr bool takes_angle<functors::Tan> = true;
 
-// Computes blocks of elements with AngleMath. A block with an angle that is too large for it is computed with VectorMath.
-template <template <class, class> class Functor>
-PLEXAURA_INLINE void angle_loop(const float* x, float* y, std::int64_t count) {
-  constexpr std::int64_t block = 64;
-  for (std::int64_t begin = 0; begin < count; begin += block) {
-    const std::int64_t size = std::min(block, count - begin);
-    std::int32_t small = 0;
-#pragma omp simd reduction(+ : small)
-    for (std::int64_t i = begin; i < begin + size; ++i)
-      small += std::fabs(x[i]) < AngleMath::largest_angle ? 1 : 0;
-    if (small == size) {
-      const Functor<float, AngleMath> f(nullptr);
-#pragma omp simd
-      for (std::int64_t i = begin; i < begin + size; ++i) y[i] = f(x[i]);
-    } else {
-      const Functor<float, VectorMath> f(nullptr);
-      for (std::int64_t i = begin; i < begin + size; ++i) y[i] = f(x[i]);
-    }
-  }
-}
-
-template <class Function>
-PLEXAURA_INLINE void apply_to_all(const float* x, float* y, std::int64_t count, const Function& function) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
-}
-
 // Functors with an order n as option; some orders have a formula of their own.
 template <template <class, class> class Functor>
 constexpr bool has_order = false;
@@ -183,7 +157,7 @@ constexpr bool has_order<functors::PowLog> = true;
 template <template <class, class> class Functor>
 PLEXAURA_INLINE void unary_loop(const float* x, float* y, std::int64_t count, const double* options) {
   if constexpr (takes_angle<Functor>) {
-    angle_loop<Functor>(x, y, count);
+    angle_loop<Functor, AngleMath, VectorMath>(x, y, count);
   } else if (has_order<Functor> && options[0] == 0) {
     apply_to_all(x, y, count, [](float value) { return WideMath::digamma(value); });
   } else if (has_order<Functor> && options[0] == 1) {
@@ -202,24 +176,6 @@ template <>
 constexpr bool takes_power<functors::Pow> = true;
 template <>
 constexpr bool takes_power<functors::PowLog> = true;
-
-// Computes the powers that one or two multiplications, or a division, compute, to one unit of the last place. Returns false for
-// other exponents.
-PLEXAURA_INLINE bool simple_powers(const float* x, float exponent, float* y, std::int64_t count) {
-  if (exponent == 0.F)
-    apply_to_all(x, y, count, [](float) { return 1.F; });
-  else if (exponent == 1.F)
-    apply_to_all(x, y, count, [](float base) { return base; });
-  else if (exponent == 2.F)
-    apply_to_all(x, y, count, [](float base) { return base * base; });
-  else if (exponent == 3.F)
-    apply_to_all(x, y, count, [](float base) { return base * base * base; });
-  else if (exponent == -1.F)
-    apply_to_all(x, y, count, [](float base) { return 1.F / base; });
-  else
-    return false;
-  return true;
-}
 
 // Computes a^b, or a^b log(a) as PowLog does. The result may have the address of an operand.
 template <int step_a, int step_b, bool with_logarithm>

@@ -5,7 +5,8 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/math/double_math.h"
+#include "backends/cpu/fast/elementwise/checked_loops.h"
+#include "backends/cpu/fast/math/double_angles.h"
 #include "core/loops/std_math.h"
 #include "core/ops/functors.h"
 
@@ -35,6 +36,28 @@ PLEXAURA_INLINE void binary_loop(const std::byte* const* operands, std::byte* ou
   auto* y = reinterpret_cast<decltype(f(*a, *b))*>(out);
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);
+}
+
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void angular_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                  const double*) {
+  angle_loop<Functor, DoubleAngles, StdMath>(reinterpret_cast<const T*>(operands[0]),
+                                             reinterpret_cast<T*>(out), count);
+}
+
+// The functions of a block that has one exponent may be simple.
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                const double* options) {
+  const auto* exponents = reinterpret_cast<const T*>(operands[1]);
+  const T first = exponents[0];
+  std::int64_t equal = 0;
+#pragma omp simd reduction(+ : equal)
+  for (std::int64_t i = 0; i < count; ++i) equal += exponents[i] == first ? 1 : 0;
+  if (equal == count &&
+      simple_powers(reinterpret_cast<const T*>(operands[0]), first, reinterpret_cast<T*>(out), count))
+    return;
+  binary_loop<T, Functor>(operands, out, count, options);
 }
 
 // The lists of loops: loop(op, functor, type, operands, form).
@@ -70,11 +93,27 @@ PLEXAURA_INLINE void binary_loop(const std::byte* const* operands, std::byte* ou
   loop(gelu_tanh, GeluTanh, T, 1, unary) \
   loop(elu, Elu, T, 1, unary) \
   loop(selu, Selu, T, 1, unary) \
-  loop(mish, Mish, T, 1, unary)
+  loop(mish, Mish, T, 1, unary) \
+  loop(exp2, Exp2, T, 1, unary) \
+  loop(log2, Log2, T, 1, unary) \
+  loop(log10, Log10, T, 1, unary) \
+  loop(sin, Sin, T, 1, angular) \
+  loop(cos, Cos, T, 1, angular) \
+  loop(tan, Tan, T, 1, angular) \
+  loop(asin, Asin, T, 1, unary) \
+  loop(acos, Acos, T, 1, unary) \
+  loop(atan, Atan, T, 1, unary) \
+  loop(sinh, Sinh, T, 1, unary) \
+  loop(cosh, Cosh, T, 1, unary) \
+  loop(asinh, Asinh, T, 1, unary) \
+  loop(atanh, Atanh, T, 1, unary)
 #define PLEXAURA_FLOATING_OF(T, loop) \
   loop(weighted_sum, WeightedSum, T, 2, binary) \
   loop(mul_no_nan, MulNoNan, T, 2, binary) \
   loop(prelu, Prelu, T, 2, binary) \
+  loop(pow, Pow, T, 2, power) \
+  loop(atan2, Atan2, T, 2, binary) \
+  loop(hypot, Hypot, T, 2, binary) \
   loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)
 #define PLEXAURA_NUMBERS_OF(T, loop) \
   loop(add, Add, T, 2, binary) \

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
+#include <span>
 
 #include "core/ops/activations.h"
 #include "core/ops/binary.h"
@@ -26,6 +27,12 @@ const std::vector<DType> with_bool{DType::float64, DType::int64, DType::int32, D
 const std::vector<std::pair<Shape, Shape>> pairs{{{3, 700}, {3, 700}}, {{3, 700}, {}}, {{}, {1100}},
                                                  {{3, 5}, {3, 1}},     {{5}, {3, 5}},  {{2, 1, 7}, {4, 1}},
                                                  {{3, 1}, {3, 600}}};
+
+// Returns the error in units of the last place. Below the normal numbers this is the smallest denormal.
+double units(double found, long double exact) {
+  const int exponent = std::max(std::ilogb(static_cast<double>(exact)) - 52, -1074);
+  return static_cast<double>(std::abs(static_cast<long double>(found) - exact)) / std::ldexp(1.0, exponent);
+}
 
 }  // namespace
 
@@ -61,15 +68,42 @@ TEST_CASE("vectorised functions of doubles are within their stated errors") {
     double bound;
     std::vector<std::pair<double, double>> ranges;
   };
+  const std::vector<std::pair<double, double>> up_to_1{
+      {-0.9999999, 0.9999999}, {-1e-3, 1e-3}, {-1e-20, 1e-20}};
+  const std::vector<std::pair<double, double>> angles{{-0.8, 0.8}, {-4, 4},          {-1e-20, 1e-20},
+                                                      {-1e3, 1e3}, {1.5707, 1.5709}, {3.14, 3.142},
+                                                      {-1e6, 1e6}, {-1e9, 1e9}};
   const std::vector<Function> functions{
       {"exp", std::exp, 1.5, {{-745, 709.7}, {-700, 700}, {-20, 20}, {-1, 1}, {-1e-3, 1e-3}}},
+      {"exp2", std::exp2, 1.5, {{-1074, 1023.9}, {-20, 20}, {-1, 1}, {-1e-3, 1e-3}}},
       {"expm1",
        std::expm1,
        2.5,
        {{-700, 709.78}, {708.9, 709.78}, {-40, 40}, {-2, 2}, {-0.4, 0.4}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
       {"log", std::log, 2, {{1e-310, 3e-308}, {1e-300, 4}, {0.7, 1.4}, {0.99, 1.01}, {1, 1e300}}},
+      {"log2", std::log2, 3.5, {{1e-310, 3e-308}, {1e-300, 4}, {0.7, 1.4}, {0.99, 1.01}, {1, 1e300}}},
+      {"log10", std::log10, 3.5, {{1e-310, 3e-308}, {1e-300, 4}, {0.7, 1.4}, {0.99, 1.01}, {1, 1e300}}},
       {"log1p", std::log1p, 4, {{-0.999, 0.999}, {-0.3, 0.3}, {-1e-3, 1e-3}, {-1e-20, 1e-20}, {0, 1e10}}},
       {"tanh", std::tanh, 3, {{-25, 25}, {-1, 1}, {-0.3, 0.3}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"sinh",
+       std::sinh,
+       4,
+       {{-710.4, 710.4}, {708.5, 710.47}, {-20, 20}, {-1, 1}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"cosh", std::cosh, 2.5, {{-710.4, 710.4}, {708.5, 710.47}, {-20, 20}, {-1, 1}}},
+      {"asinh",
+       std::asinh,
+       6,
+       {{-1e300, 1e300}, {-1e9, 1e9}, {-20, 20}, {-1, 1}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"atanh", std::atanh, 5, up_to_1},
+      {"asin", std::asin, 4, up_to_1},
+      {"acos", std::acos, 4, up_to_1},
+      {"atan",
+       std::atan,
+       3,
+       {{-1e300, 1e300}, {-10, 10}, {-1, 1}, {0.41, 0.42}, {-1e-3, 1e-3}, {-1e-20, 1e-20}}},
+      {"sin", std::sin, 2, angles},
+      {"cos", std::cos, 2, angles},
+      {"tan", std::tan, 4, angles},
       {"sigmoid", [](long double x) { return 1 / (1 + std::exp(-x)); }, 4, {{-700, 700}, {-1, 1}}},
       {"softplus", [](long double x) { return std::log1p(std::exp(x)); }, 5, {{-700, 700}, {-1, 1}}}};
   constexpr std::int64_t count = 100000;
@@ -85,14 +119,50 @@ TEST_CASE("vectorised functions of doubles are within their stated errors") {
       fast::find_typed(function.op, DType::float64)
           ->loop(&operand, reinterpret_cast<std::byte*>(y.data()), count, nullptr);
       double largest = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const long double exact = function.exact(static_cast<long double>(x[i]));
-        const int exponent = std::max(std::ilogb(static_cast<double>(exact)) - 52, -1074);
-        const double error = static_cast<double>(std::abs(static_cast<long double>(y[i]) - exact));
-        largest = std::max(largest, error / std::ldexp(1.0, exponent));
-      }
+      for (std::size_t i = 0; i < x.size(); ++i)
+        largest = std::max(largest, units(y[i], function.exact(static_cast<long double>(x[i]))));
       CHECK(largest < function.bound);
     }
+}
+
+TEST_CASE("hypot, atan2 and pow of doubles are within their stated errors, and have the C library's limits") {
+  struct Function {
+    const char* op;
+    long double (*exact)(long double, long double);
+    double bound;
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> special{NAN};
+  for (const double size : {0., 5e-324, 1e-310, 1e-300, 0.5, 1., 2., 3., 1e10, 1e299, 1.7e308, infinity})
+    special.insert(special.end(), {size, -size});
+  for (const Function& function :
+       {Function{"hypot", std::hypot, 2}, {"atan2", std::atan2, 3}, {"pow", std::pow, 1.5}}) {
+    CAPTURE(function.op);
+    const auto value_of = [&](double a, double b) {
+      double y = 0;
+      const std::array operands{reinterpret_cast<const std::byte*>(&a),
+                                reinterpret_cast<const std::byte*>(&b)};
+      fast::find_typed(function.op, DType::float64)
+          ->loop(operands.data(), reinterpret_cast<std::byte*>(&y), 1, nullptr);
+      return y;
+    };
+    const auto check = [&](double a, double b) {
+      CAPTURE(a);
+      CAPTURE(b);
+      const long double exact = function.exact(static_cast<long double>(a), static_cast<long double>(b));
+      const double found = value_of(a, b);
+      const auto wanted = static_cast<double>(exact);
+      CHECK(std::isnan(found) == std::isnan(wanted));
+      if (std::isnan(wanted)) return;
+      CHECK(std::signbit(found) == std::signbit(wanted));
+      CHECK((found == wanted || units(found, exact) < function.bound));
+    };
+    for (const double a : special)
+      for (const double b : special) check(a, b);
+    const Tensor drawn_values = drawn({DType::float64, {20000}}, "values", {.low = -2, .high = 2});
+    const std::span<const double> values = drawn_values.as<double>();
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) check(values[i], values[i + 1]);
+  }
 }
 
 TEST_CASE("vectorised functions of doubles know their limits") {
@@ -125,6 +195,32 @@ TEST_CASE("vectorised functions of doubles know their limits") {
                              {"log1p", -1, -infinity},
                              {"log1p", infinity, infinity},
                              {"log1p", -5e-324, -5e-324},
+                             {"exp2", -1074, 5e-324},
+                             {"exp2", -1076, 0},
+                             {"exp2", 1024, infinity},
+                             {"exp2", 10, 1024},
+                             {"log2", 5e-324, -1074},
+                             {"log2", 0, -infinity},
+                             {"log2", infinity, infinity},
+                             {"log10", 0, -infinity},
+                             {"log10", 1, 0},
+                             {"sinh", 5e-324, 5e-324},
+                             {"sinh", 710.5, infinity},
+                             {"sinh", -infinity, -infinity},
+                             {"cosh", 0, 1},
+                             {"cosh", 710.5, infinity},
+                             {"cosh", -infinity, infinity},
+                             {"asinh", 5e-324, 5e-324},
+                             {"asinh", -infinity, -infinity},
+                             {"atanh", 1, infinity},
+                             {"atanh", -5e-324, -5e-324},
+                             {"asin", 5e-324, 5e-324},
+                             {"acos", 1, 0},
+                             {"acos", -1, std::acos(-1.)},
+                             {"atan", -infinity, std::atan(-infinity)},
+                             {"sin", 5e-324, 5e-324},
+                             {"cos", 0, 1},
+                             {"tan", -5e-324, -5e-324},
                              {"tanh", infinity, 1},
                              {"tanh", -100, -1},
                              {"tanh", 5e-324, 5e-324},
@@ -136,10 +232,15 @@ TEST_CASE("vectorised functions of doubles know their limits") {
     CAPTURE(limit.x);
     CHECK(value_of(limit.op, limit.x) == limit.y);
   }
-  for (const char* op : {"expm1", "log1p", "tanh"}) CHECK(std::signbit(value_of(op, -0.0)));
-  for (const char* op :
-       {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "silu", "mish", "selu"})
+  for (const char* op : {"expm1", "log1p", "tanh", "sinh", "asinh", "atanh", "asin", "atan", "sin", "tan"})
+    CHECK(std::signbit(value_of(op, -0.0)));
+  for (const char* op : {"exp",  "expm1", "log",   "log1p", "tanh",  "sigmoid", "softplus", "silu",
+                         "mish", "selu",  "exp2",  "log2",  "log10", "sinh",    "cosh",     "asinh",
+                         "sin",  "cos",   "atanh", "asin",  "acos",  "atan",    "tan"})
     CHECK(std::isnan(value_of(op, NAN)));
+  for (const char* op : {"sin", "cos", "tan"}) CHECK(std::isnan(value_of(op, infinity)));
+  for (const char* op : {"asin", "acos", "atanh"})
+    for (const double outside : {-1.5, 1.5, infinity}) CHECK(std::isnan(value_of(op, outside)));
   for (const double outside : {-1.5, -infinity}) {
     CHECK(std::isnan(value_of("log", outside)));
     CHECK(std::isnan(value_of("log1p", outside)));
