@@ -45,6 +45,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_widened_source(fast::make_pool_source()));
   sources.push_back(fast::make_widened_source(fast::make_pool3d_source()));
   sources.push_back(fast::make_widened_source(fast::make_dropout_source()));
+  sources.push_back(fast::make_widened_source(fast::make_softmax_source()));
   return sources;
 }
 

@@ -38,6 +38,8 @@ Value without_reshape(const Graph& graph, Value value) {
   return is_op(graph, value.node, "reshape") ? input_of(graph, value, 0) : value;
 }
 
+bool is_fit(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
+
 // The types of a normalisation, from which its pattern is built.
 struct RowNormTypes {
   TensorType x;
@@ -148,7 +150,7 @@ std::optional<Region> forward_region(const Graph& graph, Value last, const Affin
   if (!inverse) return std::nullopt;
   const std::int64_t axes = axes_of(graph, input_of(graph, *inverse, 1));
   const TensorType& type = graph.type(rows);
-  if (axes == 0 || axes > type.shape.rank() || type.dtype != DType::float32) return std::nullopt;
+  if (axes == 0 || axes > type.shape.rank() || !is_fit(type.dtype)) return std::nullopt;
   std::optional<TensorType> scale;
   if (parts.scale) scale = graph.type(*parts.scale);
   if (scale && scale->dtype != type.dtype) return std::nullopt;
@@ -212,7 +214,7 @@ std::optional<Region> backward_region(const Graph& graph, Value last, const Uses
                                       const RowGradient& found, std::optional<Value> scaled, bool all) {
   const TensorType& type = graph.type(last);
   const std::int64_t axes = axes_of(graph, input_of(graph, found.inverse, 1));
-  if (axes == 0 || axes > type.shape.rank() || type.dtype != DType::float32) return std::nullopt;
+  if (axes == 0 || axes > type.shape.rank() || !is_fit(type.dtype)) return std::nullopt;
   std::optional<TensorType> scale;
   if (scaled) scale = graph.type(input_of(graph, *scaled, 1));
   const TensorType& result = graph.type(scaled.value_or(found.grad));

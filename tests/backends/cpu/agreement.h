@@ -36,6 +36,9 @@ struct AgreementOptions {
   DType dtype = DType::float32;  // of the graph on that backend
 };
 
+// Errors of a kernel of float64 that adds up in another order than the portable one.
+constexpr double bound_of_doubles = 1e-13;
+
 // Compiles and runs both graphs. Inputs are random and depend on their names. Runs the CPU's program twice,
 // and fails the test if two runs differ in a bit.
 Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {});

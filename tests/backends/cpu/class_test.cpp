@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "core/autodiff/gradients.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/labels.h"
 #include "core/ops/unary.h"
@@ -44,6 +45,28 @@ TEST_CASE("losses and hits agree with the portable kernels in double, labels out
           CHECK_FALSE(result.uses("portable"));
           CHECK(result.worst() < bound);
         }
+}
+
+TEST_CASE("losses of doubles and their gradients have the digits of the portable kernels") {
+  for (const std::int64_t classes : {1, 17, 100})
+    for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
+      for (const std::int64_t labels : {classes, classes + 2}) {
+        CAPTURE(classes);
+        CAPTURE(labels);
+        const Agreement result = agreement(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              const Node logits = graph.input("logits", {dtype, {70, classes}});
+              const Node targets = graph.input("labels", {DType::int64, {70}});
+              const Node loss = softmax_cross_entropy(logits, targets, {reduction});
+              const Node seed = graph.input("grad", loss.type());
+              return {loss, output_of(loss, 1),
+                      vjp(std::vector{loss}, std::vector{seed}, std::vector{logits})[0]};
+            },
+            {.low = -20, .high = 20, .labels = labels, .dtype = DType::float64});
+        CAPTURE(result.program);
+        CHECK_FALSE(result.uses("portable"));
+        CHECK(result.worst() < bound_of_doubles);
+      }
 }
 
 TEST_CASE("equal and infinite logits and NaN count as in the portable kernels") {

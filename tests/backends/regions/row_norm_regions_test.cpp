@@ -91,20 +91,24 @@ TEST_CASE("one kernel computes a normalisation of rows, and one its gradients") 
         {root_mean_square, "(rms_norm+scale)", "(rms_norm_grad+scale_grad+scale)"},
         {residual, "(row_norm+scale+shift)", "(row_norm_grad+scale_grad+shift_grad+scale+add)"},
         {residual_root_mean_square, "(rms_norm+scale)", "(rms_norm_grad+scale_grad+scale+add)"}};
-    for (const auto& [normalise, forward, backward] : all) {
-      const Agreement result = agreement_with_gradients(shape, affine, normalise);
-      CAPTURE(result.program);
-      CHECK(result.worst() < bound);
-      CHECK(result.uses(forward));
-      if (shape.rank() > affine.rank()) {
-        CHECK(result.uses(backward));
-        CHECK_FALSE(result.uses("sqrt"));
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      const AgreementOptions options{.dtype = dtype};
+      const double error = dtype == DType::float64 ? 100 * bound_of_doubles : bound;
+      for (const auto& [normalise, forward, backward] : all) {
+        const Agreement result = agreement_with_gradients(shape, affine, normalise, options);
+        CAPTURE(result.program);
+        CHECK(result.worst() < error);
+        CHECK(result.uses(forward));
+        if (shape.rank() > affine.rank()) {
+          CHECK(result.uses(backward));
+          CHECK_FALSE(result.uses("sqrt"));
+        }
       }
+      const Agreement result = agreement_with_gradients(shape, affine, plain, options);
+      CHECK(result.worst() < error);
+      CHECK(result.uses("(row_norm)"));
+      CHECK(result.uses("(row_norm_grad)"));
     }
-    const Agreement result = agreement_with_gradients(shape, affine, plain);
-    CHECK(result.worst() < bound);
-    CHECK(result.uses("(row_norm)"));
-    CHECK(result.uses("(row_norm_grad)"));
   }
 }
 
@@ -113,12 +117,14 @@ TEST_CASE("the rows of group_norm and instance_norm have a scale for each channe
       {{2, 4, 3, 5}, 2}, {{3, 6, 7}, 3}, {{5, 8}, 2}, {{4, 4, 40}, 4}, {{1, 6, 5, 5}, 1}, {{3, 12, 1}, 4}};
   for (const auto& [shape, groups] : cases) {
     CAPTURE(to_string(shape));
-    const Agreement result = agreement_with_gradients(shape, {shape[1]}, group(groups));
-    CAPTURE(result.program);
-    CHECK(result.worst() < bound);
-    CHECK(result.uses("(row_norm+scale+shift)"));
-    CHECK(result.uses("row_norm_grad"));
-    CHECK_FALSE(result.uses("mean"));
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      const Agreement result = agreement_with_gradients(shape, {shape[1]}, group(groups), {.dtype = dtype});
+      CAPTURE(result.program);
+      CHECK(result.worst() < (dtype == DType::float64 ? 100 * bound_of_doubles : bound));
+      CHECK(result.uses("(row_norm+scale+shift)"));
+      CHECK(result.uses("row_norm_grad"));
+      CHECK_FALSE(result.uses("mean"));
+    }
   }
 }
 

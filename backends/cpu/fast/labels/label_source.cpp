@@ -31,12 +31,13 @@ const std::int64_t* labels_at(Address address) { return reinterpret_cast<const s
 
 bool is_class(std::int64_t label, const Logits& of) { return label >= 0 && label < of.classes; }
 
+template <class T>
 void cross_entropy(const Logits& of, const CrossEntropyOptions& options, const Binding& at) {
   const Reduction reduction = options.reduction;
-  const float* logits = floats(at.inputs[0]);
+  const T* logits = elements<T>(at.inputs[0]);
   const std::int64_t* labels = labels_at(at.inputs[1]);
-  float* loss = floats(at.outputs[0]);
-  float* probabilities = floats(at.outputs[1]);
+  T* loss = elements<T>(at.outputs[0]);
+  T* probabilities = elements<T>(at.outputs[1]);
   const bool keeps_rows = reduction == Reduction::none && loss != nullptr;
   std::array<double, groups> totals{};
   const double samples_of_group = static_cast<double>(of.samples) / groups;
@@ -45,10 +46,10 @@ void cross_entropy(const Logits& of, const CrossEntropyOptions& options, const B
                     for (std::int64_t group = begin; group < end; ++group)
                       for (std::int64_t n = of.samples * group / groups;
                            n < of.samples * (group + 1) / groups; ++n) {
-                        float* row = probabilities == nullptr ? nullptr : probabilities + n * of.classes;
+                        T* row = probabilities == nullptr ? nullptr : probabilities + n * of.classes;
                         const double known = loss_of_row(logits + n * of.classes, of.classes, labels[n], row);
                         const double own = options.ignore == labels[n] ? 0 : known;
-                        if (keeps_rows) loss[n] = static_cast<float>(own);
+                        if (keeps_rows) loss[n] = static_cast<T>(own);
                         totals[static_cast<std::size_t>(group)] += own;
                       }
                   });
@@ -56,30 +57,31 @@ void cross_entropy(const Logits& of, const CrossEntropyOptions& options, const B
   double total = 0;
   for (const double of_group : totals) total += of_group;
   if (reduction == Reduction::mean) total /= static_cast<double>(of.samples);
-  *loss = static_cast<float>(total);
+  *loss = static_cast<T>(total);
 }
 
+template <class T>
 void cross_entropy_grad(const Logits& of, const CrossEntropyOptions& options, const Binding& at) {
   const Reduction reduction = options.reduction;
   const std::int64_t* labels = labels_at(at.inputs[1]);
-  const float* probabilities = floats(at.inputs[2]);
-  const float* diff_loss = floats(at.inputs[3]);
-  float* diff_logits = floats(at.outputs[0]);
-  const float weight = reduction == Reduction::mean ? 1.F / static_cast<float>(of.samples) : 1.F;
-  parallel_pieces(
-      of.samples, of.row_cost(nanoseconds_per_element), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t n = begin; n < end; ++n) {
-          float* row = diff_logits + n * of.classes;
-          const float of_loss = diff_loss[reduction == Reduction::none ? n : 0];
-          if (of_loss == 0 || options.ignore == labels[n]) {
-            std::fill_n(row, of.classes, 0.F);
-            continue;
-          }
-          const bool known = is_class(labels[n], of);
-          loss_grad_of_row(probabilities + n * of.classes, of.classes, known ? labels[n] : 0,
-                           known ? weight * of_loss : std::numeric_limits<float>::quiet_NaN(), row);
-        }
-      });
+  const T* probabilities = elements<T>(at.inputs[2]);
+  const T* diff_loss = elements<T>(at.inputs[3]);
+  T* diff_logits = elements<T>(at.outputs[0]);
+  const T weight = reduction == Reduction::mean ? T(1) / static_cast<T>(of.samples) : T(1);
+  parallel_pieces(of.samples, of.row_cost(nanoseconds_per_element),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t n = begin; n < end; ++n) {
+                      T* row = diff_logits + n * of.classes;
+                      const T of_loss = diff_loss[reduction == Reduction::none ? n : 0];
+                      if (of_loss == 0 || options.ignore == labels[n]) {
+                        std::fill_n(row, of.classes, T(0));
+                        continue;
+                      }
+                      const bool known = is_class(labels[n], of);
+                      loss_grad_of_row(probabilities + n * of.classes, of.classes, known ? labels[n] : 0,
+                                       known ? weight * of_loss : std::numeric_limits<T>::quiet_NaN(), row);
+                    }
+                  });
 }
 
 void count_correct(const Logits& of, std::int64_t k, const Binding& at) {
@@ -122,7 +124,10 @@ const TensorType& matrix_of(const RegionQuery& query) {
 bool is_fit(const RegionQuery& query) {
   if (!is_known(query.region.kind)) return false;
   const TensorType& matrix = matrix_of(query);
-  return matrix.dtype == DType::float32 && matrix.shape.rank() > 0 && matrix.shape.elements() > 0;
+  const bool is_double =
+      matrix.dtype == DType::float64 && (query.region.kind == loss || query.region.kind == loss_grad);
+  return (is_double || matrix.dtype == DType::float32) && matrix.shape.rank() > 0 &&
+         matrix.shape.elements() > 0;
 }
 
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
@@ -130,13 +135,17 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const std::int64_t classes = matrix[matrix.rank() - 1];
   const Logits of{matrix.elements() / classes, classes};
   const std::string& kind = query.region.kind;
+  const bool is_double = matrix_of(query).dtype == DType::float64;
   if (kind == loss)
-    return make_kernel([of, options = op_cast<SoftmaxCrossEntropy>(query.op()).options()](const Binding& at) {
-      cross_entropy(of, options, at);
+    return make_kernel([of, run = is_double ? cross_entropy<double> : cross_entropy<float>,
+                        options = op_cast<SoftmaxCrossEntropy>(query.op()).options()](const Binding& at) {
+      run(of, options, at);
     });
   if (kind == loss_grad)
-    return make_kernel([of, options = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options()](
-                           const Binding& at) { cross_entropy_grad(of, options, at); });
+    return make_kernel([of, run = is_double ? cross_entropy_grad<double> : cross_entropy_grad<float>,
+                        options = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options()](const Binding& at) {
+      run(of, options, at);
+    });
   if (kind == hits)
     return make_kernel([of, k = op_cast<TopKCorrect>(query.op()).options().k](const Binding& at) {
       count_correct(of, k, at);

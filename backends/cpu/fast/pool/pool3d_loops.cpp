@@ -160,15 +160,15 @@ void add_to_chosen(const PoolRanges3d& ranges, const T* grad, const std::int64_t
   for (std::int64_t place = 0; place < ranges.places(); ++place) result[index[place]] += grad[place];
 }
 
-#define PLEXAURA_POOL3D(T)                                                                               \
-  PLEXAURA_CLONES void average_of_##T(const PoolRanges3d& ranges, const T* x, T* y) {                    \
-    average_image(ranges, x, y);                                                                         \
-  }                                                                                                      \
-  PLEXAURA_CLONES void average_grad_of_##T(const PoolRanges3d& ranges, const T* grad, T* result) {       \
-    spread_image(ranges, grad, result);                                                                  \
-  }                                                                                                      \
-  PLEXAURA_CLONES void max_of_##T(const PoolRanges3d& ranges, const T* x, T* y, std::int64_t* index) {   \
-    choose_image(ranges, x, y, index);                                                                   \
+#define PLEXAURA_POOL3D(T)                                                                             \
+  PLEXAURA_CLONES void average_of_##T(const PoolRanges3d& ranges, const T* x, T* y) {                  \
+    average_image(ranges, x, y);                                                                       \
+  }                                                                                                    \
+  PLEXAURA_CLONES void average_grad_of_##T(const PoolRanges3d& ranges, const T* grad, T* result) {     \
+    spread_image(ranges, grad, result);                                                                \
+  }                                                                                                    \
+  PLEXAURA_CLONES void max_of_##T(const PoolRanges3d& ranges, const T* x, T* y, std::int64_t* index) { \
+    choose_image(ranges, x, y, index);                                                                 \
   }
 PLEXAURA_POOL3D(float)
 PLEXAURA_POOL3D(double)

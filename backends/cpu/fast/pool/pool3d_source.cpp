@@ -97,10 +97,10 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
                                   spatial_3d(method.forward ? out : in));
   const bool counts = method.options->count_include_pad;
   const bool is_double = query.type(query.region.inputs[0]).dtype == DType::float64;
-  return make_kernel(
-      [run = is_double ? method.of_doubles : method.of_floats, pool = Pool3dKernel{{PoolRanges(axes.d, counts), PoolRanges(axes.h, counts),
-                                              PoolRanges(axes.w, counts)},
-                                             in[0] * in[1]}](const Binding& at) { run(pool, at); });
+  return make_kernel([run = is_double ? method.of_doubles : method.of_floats,
+                      pool = Pool3dKernel{{PoolRanges(axes.d, counts), PoolRanges(axes.h, counts),
+                                           PoolRanges(axes.w, counts)},
+                                          in[0] * in[1]}](const Binding& at) { run(pool, at); });
 }
 
 class Pool3dSource final : public KernelSource {

@@ -16,10 +16,11 @@ constexpr double nanoseconds_per_element = 0.5;
 constexpr std::int64_t lanes_of_sums = 16;
 
 // Hands out the operands of a region in order.
+template <class T>
 class Operands {
  public:
   explicit Operands(const std::vector<Address>& addresses) : addresses_(addresses) {}
-  float* next(bool exists = true) { return exists ? floats(addresses_[place_++]) : nullptr; }
+  T* next(bool exists = true) { return exists ? elements<T>(addresses_[place_++]) : nullptr; }
 
  private:
   const std::vector<Address>& addresses_;
@@ -40,9 +41,7 @@ struct RowNorm {
   std::int64_t sums() const {
     return rows.share_sums() ? (shape.rows + rows_of_sum() - 1) / rows_of_sum() : shape.rows / shape.groups;
   }
-  std::size_t bytes_of_sums() const {
-    return static_cast<std::size_t>(sums() * shape.channels()) * sizeof(float);
-  }
+  std::size_t elements_of_sums() const { return static_cast<std::size_t>(sums() * shape.channels()); }
 };
 
 RowNorm row_norm_of(const RegionQuery& query, const RowNormRegion& region) {
@@ -55,10 +54,11 @@ RowNorm row_norm_of(const RegionQuery& query, const RowNormRegion& region) {
   return {region, shape, {shape.extent, shape.run, shape.groups, region.centres}};
 }
 
+template <class T>
 void run_forward(const RowNorm& norm, const Binding& binding) {
-  Operands inputs(binding.inputs);
-  Operands outputs(binding.outputs);
-  NormForward at{};
+  Operands<T> inputs(binding.inputs);
+  Operands<T> outputs(binding.outputs);
+  NormForward<T> at{};
   at.x = inputs.next();
   at.scale = inputs.next(norm.region.scales);
   at.shift = inputs.next(norm.region.shifts);
@@ -72,7 +72,8 @@ void run_forward(const RowNorm& norm, const Binding& binding) {
                   [&](std::int64_t begin, std::int64_t end) { normalise_rows(norm.rows, at, begin, end); });
 }
 
-void add_sums(const RowNorm& norm, const float* sums, float* result) {
+template <class T>
+void add_sums(const RowNorm& norm, const T* sums, T* result) {
   const std::int64_t channels = norm.shape.channels();
   parallel_pieces(channels, nanoseconds_per_element * static_cast<double>(norm.sums()), lanes_of_sums,
                   [&](std::int64_t begin, std::int64_t end) {
@@ -80,10 +81,11 @@ void add_sums(const RowNorm& norm, const float* sums, float* result) {
                   });
 }
 
+template <class T>
 void run_backward(const RowNorm& norm, const Binding& binding) {
-  Operands inputs(binding.inputs);
-  Operands outputs(binding.outputs);
-  NormBackward at{};
+  Operands<T> inputs(binding.inputs);
+  Operands<T> outputs(binding.outputs);
+  NormBackward<T> at{};
   at.grad = inputs.next();
   at.scale = inputs.next(norm.region.scales);
   at.centred = inputs.next();
@@ -92,12 +94,11 @@ void run_backward(const RowNorm& norm, const Binding& binding) {
   inputs.next(norm.region.scale_grad);
   at.addend = inputs.next(norm.region.adds);
   at.result = outputs.next();
-  float* scale_grad = outputs.next(norm.region.scale_grad);
-  float* shift_grad = outputs.next(norm.region.shift_grad);
-  float* sums = floats(binding.workspace);
-  const NormPartialSums partial{
-      scale_grad == nullptr ? nullptr : sums,
-      shift_grad == nullptr ? nullptr : sums + norm.bytes_of_sums() / sizeof(float)};
+  T* scale_grad = outputs.next(norm.region.scale_grad);
+  T* shift_grad = outputs.next(norm.region.shift_grad);
+  T* sums = elements<T>(binding.workspace);
+  const NormPartialSums<T> partial{scale_grad == nullptr ? nullptr : sums,
+                                   shift_grad == nullptr ? nullptr : sums + norm.elements_of_sums()};
   const std::int64_t step = norm.rows_of_sum();
   const std::int64_t pieces = (norm.shape.rows + step - 1) / step;
   parallel_pieces(pieces, norm.nanoseconds_per_row() * static_cast<double>(step),
@@ -112,6 +113,14 @@ void run_backward(const RowNorm& norm, const Binding& binding) {
                   });
   if (scale_grad != nullptr) add_sums(norm, partial.scale, scale_grad);
   if (shift_grad != nullptr) add_sums(norm, partial.shift, shift_grad);
+}
+
+template <class T>
+std::shared_ptr<const Kernel> make_row_norm(const RowNorm& norm) {
+  if (!norm.region.backward)
+    return make_kernel([norm](const Binding& binding) { run_forward<T>(norm, binding); });
+  return make_kernel([norm](const Binding& binding) { run_backward<T>(norm, binding); },
+                     2 * norm.elements_of_sums() * sizeof(T));
 }
 
 // The number of inputs that are operands of the kernel, and not constants.
@@ -130,7 +139,8 @@ class RowNormSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (query.region.nodes.size() == 1) return {};
     const auto region = row_norm_region(query.region.kind);
-    if (!region || !is_dense_float32(query)) return {};
+    const bool is_double = is_dense(query, DType::float64);
+    if (!region || (!is_double && !is_dense_float32(query))) return {};
     Candidate candidate = row_major_candidate(query);
     candidate.reads.assign(query.region.inputs.size(), false);
     std::fill_n(candidate.reads.begin(), operands_of(*region), true);
@@ -141,11 +151,8 @@ class RowNormSource final : public KernelSource {
       if (region->scale_grad) candidate.reads[region->scales ? 5 : 4] = false;
       if (region->adds) candidate.in_place.emplace_back(0, operands_of(*region) - 1);
     }
-    candidate.make = [norm = row_norm_of(query, *region)] {
-      if (!norm.region.backward)
-        return make_kernel([norm](const Binding& binding) { run_forward(norm, binding); });
-      return make_kernel([norm](const Binding& binding) { run_backward(norm, binding); },
-                         2 * norm.bytes_of_sums());
+    candidate.make = [norm = row_norm_of(query, *region), is_double] {
+      return is_double ? make_row_norm<double>(norm) : make_row_norm<float>(norm);
     };
     return {std::move(candidate)};
   }

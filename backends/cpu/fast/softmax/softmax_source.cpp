@@ -87,6 +87,8 @@ std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
   return {};
 }
 
+bool is_forward_op(const std::string& kind) { return kind == "softmax" || kind == "log_softmax"; }
+
 template <class T>
 struct SoftmaxLoops {
   void (*rows)(const T* x, std::int64_t rows, std::int64_t extent, T* y);
@@ -160,10 +162,13 @@ class SoftmaxSource final : public KernelSource {
     return found.empty() ? match_log_grad(graph, last) : found;
   }
 
+  bool knows(const std::string& kind) const override {
+    return is_forward_op(kind) || kind == plain_grad || kind == log_grad;
+  }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    const std::string& kind = query.region.kind;
-    const bool is_forward = kind == "softmax" || kind == "log_softmax";
-    if (!is_forward && kind != plain_grad && kind != log_grad) return {};
+    if (!knows(query.region.kind)) return {};
+    const bool is_forward = is_forward_op(query.region.kind);
     const bool is_double = is_dense(query, DType::float64);
     if (!is_double && !is_dense_float32(query)) return {};
     Candidate candidate = row_major_candidate(query);

@@ -14,6 +14,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
+#include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
@@ -143,6 +144,32 @@ TEST_CASE("pools and dropout of 16 bits have the bits of the portable kernels") 
       return {y, output_of(y, 1)};
     });
   }
+}
+
+TEST_CASE("a softmax of 16 bits is computed in float32 and rounded once, and so is its gradient") {
+  const auto backend = make_cpu_backend();
+  for (const DType dtype : {DType::bfloat16, DType::float16})
+    for (Node (*op)(Operand, std::int64_t) : {softmax, log_softmax}) {
+      CAPTURE(name_of(dtype));
+      Graph graph;
+      const Node x = graph.input("x", {dtype, {9, 40}});
+      const Node seed = graph.input("seed", x.type());
+      const Node y = op(x, 1);
+      CHECK(std::ranges::any_of(offers(y), computes_in_float32));
+      const Node wide = cast(x, DType::float64);
+      const Node exact = op(wide, 1);
+      // The gradient is a formula of the rounded result.
+      const std::vector<Node> wanted{
+          y, vjp(std::vector{y}, std::vector{seed}, std::vector{x})[0], exact,
+          vjp(std::vector{exact}, std::vector{cast(seed, DType::float64)}, std::vector{wide})[0]};
+      const std::vector<ProgramOutput> outputs{{.node = wanted[0]}, {.node = wanted[1]}};
+      CHECK(compile(graph, outputs, *backend)->to_text().find("softmax grad) [fast in float32]") !=
+            std::string::npos);
+      const std::vector<Tensor> values =
+          Runner(graph, wanted, *backend)({drawn(x.type(), "x"), drawn(x.type(), "seed")});
+      CHECK(largest_error(values[0], values[2]) < rounding(dtype) * 1.01);
+      CHECK(largest_error(values[1], values[3]) < rounding(dtype) * 2);
+    }
 }
 
 TEST_CASE("a product of a value of 16 bits with itself converts it for each operand") {
