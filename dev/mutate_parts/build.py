@@ -76,15 +76,15 @@ class Copy:
         return [fault for fault in self.faults if fault.number in numbers]
 
     def at(self, name, line, column):
-        """Returns the number of the last fault that begins before this column, or those of all faults on the
-        line."""
-        of_line = [fault.number for fault in self.faults if (fault.file, fault.line) == (name, line)]
-        if not of_line:
+        """Returns the number of the last fault whose switch is before this column, or those of all faults on
+        the line. A switch may be lines after the start of its fault, as at the end of a loop."""
+        sown = self.folder / f"{name}.sown"
+        if not sown.is_file():
             return []
         # The file begins with the three lines of faults.HEAD, so line N of the source has the index N + 2.
-        text = (self.folder / f"{name}.sown").read_text(encoding="utf-8").splitlines()[line + 2]
+        text = sown.read_text(encoding="utf-8").splitlines()[line + 2]
         before = re.findall(r"\bmutant\((\d+)\)", text[:column])
-        return [int(before[-1])] if before else of_line
+        return [int(before[-1])] if before else [fault.number for fault in self.faults if (fault.file, fault.line) == (name, line)]
 
 
 def put(path, content, mode):

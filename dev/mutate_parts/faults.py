@@ -85,7 +85,11 @@ def is_accepted(fault, entries):
 
 
 def sow(text, faults, name):
-    """Returns the source with these faults, each with its switch. Lines keep their numbers."""
+    """Returns the source with these faults, each with its switch. Lines keep their numbers.
+
+    `#pragma omp simd` becomes a comment, because it allows neither a `break` nor a switch in the loop.
+    """
+    text = re.sub(r"^#pragma(?= omp simd\b)", "//     ", text, flags=re.M)
     # At one position, ends come before begins; of the begins, the longest comes first, and statements before
     # values.
     places = []

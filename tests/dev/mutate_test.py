@@ -70,6 +70,15 @@ int sum_of_odd(const std::vector<int>& values, int seed) {
   for (int i = 0; i < 3; ++i) ++sum;
   return sum;
 }
+
+int sum_of_all(const int* values, int count) {
+  int sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int i = 0; i < count; ++i) {
+    sum += values[i];
+  }
+  return sum;
+}
 """
 
 # One fault of each kind, with its line.
@@ -94,6 +103,8 @@ EXPECTED = {
     (43, "one turn", "for (const int value : values) → the first turn alone"),
     (44, "removed jump", "continue → "),
     (47, "one turn", "for (int i = 0; i < 3; ++i) → the first turn alone"),
+    (54, "comparison", "i < count → i <= count"),
+    (54, "one turn", "for (int i = 0; i < count; ++i) → the first turn alone"),
 }
 
 
@@ -109,7 +120,7 @@ class MutateTest(unittest.TestCase):
     def compile(self, text, program):
         (self.folder / "sample.cpp").write_text('#include "sample.cpp.sown"\n', encoding="utf-8")
         (self.folder / "sample.cpp.sown").write_text(text, encoding="utf-8")
-        command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-I", ROOT, "-I", ".", "sample.cpp", "-o", program]
+        command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-fopenmp-simd", "-I", ROOT, "-I", ".", "sample.cpp", "-o", program]
         return subprocess.run(command, cwd=self.folder, env={**os.environ, "LC_ALL": "C"}, text=True, stderr=subprocess.PIPE).stderr
 
     def run_sample(self, program, number=0):
@@ -146,6 +157,15 @@ class MutateTest(unittest.TestCase):
         bad.after = "std::max(values, values[2])"
         copy = Copy(self.folder, self.faults)
         self.assertEqual([bad], copy.named_in(self.compile(self.sown(self.faults), "refused")))
+
+    def test_a_loop_whose_end_the_compiler_refuses_is_named(self):
+        fault = next(fault for fault in self.faults if fault.edit() == "for (const int value : values) → the first turn alone")
+        copy = Copy(self.folder, [fault])
+        self.compile(self.sown([fault]), "sown")
+        end_of_loop = 46
+        column = (self.folder / "sample.cpp.sown").read_text(encoding="utf-8").splitlines()[end_of_loop + 2].index("break") + 1
+        output = f"sample.cpp:{end_of_loop}:{column}: error: break statement used with OpenMP for loop\n"
+        self.assertEqual([fault], copy.named_in(output))
 
     def test_a_fault_that_the_compiler_sees_in_a_header_is_named_by_the_line_it_came_from(self):
         fault = next(fault for fault in self.faults if fault.edit() == "a - b → a + b")
