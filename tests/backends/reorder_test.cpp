@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/base/error.h"
 #include "tests/support/backend_fixture.h"
 
 namespace plexaura::testing::reorder_test {
@@ -33,6 +34,16 @@ bool padding_is_zero(const DeviceValue& value, std::int64_t logical_elements, st
 }
 
 }  // namespace
+
+TEST_CASE("a reorder takes one value, with as many axes as its layout") {
+  const Reorder op(blocked_by_4);
+  const TensorType image{DType::float32, {1, 4, 2, 2}};
+  CHECK(op.infer(std::vector{image}) == std::vector{image});
+  CHECK_THROWS_AS(op.infer({}), RuleError);
+  CHECK_THROWS_AS(op.infer(std::vector{image, image}), RuleError);
+  CHECK_THROWS_WITH_AS(op.infer(std::vector{TensorType{DType::float32, {4}}}),
+                       doctest::Contains("the layout has 4 axes"), RuleError);
+}
 
 TEST_CASE("a reorder keeps the value and clears the padding") {
   const auto backend = make_portable_backend();

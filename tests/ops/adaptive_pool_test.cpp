@@ -68,6 +68,12 @@ const WrongCases wrong({
        adaptive_max_pool2d(x_of(graph, {1, 2, 3, 4}), {1, 0});
      },
      {"an extent of 1 or more along each axis (here 1 x 0)"}},
+    {"adaptive_avg_pool2d to no rows",
+     "adaptive_avg_pool2d",
+     [](Graph& graph) {
+       adaptive_avg_pool2d(x_of(graph, {1, 2, 3, 4}), {0, 1});
+     },
+     {"an extent of 1 or more along each axis (here 0 x 1)"}},
     {"adaptive_max_pool1d of images",
      "adaptive_max_pool1d",
      [](Graph& graph) {
@@ -86,5 +92,24 @@ const WrongCases wrong({
 
 TEST_CASE("adaptive pooling: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("adaptive pooling: what it refuses") { check_all(wrong); }
+
+// max_pool2d keeps the place of the largest element in 8 bits.
+TEST_CASE("adaptive pooling with equal windows is ordinary pooling, up to 255 elements for the maximum") {
+  const auto pooled = [](Node (*build)(Operand, Size2d), Shape shape, Size2d output) {
+    Graph graph;
+    build(x_of(graph, std::move(shape)), output);
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (const auto name = graph.record(id).op->name(); name.find("pool") != std::string_view::npos)
+        return std::string(name);
+    return std::string();
+  };
+  CHECK(pooled(adaptive_avg_pool2d, {1, 1, 4, 1}, {2, 1}) == "avg_pool2d");
+  CHECK(pooled(adaptive_avg_pool2d, {1, 1, 1, 4}, {1, 2}) == "avg_pool2d");
+  CHECK(pooled(adaptive_avg_pool2d, {1, 1, 1, 4}, {1, 3}) == "avg_pool3d");
+  CHECK(pooled(adaptive_max_pool2d, {1, 1, 255, 2}, {1, 2}) == "max_pool2d");
+  CHECK(pooled(adaptive_max_pool2d, {1, 1, 85, 3}, {1, 1}) == "max_pool2d");
+  CHECK(pooled(adaptive_max_pool2d, {1, 1, 256, 2}, {1, 2}) == "max_pool3d");
+  CHECK(pooled(adaptive_max_pool2d, {1, 1, 86, 3}, {1, 1}) == "max_pool3d");
+}
 
 }  // namespace plexaura::testing::adaptive_pool_test

@@ -6,6 +6,7 @@
 #include "core/compile/compile.h"
 #include "core/graph/print.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -49,6 +50,8 @@ TEST_CASE("all_reduce_sum refuses what no message carries") {
   Graph graph;
   const Node x = graph.input("x", {DType::bfloat16, {2}});
   CHECK(user_error([&] { all_reduce_sum(x); }).find("use cast()") != std::string::npos);
+  for (const DType dtype : {DType::float64, DType::float32, DType::int64})
+    CHECK(all_reduce_sum(cast(x, dtype)).dtype() == dtype);
 }
 
 }  // namespace plexaura::testing::all_reduce_test

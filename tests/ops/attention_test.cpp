@@ -209,6 +209,12 @@ const WrongCases wrong({
        rotary(graph.input("x", {DType::float32, {3, 4}}), {.base = 0});
      },
      {"base must be a finite number above 0, not 0"}},
+    {"rotary with a negative base",
+     "rotary",
+     [](Graph& graph) {
+       rotary(graph.input("x", {DType::float32, {3, 4}}), {.base = -2});
+     },
+     {"base must be a finite number above 0, not -2"}},
 });
 
 }  // namespace

@@ -157,6 +157,12 @@ const WrongCases wrong({
        moments(input(graph, "x", {2, 3}), {.epsilon = 0});
      },
      {"epsilon must be above 0"}},
+    {"moments, a negative epsilon",
+     "moments",
+     [](Graph& graph) {
+       moments(input(graph, "x", {2, 3}), {.epsilon = -1});
+     },
+     {"epsilon must be above 0, not -1"}},
     {"normalise, scale shaped like a batch",
      "normalise",
      [](Graph& graph) {

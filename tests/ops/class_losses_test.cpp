@@ -288,6 +288,21 @@ TEST_CASE("losses of samples that are all ignored are 0, and so are their gradie
     CHECK(result.to_doubles() == std::vector<double>(static_cast<std::size_t>(result.elements()), 0));
 }
 
+TEST_CASE("the mean of losses is right where their sum is beyond the largest number of 16 bits") {
+  constexpr std::int64_t count = 71;
+  Graph graph;
+  const Node x = graph.input("x", {DType::float16, {count, 1}});
+  const Node y = graph.input("y", {DType::int64, {count}});
+  Tensor labels({DType::int64, {count}});
+  labels.as<std::int64_t>()[3] = -1;
+  const Node zeros = graph.constant(Tensor({DType::int64, {count}}));
+  const Tensor logarithms =
+      Tensor::of<double>({count, 1}, std::vector<double>(count, -1000)).cast(DType::float16);
+  const auto results =
+      Runner(graph, {nll(x, zeros), nll(x, y, {.ignore = -1})}, test_backend())({logarithms, labels});
+  for (const Tensor& result : results) CHECK(result.to_doubles() == std::vector<double>{1000});
+}
+
 TEST_CASE("a target 0 of a class with the probability 0 gives the loss 0") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {1, 2}});

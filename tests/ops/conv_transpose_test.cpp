@@ -90,6 +90,7 @@ const Cases cases({
     transposed_1d("plain", {2, 3, 4}, {3, 2, 3}, {}),
     transposed_1d("stride 3, output padding", {1, 2, 4}, {2, 1, 3},
                   {.stride = 3, .padding = 1, .output_padding = 2}),
+    transposed_1d("unequal padding", {1, 2, 4}, {2, 1, 3}, {.padding = 1, .padding_end = 0}),
     transposed_2d("plain", {2, 3, 3, 2}, {3, 2, 2, 3}, {}),
     transposed_2d("doubles images", {1, 4, 3, 3}, {4, 2, 3, 3},
                   {.stride = 2, .padding = 1, .output_padding = 1}),
@@ -103,6 +104,8 @@ const Cases cases({
     transposed_3d("doubles volumes", {1, 2, 2, 2, 3}, {2, 1, 2, 2, 2}, {.stride = 2}),
     transposed_3d("odd", {1, 2, 2, 3, 2}, {2, 2, 2, 1, 3},
                   {.stride = {1, 2, 3}, .padding = {0, 0, 1}, .output_padding = {0, 1, 2}}),
+    transposed_3d("dilation, unequal padding", {1, 2, 3, 2, 2}, {2, 1, 2, 2, 2},
+                  {.padding = {1, 0, 1}, .dilation = {1, 2, 1}, .padding_end = Size3d{0, 1, 0}}),
 });
 
 using Extents = std::vector<std::int64_t>;
@@ -124,6 +127,8 @@ const WrongCases wrong({
     refused("nothing left", {1, 2, 3, 3}, {2, 1, 2, 2}, {.padding = {0, 2}},
             {"nothing is left along W", "less padding"}),
     refused("no dilation", {1, 2, 3, 3}, {2, 1, 2, 2}, {.dilation = {1, 0}}, {"dilation must be 1 or more"}),
+    refused("a negative padding at the end", {1, 2, 3, 3}, {2, 1, 2, 2}, {.padding_end = Size2d{-1, 0}},
+            {"padding at the end must be 0 or more (here -1 x 0)"}),
     {"conv_transpose2d, channels",
      "conv2d_input_grad",
      [](Graph& graph) {

@@ -43,6 +43,7 @@ const Cases cases({
     sums({3, 5}, {.axis = 1, .exclusive = true}),
     sums({2, 17, 3}, {.axis = 1, .exclusive = true, .reverse = true}),
     sums({2, 17, 3, 2}, {.axis = 1}),
+    sums({2, 3, 70}, {.axis = 1, .reverse = true}),
     sums({1}, {.exclusive = true}),
     sums({3, 0}, {.axis = 1}),
     sums({0, 4}, {.axis = 1}),

@@ -124,6 +124,7 @@ const Cases cases({
     resized("nearest, smaller", {1, 1, 5, 7}, {.size = {2, 3}}),
     resized("nearest, a scale that leaves a rest", {1, 1, 5, 4}, {.scale = {1.5, 0.6}}),
     resized("the exact nearest", {1, 2, 5, 3}, {.size = {3, 5}, .mode = InterpolateMode::nearest_exact}),
+    resized("nearest, no channels", {2, 0, 3}, {.scale = {2}}),
     resized("linear", {2, 2, 4}, {.size = {7}, .mode = InterpolateMode::linear}),
     resized("linear, one element", {1, 2, 3},
             {.size = {1}, .mode = InterpolateMode::linear, .align_corners = true}),

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/graph/graph.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 
@@ -135,6 +137,7 @@ const WrongCases wrong({
     refused("no axis", {f32, {2, 3}}, 0, {"axes must be at least 1 and at most the input's 2, not 0"}),
     refused("of a scalar", {f32, {}}, 1, {"at most the input's 0, not 1"}),
     refused("no epsilon", {f32, {2, 3}}, 1, {"epsilon must be above 0, not 0"}, 0),
+    refused("a negative epsilon", {f32, {2, 3}}, 1, {"epsilon must be above 0, not -1"}, -1),
     refused("of integers", {DType::int64, {2, 3}}, {f32, {3}}, {f32, {3}},
             {"layer_norm(int64[2,3], float32[3], float32[3])", "floating", "cast()"}),
     refused("another width", {f32, {2, 3}}, {f32, {2}}, {f32, {2}},
@@ -151,6 +154,23 @@ const WrongCases wrong({
 
 TEST_CASE("layer_norm and standardise: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("layer_norm and standardise: what they refuse") { check_all(wrong); }
+
+TEST_CASE("the epsilon of rms_norm is that of the dtype in which it computes") {
+  constexpr double small = 1e-4;
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
+    const DType wide = dtype == DType::float64 ? dtype : DType::float32;
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {1}});
+    const Node y = rms_norm(x, graph.input("scale", {wide, {1}}));
+    const Tensor of_x = Tensor::of<double>({1}, {small}).cast(dtype);
+    const double value = of_x.to_doubles()[0];
+    const double epsilon = wide == DType::float64 ? std::numeric_limits<double>::epsilon()
+                                                  : std::numeric_limits<float>::epsilon();
+    const auto results = Runner(graph, {y}, test_backend())({of_x, Tensor::of<double>({1}, {1}).cast(wide)});
+    CHECK(results[0].to_doubles()[0] ==
+          doctest::Approx(value / std::sqrt(value * value + epsilon)).epsilon(5e-3));
+  }
+}
 
 TEST_CASE("layer_norm of 16 bits computes in float32") {
   const OpCase op_case = normalised("16 bits", {3, 8}, {8}, 1e-5, DType::float32);

@@ -262,7 +262,7 @@ const WrongCases wrong({
               [](const Node& a, const Node&) {
                 solve(stack({a, a}), stack({a, a, a}));
               },
-              {"solve(float32[2,3,3], float32[3,3,3])"}),
+              {"solve(float32[2,3,3], float32[3,3,3]): [2] and [3] do not broadcast"}),
     wrong_use("lu_factors of no square", "lu_factors",
               [](const Node&, const Node& b) { apply(std::make_shared<LuFactors>(), {b}); },
               {"needs square matrices"}),

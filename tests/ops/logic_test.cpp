@@ -130,6 +130,15 @@ WrongCase of_other(const std::string& op, Function build) {
           {std::string(name_of(dtype)) + "[2]", "defined for integers", "cast()"}};
 }
 
+WrongCase of_two_dtypes(const std::string& op, Function build) {
+  return {op + " of two dtypes",
+          op,
+          [=](Graph& graph) {
+            build(graph.input("a", {DType::int32, {2}}), graph.input("b", {DType::int64, {2}}));
+          },
+          {op + "(int32[2], int64[2])", "one dtype", "cast()"}};
+}
+
 WrongCase of_integers(const std::string& op, Node (*build)(Operand)) {
   return {op + " of integers",
           op,
@@ -148,12 +157,9 @@ const WrongCases wrong({
     of_other<DType::boolean>("right_shift", right_shift),
     of_integers("is_nan", is_nan),
     of_integers("is_finite", is_finite),
-    {"bitwise_or of two dtypes",
-     "bitwise_or",
-     [](Graph& graph) {
-       bitwise_or(graph.input("a", {DType::int32, {2}}), graph.input("b", {DType::int64, {2}}));
-     },
-     {"one dtype", "cast()"}},
+    of_two_dtypes("bitwise_and", bitwise_and),
+    of_two_dtypes("bitwise_or", bitwise_or),
+    of_two_dtypes("bitwise_xor", bitwise_xor),
 });
 
 }  // namespace

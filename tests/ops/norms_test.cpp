@@ -122,6 +122,7 @@ const Cases cases({
      true,
      wide},
     responding("five neighbours", {2, 7, 2, 2}, 5, {.alpha = 0.5, .beta = 0.75, .k = 2}),
+    responding("no neighbours but itself", {2, 3, 2}, 1, {.alpha = 0.5, .beta = 0.75, .k = 2}),
     responding("an even number of neighbours", {1, 5, 3}, 4, {.alpha = 1, .beta = 0.5, .k = 1}),
     responding("more neighbours than channels", {1, 2, 2, 1, 2}, 5, {.alpha = 1, .beta = 1, .k = 0.5}),
 });
@@ -169,6 +170,8 @@ const WrongCases wrong({
      {"needs 3 axes or more"}},
     refused("no neighbours", {f32, {2, 4, 3}}, 0, LocalResponseNormOptions{}, {"1 or more, not 0"}),
     refused("no k", {f32, {2, 4, 3}}, 3, LocalResponseNormOptions{.k = 0}, {"k must be above 0, not 0"}),
+    refused("a negative k", {f32, {2, 4, 3}}, 3, LocalResponseNormOptions{.k = -1},
+            {"k must be above 0, not -1"}),
     refused("rows", {f32, {2, 4}}, 3, LocalResponseNormOptions{}, {"needs 3 axes or more"}),
 });
 

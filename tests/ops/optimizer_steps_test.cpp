@@ -216,6 +216,8 @@ const WrongCases wrong({
     refused_rms("added of 0", {.added = 0}, {"added must be above 0"}),
     refused_rms("initial below 0", {.initial = -1}, {"initial must be at least 0"}),
     refused_rms("epsilon", {.epsilon = 0}, {"epsilon must be above 0"}),
+    refused_rms("a negative epsilon", {.epsilon = -1}, {"epsilon must be above 0, not -1"}),
+    refused_rms("added below 0", {.added = -1}, {"added must be above 0, not -1"}),
     refused_rms("a rate of 0", {.segments = {{0, 4, 0, 0}}}, {"multiple of the learning rate", "not 0"}),
     refused_rms("centered without a mean", {.centered = true}, {"5 inputs", "4"}),
     refused("nesterov alone", {.nesterov = true}, {"nesterov needs momentum"}),

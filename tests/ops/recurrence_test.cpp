@@ -70,6 +70,8 @@ const Cases cases({
     recurrence_case({3, 6}, {.axis = -1}, 1),
     recurrence_case({3, 5}, {.axis = 1, .reverse = true}, 1),
     recurrence_case({2, 7, 3}, {.axis = 1}, 1),
+    recurrence_case({2, 3, 70}, {.axis = 1}, 1),
+    recurrence_case({3, 33}, {.axis = 0, .reverse = true}, 0),
     recurrence_case({4, 1}, {.axis = 1}, 1),
     recurrence_case({2, 0}, {.axis = 1, .reverse = true}, 1),
     recurrence_case({0, 4}, {.axis = 1}, 1),

@@ -48,6 +48,13 @@ const Cases cases({
      [](auto x) {
        return std::vector{x[0].reshaped({2, 12})};
      }},
+    {"flatten of a scalar",
+     "reshape",
+     [](Graph&, auto x) { return std::vector{flatten(x[0])}; },
+     {{{}}},
+     [](auto x) {
+       return std::vector{x[0].reshaped({1, 1})};
+     }},
     stretched("broadcast_to", {3, 1}, {2, 3, 4}),
     stretched("broadcast_to, from a scalar", {}, {2, 3}),
     stretched("broadcast_to, to nothing", {1, 3}, {0, 3}),

@@ -41,11 +41,13 @@ Tensor triplets(std::span<const Tensor> x, const TripletMarginOptions& options) 
                            options.reduction == Reduction::sum ? reference::sum : reference::mean);
 }
 
-OpCase triplet_case(const std::string& name, const TripletMarginOptions& options) {
+// The positive vectors are far from the anchors, unless another range is given for these.
+OpCase triplet_case(const std::string& name, const TripletMarginOptions& options,
+                    const Values& anchors = between(-1, -0.5)) {
   return {"triplet_margin, " + name,
           "relu",
           [=](Graph&, auto x) { return std::vector{triplet_margin(x[0], x[1], x[2], options)}; },
-          {{{3, 4}, between(-1, -0.5)}, {{3, 4}, between(2, 3)}, {{3, 4}, between(0, 0.5)}},
+          {{{3, 4}, anchors}, {{3, 4}, between(2, 3)}, {{3, 4}, between(0, 0.5)}},
           [=](auto x) { return std::vector{triplets(x, options)}; }};
 }
 
@@ -89,7 +91,10 @@ const Cases cases({
     triplet_case("mean", {}),
     triplet_case("sum, p = 1", {.margin = 0.3, .p = 1, .reduction = Reduction::sum}),
     triplet_case("none, p = 3", {.p = 3, .reduction = Reduction::none}),
-    triplet_case("the smaller distance", {.margin = 5, .swap = true, .reduction = Reduction::none}),
+    triplet_case("the distance of the anchor is smaller",
+                 {.margin = 5, .swap = true, .reduction = Reduction::none}),
+    triplet_case("the distance of the positive is smaller",
+                 {.margin = 5, .swap = true, .reduction = Reduction::none}, between(-5, -4)),
     triplet_case("0 beyond the margin", {.margin = -9}),
 });
 
@@ -145,6 +150,7 @@ const WrongCases wrong({
      {"must be floating", "cast()"}},
     of_options("no margin", {.margin = std::nan("")}, "the margin must be a finite number, not nan"),
     of_options("p = 0", {.p = 0}, "p must be above 0, not 0"),
+    of_options("p = -1", {.p = -1}, "p must be above 0, not -1"),
     of_options("an infinite epsilon", {.epsilon = std::numeric_limits<double>::infinity()},
                "epsilon must be a finite number, not inf"),
 });
