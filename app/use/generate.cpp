@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "app/use/next_token_logits.h"
 #include "core/base/error.h"
 #include "core/base/utf8.h"
-#include "models/predictor.h"
 
 namespace plexaura {
 
@@ -57,24 +57,16 @@ std::string generated_text(const GenerateOptions& options, Model& model, const V
                            ParameterStore& store, Backend& backend, bool strict,
                            std::set<std::string>& ops_on_host) {
   check_prompt(options.prompt, vocabulary.kind());
-  const std::int64_t window = model.sample_shape()[0];
-  const auto width = static_cast<std::size_t>(vocabulary.size());
-  Predictor predict([&](const Node& x) { return model(x); }, store, backend, {.strict = strict});
+  NextTokenLogits next_logits(model, store, backend, strict);
   Random random({static_cast<std::uint64_t>(options.seed)});
   std::vector<std::int32_t> tokens = vocabulary.encode(options.prompt);
   std::string text = options.prompt;
   for (std::int64_t i = 0; i < options.count; ++i) {
-    const std::int64_t seen = std::min(std::ssize(tokens), window);
-    Tensor samples(TensorType{DType::int64, {1, window}});
-    std::ranges::fill(samples.as<std::int64_t>(), 0);  // after the text, where no position of the text looks
-    std::copy(tokens.end() - seen, tokens.end(), samples.as<std::int64_t>().begin());
-    const std::vector<double> logits = predict(samples).to_doubles();
-    const std::span last = std::span(logits).subspan(static_cast<std::size_t>(seen - 1) * width, width);
-    const std::int64_t token = drawn_token(last, vocabulary, options, random);
+    const std::int64_t token = drawn_token(next_logits(tokens), vocabulary, options, random);
     tokens.push_back(static_cast<std::int32_t>(token));
     text += vocabulary.text_of(token);
   }
-  ops_on_host.insert(predict.ops_on_host().begin(), predict.ops_on_host().end());
+  ops_on_host.merge(next_logits.ops_on_host());
   return text;
 }
 

@@ -141,7 +141,10 @@ Made recurrent_layer(const LayerRequest& request) {
 class EncoderLayer final : public layers::Layer {
  public:
   EncoderLayer(const LayerKeys& keys, std::int64_t width)
-      : causal_(keys.causal),
+      : width_(width),
+        heads_(keys.heads),
+        depth_(keys.depth),
+        causal_(keys.causal),
         encoder_(keys.depth, width, keys.heads, keys.transformer,
                  keys.transformer.norm_first ? std::optional<layers::LayerNorm>(width) : std::nullopt) {}
 
@@ -150,8 +153,31 @@ class EncoderLayer final : public layers::Layer {
     const auto call = enter_unseen(x);
     return encoder_(x, {.is_causal = causal_});
   }
+  std::unique_ptr<layers::IncrementalLayer> incremental(std::int64_t samples,
+                                                        std::int64_t positions) const override {
+    if (!causal_) return nullptr;
+    std::vector<layers::AttentionCache> caches;
+    for (std::int64_t i = 0; i < depth_; ++i) caches.emplace_back(samples, positions, width_, heads_);
+    return std::make_unique<Incremental>(encoder_, std::move(caches));
+  }
 
  private:
+  class Incremental final : public layers::IncrementalLayer {
+   public:
+    Incremental(const layers::TransformerEncoder& encoder, std::vector<layers::AttentionCache> caches)
+        : encoder_(encoder), caches_(std::move(caches)) {}
+
+    void members(MemberVisitor& visit) override { visit("layers", caches_); }
+    Node next(Operand x, Operand position) const override { return encoder_.next(x, caches_, position); }
+
+   private:
+    const layers::TransformerEncoder& encoder_;
+    std::vector<layers::AttentionCache> caches_;
+  };
+
+  std::int64_t width_;
+  std::int64_t heads_;
+  std::int64_t depth_;
   bool causal_;
   layers::TransformerEncoder encoder_;
 };

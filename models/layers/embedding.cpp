@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/gather.h"
+#include "core/ops/shape.h"
 #include "core/ops/slice.h"
 
 namespace plexaura::layers {
@@ -38,6 +39,29 @@ Node Positions::operator()(Operand x) const {
   const std::int64_t steps = shape[1];
   const Node all = weight_.in(x.node().graph());
   return add(x, steps == of[0] ? all : slice(all, {.stop = steps}));
+}
+
+Node Positions::next(Operand x, Operand position) const {
+  const auto call = enter_unseen(x);
+  return add(x, embedding(weight_.in(x.node().graph()), reshape(position, {1, 1})));
+}
+
+namespace {
+
+class IncrementalPositions final : public IncrementalLayer {
+ public:
+  explicit IncrementalPositions(const Positions& layer) : layer_(layer) {}
+
+  Node next(Operand x, Operand position) const override { return layer_.next(x, position); }
+
+ private:
+  const Positions& layer_;
+};
+
+}  // namespace
+
+std::unique_ptr<IncrementalLayer> Positions::incremental(std::int64_t, std::int64_t) const {
+  return std::make_unique<IncrementalPositions>(*this);
 }
 
 }  // namespace plexaura::layers

@@ -22,6 +22,9 @@ class Embedding final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 
   // Returns the weight, for a Linear that is tied to it.
   Parameter& weight() const { return *weight_; }
@@ -40,6 +43,10 @@ class Positions final : public Layer {
   void members(MemberVisitor& visit) override;
   // Adds the values of the first positions if the sequence is shorter than `steps`.
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
+
+  // Adds the values of one position, int64 [], to x [N, 1, width].
+  Node next(Operand x, Operand position) const;
 
  private:
   Parameter weight_;

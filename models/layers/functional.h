@@ -17,6 +17,9 @@ class Activation final : public Layer {
  public:
   explicit Activation(std::string_view name);  // throws UserError, with a suggestion, for an unknown name
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 
   static const std::vector<std::string>& names();
 
@@ -28,6 +31,9 @@ class Activation final : public Layer {
 class Identity final : public Layer {
  public:
   Node operator()(Operand x) const override { return x.node(); }
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 };
 
 // Joins the axes from `first` to `last` to one axis. Negative numbers count from the end. by default [N, ...]
@@ -89,6 +95,9 @@ class Dropout final : public Layer {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 
  private:
   double p_;
@@ -98,6 +107,9 @@ class Dropout final : public Layer {
 class Standardise final : public Layer {
  public:
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 };
 
 }  // namespace plexaura::layers

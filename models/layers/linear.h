@@ -24,6 +24,9 @@ class Linear final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return incremental_by_position(*this);
+  }
 
   Parameter& weight() const { return tied_weight_ != nullptr ? *tied_weight_ : *weight_; }
 

@@ -23,6 +23,9 @@ class LayerNorm final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return normalised_.rank() == 1 ? incremental_by_position(*this) : nullptr;
+  }
 
  private:
   Shape normalised_;
@@ -45,6 +48,9 @@ class RmsNorm final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t, std::int64_t) const override {
+    return weight_.shape().rank() == 1 ? incremental_by_position(*this) : nullptr;
+  }
 
  private:
   std::optional<double> epsilon_;

@@ -86,6 +86,34 @@ void Recurrent::members(MemberVisitor& visit) {
 
 Node Recurrent::operator()(Operand x) const { return run(x).sequence; }
 
+class Recurrent::Incremental final : public IncrementalLayer {
+ public:
+  Incremental(const Recurrent& layer, std::int64_t samples) : layer_(layer) {
+    for (std::size_t i = 0; i < layer.states_ * layer.layers_.size(); ++i)
+      states_.emplace_back(Shape{samples, layer.hidden_}, Initialiser::zeros(), ParameterRole::buffer);
+  }
+
+  void members(MemberVisitor& visit) override { visit("states", states_); }
+  Node next(Operand x, Operand position) const override {
+    const auto call = layer_.enter_unseen(x);
+    Graph& graph = x.node().graph();
+    const Node is_first = eq(position, 0);
+    std::vector<Node> before;
+    for (const Parameter& state : states_) before.push_back(where(is_first, 0, state.in(graph)));
+    const Recurrence after = layer_.run(x, before);
+    for (std::size_t i = 0; i < states_.size(); ++i) graph.update(states_[i].in(graph), after.state[i]);
+    return after.sequence;
+  }
+
+ private:
+  const Recurrent& layer_;
+  std::vector<Parameter> states_;
+};
+
+std::unique_ptr<IncrementalLayer> Recurrent::incremental(std::int64_t samples, std::int64_t) const {
+  return std::make_unique<Incremental>(*this, samples);
+}
+
 Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
   const auto call = enter_unseen(x);
   Recurrence result{x.node(), {}};

@@ -29,6 +29,8 @@ class Recurrent : public Layer {
   void members(MemberVisitor& visit) override;
   // Returns the sequence of run(). The states begin as zeros.
   Node operator()(Operand x) const override;
+  // The buffers are the states.
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
   // Runs all layers. The states begin as `state`, in the order of Recurrence::state, or as zeros if it is
   // empty. Throws UserError for another number of states.
   Recurrence run(Operand x, const std::vector<Node>& state = {}) const;
@@ -50,6 +52,7 @@ class Recurrent : public Layer {
   Node gate(const Node& all, std::int64_t number) const;
 
  private:
+  class Incremental;
   struct Weights {
     std::unique_ptr<Parameter> input;
     std::unique_ptr<Parameter> recurrent;

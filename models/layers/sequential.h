@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,13 +37,18 @@ class Sequential final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
 
  private:
+  class Incremental;
   struct Child {
     std::string name;
     std::unique_ptr<Layer> layer;
     Origin origin;
   };
+  // Passes x through all children. `call` calls the child with a number.
+  Node passed(Operand x, const std::function<Node(std::size_t child, Operand x)>& call) const;
+
   std::vector<Child> children_;
 };
 
@@ -56,8 +62,12 @@ class Residual final : public Layer {
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) const override;
+  std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
 
  private:
+  class Incremental;
+  Node joined(Operand x, const Node& body, const Node& shortcut) const;
+
   std::unique_ptr<Layer> body_;
   std::unique_ptr<Layer> shortcut_;
   std::optional<Activation> activation_;

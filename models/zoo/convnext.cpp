@@ -10,6 +10,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/shape.h"
+#include "core/ops/unary.h"
 #include "models/config/rules.h"
 #include "models/layers/convolution.h"
 #include "models/layers/linear.h"

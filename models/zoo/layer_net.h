@@ -14,6 +14,9 @@ class LayerNet final : public Model {
       : Model(std::move(info)), layers_(std::move(layers)) {}
 
   void members(MemberVisitor& visit) override { layers_->members(visit); }
+  std::unique_ptr<layers::IncrementalLayer> incremental(std::int64_t samples) const override {
+    return layers_->incremental(samples, sample_shape()[0]);
+  }
 
  protected:
   Node forward(Operand x) const override { return (*layers_)(x); }

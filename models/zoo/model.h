@@ -83,6 +83,12 @@ class Model : public Module {
   // dtype of the parameters, and are not changed. The origin of the nodes is that of info(), or that of x.
   Node operator()(Operand x) const;
 
+  // Returns the model for `samples` sequences whose positions come one by one, at most those of sample_shape(): see
+  // layers::Layer::incremental(). Null for all models but lists of layers.
+  virtual std::unique_ptr<layers::IncrementalLayer> incremental(std::int64_t /*samples*/) const {
+    return nullptr;
+  }
+
  protected:
   virtual Node forward(Operand x) const = 0;
 

@@ -2,9 +2,13 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <iterator>
 #include <map>
 
+#include "core/ops/slice.h"
+#include "core/vm/function.h"
 #include "models/layer_lists/layer_list.h"
+#include "models/layers/normalisation.h"
 #include "models/zoo/sample.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
@@ -159,6 +163,66 @@ TEST_CASE("a layer that keeps the order lets no step see later ones") {
     };
     CHECK(first_steps(0) == first_steps(5));
   }
+}
+
+TEST_CASE("a layer that keeps the order computes positions that come one by one as in the whole sequence") {
+  constexpr std::int64_t sequences = 2, length = 5;
+  for (const LayerKind& kind : layer_kinds()) {
+    if (!kind.keeps_order) continue;
+    CAPTURE(kind.type);
+    const std::string keys = examples().at(kind.type).keys;
+    const bool is_text = kind.type == "embedding";
+    const Net net("[{type: " + kind.type + (keys.empty() ? "" : ", ") + keys + "}]",
+                  is_text ? Shape{length} : Shape{length, 8}, DType::float64);
+    const auto incremental = net.layers->incremental(sequences, length);
+    REQUIRE(incremental != nullptr);
+    std::vector<ParameterSpec> specs = specs_of(*net.layers, DType::float64);
+    std::ranges::move(specs_of(*incremental, DType::float64, "incremental"), std::back_inserter(specs));
+    ParameterStore store(specs, 1);
+
+    const Tensor x = is_text ? Tensor::of<std::int64_t>({sequences, length}, {0, 1, 2, 3, 4, 6, 5, 4, 3, 2})
+                             : pattern({sequences, length, 8});
+    Graph whole(Mode::inference);
+    const Tensor expected =
+        run_graph(whole, store, {(*net.layers)(whole.input("x", x.type()))}, {{"x", x}})[0];
+
+    // Returns step t of both sequences.
+    const auto step = [&](const Tensor& all, std::int64_t t) {
+      Graph graph(Mode::inference);
+      const Node row = slice(graph.input("x", all.type()), {.axis = 1, .start = t, .stop = t + 1});
+      return evaluate(row, {{"x", all}}, test_backend());
+    };
+    Graph graph(Mode::inference);
+    const Node next = graph.input("x", step(x, 0).type());
+    const Node position = graph.input("position", {DType::int64, {}});
+    Function of_next(graph, {next, position}, {incremental->next(next, position)}, test_backend(), &store);
+    for (int again = 0; again < 2; ++again)  // the second sequences start with the buffers of the first ones
+      for (std::int64_t t = 0; t < length; ++t) {
+        const Tensor found = of_next(step(x, t), Tensor::scalar(t))[0];
+        CHECK(found.shape() == step(expected, t).shape());
+        check_close(found, step(expected, t).to_doubles(), 1e-12);
+      }
+  }
+}
+
+TEST_CASE("layers that need whole sequences have no incremental form, nor has a net with such a layer") {
+  for (const LayerKind& kind : layer_kinds()) {
+    if (kind.keeps_order) continue;
+    CAPTURE(kind.type);
+    const Example& example = examples().at(kind.type);
+    const Net net("[{type: " + kind.type + (example.keys.empty() ? "" : ", ") + example.keys + "}]",
+                  example.sample);
+    CHECK(net.layers->incremental(1, 5) == nullptr);
+  }
+  const auto has_one = [](const std::string& list) {
+    return Net(list, {5, 8}).layers->incremental(1, 5) != nullptr;
+  };
+  CHECK(has_one("[{type: residual, layers: [{type: linear, units: 8}], shortcut: [{type: tanh}]}]"));
+  CHECK(!has_one("[{type: residual, layers: [{type: group_norm, groups: 1}]}]"));
+  CHECK(!has_one("[{type: residual, layers: [{type: tanh}], shortcut: [{type: group_norm, groups: 1}]}]"));
+  CHECK(!has_one("[{type: transformer_encoder, heads: 2}]"));
+  CHECK(layers::LayerNorm({5, 8}).incremental(1, 5) == nullptr);
+  CHECK(layers::RmsNorm({5, 8}).incremental(1, 5) == nullptr);
 }
 
 TEST_CASE("an embedding has a row for each class, which starts with its deviation") {
