@@ -21,7 +21,7 @@ void declare_export(CLI::App& app, OnnxExport& command) {
                            ->capture_default_str();
   app.add_flag("--open-batch", command.open_batch, "leaves the number of samples open")->excludes(batch);
   app.add_flag("--external", command.external,
-               "writes weights to OUT.onnx.data, as is done for models that would have 2 GiB or more");
+               "writes weights to OUT.onnx.HASH.data, as is done for models that would have 2 GiB or more");
 }
 
 void declare_run(CLI::App& app, OnnxRun& command) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "onnx/ops/matrices.h"
 #include "onnx/ops/table.h"
 
 #include "core/ops/arrange.h"
@@ -172,12 +173,21 @@ std::vector<Node> place_of_best(Call& call) {
   return {function(flip(x, {axis}), axis, keeps) * -1 + (x.shape()[axis] - 1)};
 }
 
+// Returns 1 at the largest element along an axis, the first one if there are several, and 0 elsewhere.
+Node one_at_largest(const Node& x, std::int64_t axis) {
+  const Node places = places_along(x.graph(), axis, x.shape().rank(), x.shape()[axis]);
+  return cast(eq(argmax(x, axis, true), places), x.dtype());
+}
+
 std::vector<Node> hardmax(Call& call) {
-  const Node x = call[0];
-  const std::int64_t rank = x.shape().rank();
-  const std::int64_t axis = normalise_axis(call.integer("axis", -1), rank);
-  const Node best = argmax(x, axis, true);
-  return {cast(eq(best, places_along(call.graph(), axis, rank, x.shape()[axis])), x.dtype())};
+  return {one_at_largest(call[0], normalise_axis(call.integer("axis", -1), call[0].shape().rank()))};
+}
+
+// Before version 13 the axes from `axis` on were taken together.
+std::vector<Node> hardmax_from(Call& call) {
+  const Shape& shape = call[0].shape();
+  const std::int64_t axis = normalise_axis(call.integer("axis", 1), shape.rank());
+  return {reshape(one_at_largest(as_matrix(call[0], axis), 1), shape.extents())};
 }
 
 std::vector<Node> top_k(Call& call) {
@@ -234,6 +244,7 @@ constexpr Row rows_of_indices[] = {
     {"Gather", 1, gather_rows},
     {"GatherElements", 11, gather_elements},
     {"GatherND", 11, gather_nd},
+    {"Hardmax", 1, hardmax_from},
     {"Hardmax", 13, hardmax},
     {"OneHot", 9, one_hot_of},
     {"ReverseSequence", 10, reverse_sequence},

@@ -47,8 +47,9 @@ template <Node (*function)(Operand, ReduceOptions)>
 std::vector<Node> reduce_by(Call& call) {
   ReduceOptions options{.axes = call.has(1) ? call.input_integers(1) : call.integers("axes"),
                         .keepdims = call.flag("keepdims", true)};
-  const bool nothing = call.flag("noop_with_empty_axes", false) && options.axes.empty();
-  if (nothing) return {call[0]};
+  // Each element is then reduced alone: ReduceSumSquare returns its square, and ReduceSum the element.
+  const bool is_alone = call.flag("noop_with_empty_axes", false) && options.axes.empty();
+  if (is_alone) return {function(unsqueeze(call[0], 0), {.axes = {0}, .keepdims = false})};
   return {function(call[0], std::move(options))};
 }
 
@@ -62,10 +63,7 @@ template <Node (*function)(Operand, std::int64_t)>
 std::vector<Node> softmax_from(Call& call) {
   const Shape& shape = call[0].shape();
   const std::int64_t axis = normalise_axis(call.integer("axis", 1), shape.rank());
-  std::int64_t rows = 1;
-  for (std::int64_t i = 0; i < axis; ++i) rows *= shape[i];
-  const std::int64_t columns = rows == 0 ? 1 : shape.elements() / rows;
-  return {reshape(function(reshape(call[0], {rows, columns}), -1), shape.extents())};
+  return {reshape(function(as_matrix(call[0], axis), -1), shape.extents())};
 }
 
 std::vector<Node> product_of_matrices(Call& call) { return {matrix_product(call[0], call[1])}; }
@@ -124,6 +122,13 @@ Node matrix_product(const Node& a, const Node& b) {
   Node product = matmul(is_row ? unsqueeze(a, 0) : a, is_column ? unsqueeze(b, 1) : b);
   if (is_column) product = squeeze(product, -1);
   return is_row ? squeeze(product, is_column ? -1 : -2) : product;
+}
+
+Node as_matrix(const Node& x, std::int64_t axis) {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  for (std::int64_t i = 0; i < x.shape().rank(); ++i) (i < axis ? rows : columns) *= x.shape()[i];
+  return reshape(x, {rows, columns});
 }
 
 std::span<const Row> reduce_rows() { return rows_of_reductions; }

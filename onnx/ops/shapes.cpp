@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "onnx/format/tensor_data.h"
+#include "onnx/ops/matrices.h"
 #include "onnx/ops/table.h"
 
 #include "core/ops/arrange.h"
@@ -90,11 +91,7 @@ std::vector<Node> flatten_at(Call& call) {
   if (axis < -shape.rank() || axis > shape.rank())
     throw UserError(fmt::format("there is no axis {} in {}", axis, to_string(shape)));
   if (axis < 0) axis += shape.rank();
-  std::int64_t rows = 1;
-  for (std::int64_t i = 0; i < axis; ++i) rows *= shape[i];
-  std::int64_t columns = 1;
-  for (std::int64_t i = axis; i < shape.rank(); ++i) columns *= shape[i];
-  return {reshape(call[0], {rows, columns})};
+  return {as_matrix(call[0], axis)};
 }
 
 std::vector<Node> squeeze_axes(Call& call) {

@@ -73,7 +73,8 @@ Integers weight_extents(const Node& x, const Node& weights) {
 
 std::vector<Node> convolution(Call& call) { return {convolve(call, call[0], call[1], call.optional(2))}; }
 
-// Determines the elements that are cut from both ends, or added at the end, if the extents of the result are given.
+// Determines the elements that are cut from both ends, or added at the end, if the extents of the result are given. Of
+// an odd number one more is cut at the start, but for SAME_UPPER at the end.
 void fit_to_outputs(const Integers& extents, const Integers& outputs, WindowAttributes& window,
                     Integers& added) {
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -81,7 +82,7 @@ void fit_to_outputs(const Integers& extents, const Integers& outputs, WindowAttr
         (extents[i] - 1) * window.strides[i] + window.dilations[i] * (window.kernel[i] - 1) + 1 + added[i];
     const std::int64_t cut = std::max<std::int64_t>(0, whole - outputs[i]);
     added[i] += std::max<std::int64_t>(0, outputs[i] - whole);
-    window.before[i] = window.auto_pad == "SAME_LOWER" ? cut - cut / 2 : cut / 2;
+    window.before[i] = window.auto_pad == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
     window.after[i] = cut - window.before[i];
   }
 }

@@ -192,15 +192,16 @@ function spread(drawn, side, other, end) {
   for (const edge of drawn) bySide.set(edge[side], [...(bySide.get(edge[side]) || []), edge]);
   for (const [item, ends] of bySide)
     ends.sort((a, b) => a[other].x - b[other].x).forEach((edge, index) => Object.assign(edge, {
-      [end]: item.x + item.width * (index + 1) / (ends.length + 1), [`${end}Index`]: index }));
+      [end]: item.x + item.width * (index + 1) / (ends.length + 1), [`${end}Index`]: index, [`${end}Gap`]: item.width / (ends.length + 1) }));
 }
 
-function edgeSvg({ from, to, values, begin, end, endIndex }, isLabelled) {
+// Labels of edges to one item stand in three rows. After the third edge, an edge has a label only if it fits between those of its row.
+function edgeSvg({ from, to, values, begin, end, endIndex, endGap }, isLabelled) {
   const top = from.y + from.height, bottom = to.y, bend = Math.max((bottom - top) / 2, 20);
   const shapes = values.map(([node, output]) => shapeOf(node.types[output]));
   const isSaved = values.every(([node, output]) => output >= node.types.length - node.saved);
   const label = shapes[0] + (shapes.length > 1 ? ` +${shapes.length - 1}` : "");
-  const text = isLabelled ? `<text x="${end + 3}" y="${bottom - 7 - endIndex % 3 * 8}">${escaped(label)}</text>` : "";
+  const text = isLabelled && (endIndex < 3 || endGap * 3 >= label.length * 5) ? `<text x="${end + 3}" y="${bottom - 7 - endIndex % 3 * 8}">${escaped(label)}</text>` : "";
   const title = values.slice(0, 12).map(([node, output]) => `%${node.id}.${output} ${node.types[output]}`).join("\n");
   return `<g class="edge${to.row - from.row > 1 ? " long" : ""}"><path class="${isSaved ? "saved" : ""}" marker-end="url(#arrow)"`
     + ` d="M${begin} ${top}C${begin} ${top + bend} ${end} ${bottom - bend} ${end} ${bottom}"/>${text}<title>${escaped(title)}</title></g>`;
@@ -331,7 +332,7 @@ function showDetails() {
   const list = (name, links) => { if (links.length) rows.push(make("h2", name), ...links); };
   const of = showsMemory ? programStage : stage;
   list("inputs", node.inputs.map(([id, output]) => nodeLink(of.nodes[id], output)));
-  list("readers", node.readers.map(([id]) => nodeLink(of.nodes[id])));
+  list("readers", [...new Set(node.readers.map(([id]) => id))].map(id => nodeLink(of.nodes[id])));
   list("its next value", of.updates.filter(update => update[0] === node.id).map(([, next, output]) => nodeLink(of.nodes[next], output)));
   if (of === programStage && instructionOf.has(node.id)) showInstruction(node, rows);
   if (of.bodies[node.id]) rows.push(make("h2", "its graphs"), make("pre", of.bodies[node.id]));

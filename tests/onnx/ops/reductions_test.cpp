@@ -33,4 +33,26 @@ TEST_CASE("the extremum of bool is a logical or or and, and that of no elements 
         std::string::npos);
 }
 
+TEST_CASE("a reduction over no axes reduces each element alone, and keeps the other steps") {
+  const Tensor x = floats({1, 2}, {-2, 4});
+  const auto reduced = [&](const char* op) {
+    return OneNode(op, 18, {{"noop_with_empty_axes", 1}, {"keepdims", 0}})({x})[0];
+  };
+  for (const char* op : {"ReduceMax", "ReduceMean", "ReduceProd"}) CHECK(reduced(op) == x);
+  CHECK(reduced("ReduceL1") == floats({1, 2}, {2, 4}));
+  CHECK(reduced("ReduceL2") == floats({1, 2}, {2, 4}));
+  CHECK(reduced("ReduceSumSquare") == floats({1, 2}, {4, 16}));
+  CHECK(OneNode("ReduceSum", 13, {{"noop_with_empty_axes", 1}})({x, integers({0}, {})})[0] == x);
+}
+
+TEST_CASE("before version 13, Softmax and Hardmax took the axes from their axis on together") {
+  const Tensor x = floats({2, 2, 2}, {1, 3, 3, 2, 5, 4, 0, 7});
+  CHECK(OneNode("Hardmax", 12)({x})[0] == floats({2, 2, 2}, {0, 1, 0, 0, 0, 0, 0, 1}));
+  CHECK(OneNode("Hardmax", 12, {{"axis", 0}})({x})[0] == floats({2, 2, 2}, {0, 0, 0, 0, 0, 0, 0, 1}));
+  CHECK(OneNode("Hardmax", 13)({x})[0] == floats({2, 2, 2}, {0, 1, 1, 0, 1, 0, 0, 1}));
+  const Tensor equal(TensorType{DType::float32, {1, 2, 2}});
+  CHECK(OneNode("Softmax", 12)({equal})[0] == floats({1, 2, 2}, {0.25, 0.25, 0.25, 0.25}));
+  CHECK(OneNode("Softmax", 13)({equal})[0] == floats({1, 2, 2}, {0.5, 0.5, 0.5, 0.5}));
+}
+
 }  // namespace plexaura::onnx_reductions_test

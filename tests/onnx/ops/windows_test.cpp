@@ -30,4 +30,19 @@ TEST_CASE("columns that do not fit the image are an error") {
             .find("extents of the image must be from 1") != std::string::npos);
 }
 
+TEST_CASE(
+    "ConvTranspose cuts the odd element at the start for a given shape, but for SAME_UPPER at the end") {
+  const std::vector<Tensor> inputs{floats({1, 1, 2}, {1, 10}),
+                                   floats({1, 1, 2}, {1, 2})};  // 1, 12, 20 in full
+  const OneNode::Attributes shape{{"output_shape", Extents{2}}};
+  const auto cut = [&](const char* auto_pad) {
+    OneNode::Attributes attributes = shape;
+    attributes.emplace_back("auto_pad", auto_pad);
+    return OneNode("ConvTranspose", 11, attributes)(inputs)[0];
+  };
+  CHECK(OneNode("ConvTranspose", 11, shape)(inputs)[0] == floats({1, 1, 2}, {12, 20}));
+  CHECK(cut("SAME_LOWER") == floats({1, 1, 2}, {12, 20}));
+  CHECK(cut("SAME_UPPER") == floats({1, 1, 2}, {1, 12}));
+}
+
 }  // namespace plexaura::onnx_windows_test
