@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <set>
 
 #include "onnx/format/tensor_data.h"
@@ -28,12 +29,18 @@ const Row* row_of(const NodeProto& node, const FileFacts& facts) {
   return is_standard ? find_row(node.op, version_of(node, facts)) : nullptr;
 }
 
+// Returns the op of a node that is not supported, with its version if a later one is.
+std::string missing_op(const NodeProto& node, const FileFacts& facts) {
+  if (!node.domain.empty()) return node.domain + "." + node.op;
+  if (find_row(node.op, std::numeric_limits<std::int64_t>::max()) == nullptr) return node.op;
+  return fmt::format("{} of version {}", node.op, version_of(node, facts));
+}
+
 void collect_missing(const GraphProto& graph, const FileFacts& facts,
                      std::map<std::string, std::vector<std::string>>& missing) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const NodeProto& node = graph.nodes[i];
-    if (row_of(node, facts) == nullptr)
-      missing[node.domain.empty() ? node.op : node.domain + "." + node.op].push_back(label_of(node, i));
+    if (row_of(node, facts) == nullptr) missing[missing_op(node, facts)].push_back(label_of(node, i));
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.graph) collect_missing(*attribute.graph, facts, missing);
   }

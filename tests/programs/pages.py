@@ -25,6 +25,8 @@ use.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: place.left +
 found.memory_row = document.querySelector("main table tr:nth-child(2)").textContent;
 [...document.querySelectorAll("#stages button")].find(one => one.textContent === "as built").click();
 found.labels = [...document.querySelectorAll("main .edge text")].map(text => text.textContent);
+const ends = [...document.querySelectorAll("main .edge text")].map(text => ({ left: +text.getAttribute("x"), row: text.getAttribute("y"), length: text.textContent.length }));
+found.overlaps = ends.filter(one => ends.some(other => other !== one && other.row === one.row && other.left >= one.left && other.left < one.left + 4 * one.length)).length;
 click("main .scope");
 found.opened = document.querySelectorAll("main .scope [data-item]").length;
 click("main .scope");
@@ -100,18 +102,29 @@ class GraphPages(ProgramTest):
 
     @unittest.skipUnless(CHROMIUM, REASON)
     def test_a_browser_shows_all_parts(self):
-        page, console = open_page(self.graph(*IRIS, "--mode", "training"), VISIT)
+        page, console = open_page(self.graph(*IRIS, "--mode", "training", "--set", "model.hidden=[30,20,20,20,20,20,20]"), VISIT)
         self.assertEqual(console, [])
         found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', page, re.S)[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
         for stage in ("as built", "prune", "merge", "fold", "program", "memory"):
             self.assertGreater(found[stage], 3, stage)
         self.assertIn("[1,30]", found["labels"])
+        self.assertEqual(found["overlaps"], 0)
         self.assertGreater(found["opened"], 0)
         self.assertEqual(found["closed"], 0)
         self.assertTrue(found["rows"] and all("matmul" in row and "[1,3]" in row for row in found["rows"]), found["rows"])
         self.assertRegex(found["details"], r"made at: .*iris\.yaml:\d+.*output 0: float32\[1,3\].*inputs.*readers")
         self.assertRegex(found["kernel"], r"kernel: \w+")
         self.assertIn("MiB", found["memory_row"])
+
+    @unittest.skipUnless(CHROMIUM, REASON)
+    def test_a_reader_of_two_outputs_is_listed_once(self):
+        layers = "[{type: linear, units: 4}, {type: batch_norm}, {type: linear}]"
+        page = self.graph(self.write("norm.yaml", f"model: {{name: convnet, layers: {layers}}}\n"), "--sample", 4, "--classes", 3, "--mode", "training")
+        page, console = open_page(page, 'choose(stage.nodes.find(node => node.op === "moments"));')
+        self.assertEqual(console, [])
+        readers = re.findall(r">(\w+ %\d+)</a>", page[page.index("<h2>readers</h2>"):])
+        self.assertTrue(any(reader.startswith("normalise %") for reader in readers), readers)
+        self.assertEqual(sorted(set(readers)), sorted(readers))
 
     def test_names_cannot_become_elements_of_the_page(self):
         page = self.graph(self.write("<b>.yaml", "model: {name: mlp, hidden: [3]}\n"), "--sample", 4, "--classes", 3)

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "onnx/model.h"
 #include "onnx/ops/call.h"
 
 #include "core/base/error.h"
@@ -87,6 +88,17 @@ TEST_CASE("two values with one name are an error") {
   CHECK_THROWS_WITH_AS(
       build(graph, written),
       "built.onnx: node 2 (Neg): there is a value 'v1' before it; each value needs a name of its own",
+      UserError);
+}
+
+TEST_CASE("an op that only a later version supports is reported with its version") {
+  WrittenGraph written;
+  written.input("x", {2});
+  written.node("Add", {"x", "x"}, {"y"});
+  written.output("y");
+  CHECK_THROWS_WITH_AS(
+      onnx::FileModel(written.model(1), "old.onnx"),
+      "old.onnx: these ops are not supported: Add of version 1 (node 0); replace them before the export",
       UserError);
 }
 
