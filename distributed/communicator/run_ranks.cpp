@@ -46,7 +46,7 @@ void let_another_speak(const std::exception& error) {
 
 // Ends this process by SIGKILL. When the network works again, mpirun of Open MPI 5 learns of this death, and
 // lets the other ranks continue. If a rank returns a status other than 0, mpirun counts it twice as ended,
-// and would end the last ranks too early.
+// and would end the other ranks before they have finished.
 void end_unlike_others() { raise(SIGKILL); }
 
 }  // namespace

@@ -131,8 +131,8 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-// Returns the compressions for a strategy. powersgd is left out for strategies whose ranks may be lost during
-// an exchange: its state between exchanges must be equal on all ranks.
+// Returns the compressions for a strategy. powersgd is left out for strategies in which each rank keeps its own
+// weights: its state between exchanges must be equal on all ranks, and is not if a rank is lost during an exchange.
 std::vector<std::string> compressions_of(std::string_view strategy) {
   if (strategy == "allreduce") return compression_names();
   if (keeps_own_weights(strategy)) return {"none", "fp16", "bf16", "top-k"};

@@ -16,9 +16,9 @@ Step next_step(const Run& run, StepSource& steps);
 // twice. `begin` is the time when the step began, in seconds. `ends_epoch` is true if all ranks end the epoch
 // with this step.
 LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begin, bool ends_epoch);
-// True for a step after which the trainer looks for dead gradients, before it launches the next step: the
-// first two steps of a run. False for all steps if the strategy changes gradients late, or not before the
-// update.
+// True for a step after which the trainer looks for dead gradients, before it launches the next step: the first two
+// steps of a run. False for all steps with local scope, if the strategy exchanges weights, or if it updates late: then
+// the store need not hold the gradients of the whole step.
 bool shows_gradients(const Run& run, std::int64_t step);
 // Adds the metrics of a step to the sums of the epoch, and passes the step's record to the observers.
 void note(Run& run, const LaunchedStep& step);
