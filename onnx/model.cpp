@@ -106,10 +106,10 @@ void FileModel::Contents::check_version() const {
 }
 
 void FileModel::Contents::read_inputs() {
+  std::set<std::string_view> initialised;
+  for (const TensorProto& tensor : proto.graph.initialisers) initialised.insert(tensor.name);
   for (const ValueProto& input : proto.graph.inputs) {
-    const bool has_value = std::ranges::find(proto.graph.initialisers, input.name, &TensorProto::name) !=
-                           proto.graph.initialisers.end();
-    if (has_value) continue;
+    if (initialised.contains(input.name)) continue;
     if (input.type == ElementType::undefined)
       throw UserError(fmt::format("the input '{}' is no tensor; only tensors are supported", input.name));
     inputs.push_back({input.name, dtype_of(input.type), input.extents});
