@@ -54,9 +54,15 @@ struct FileModel::FileParameter {
   std::unique_ptr<Parameter> parameter;
 };
 
-struct FileModel::Contents {
+// The bytes of a file, to which its description refers.
+struct ParsedFile {
   std::string bytes;
   ModelProto proto;
+};
+
+struct FileModel::Contents {
+  std::shared_ptr<ParsedFile> parsed = std::make_shared<ParsedFile>();
+  ModelProto& proto = parsed->proto;
   std::vector<const GraphProto*> graphs;  // that of the model, and those within it
   FileFacts facts;
   std::vector<InputFacts> inputs;
@@ -64,17 +70,20 @@ struct FileModel::Contents {
   std::vector<FileParameter> parameters;
   std::vector<std::pair<const TensorProto*, Tensor>> constants;
 
-  explicit Contents(FileFacts of_file, std::string of_model)
-      : bytes(std::move(of_model)), facts(std::move(of_file)) {}
+  explicit Contents(FileFacts of_file, std::string of_model) : facts(std::move(of_file)) {
+    parsed->bytes = std::move(of_model);
+  }
   void parse();
   void check_version() const;
   void read_inputs();
   void sort_initialisers();
+  // Keeps the contents of the file alive.
+  Initialiser values_of(const TensorProto& tensor) const;
 };
 
 void FileModel::Contents::parse() {
   try {
-    proto = parse_model(bytes);
+    proto = parse_model(parsed->bytes);
     check_version();
     inline_functions(proto);
     graphs = graphs_within(proto.graph);
@@ -151,8 +160,18 @@ void FileModel::Contents::sort_initialisers() {
     }
     const ParameterRole role = uses_of(*tensor).is_moment ? ParameterRole::buffer : ParameterRole::trainable;
     parameters.push_back({parameter_name(tensor->name, taken), tensor,
-                          std::make_unique<Parameter>(type_of(*tensor).shape, Initialiser::zeros(), role)});
+                          std::make_unique<Parameter>(type_of(*tensor).shape, values_of(*tensor), role)});
   }
+}
+
+Initialiser FileModel::Contents::values_of(const TensorProto& tensor) const {
+  return Initialiser::given([parsed = parsed, tensor = &tensor, file = facts.file, folder = facts.folder] {
+    try {
+      return read_tensor(*tensor, folder);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: {}", file, error.what()));
+    }
+  });
 }
 
 FileModel::FileModel(const std::filesystem::path& file)
@@ -189,21 +208,7 @@ void FileModel::members(MemberVisitor& visit) {
   for (const FileParameter& parameter : contents_->parameters) visit(parameter.name, *parameter.parameter);
 }
 
-ParameterStore FileModel::make_store() {
-  ParameterStore store = plexaura::make_store(*this, contents_->dtype);
-  load_into(store);
-  return store;
-}
-
-void FileModel::load_into(ParameterStore& store) const {
-  for (const FileParameter& parameter : contents_->parameters) {
-    try {
-      store.write(parameter.parameter->name(), read_tensor(*parameter.proto, contents_->facts.folder));
-    } catch (const UserError& error) {
-      throw UserError(fmt::format("{}: {}", contents_->facts.file, error.what()));
-    }
-  }
-}
+ParameterStore FileModel::make_store() { return plexaura::make_store(*this, contents_->dtype); }
 
 void FileModel::require_named() const {
   if (!contents_->parameters.empty() && dtype() != contents_->dtype)

@@ -51,10 +51,9 @@ class FileModel final : public layers::Layer {
 
   void members(MemberVisitor& visit) override;
 
-  // Names the parameters, and returns a store that holds the values of the file.
+  // Names the parameters, and returns a store that holds the values of the file. If the model is a member of another
+  // module, the store of that module holds them.
   ParameterStore make_store();
-  // Writes the values of the file to a store that has the parameters, whose names begin with this module's path.
-  void load_into(ParameterStore& store) const;
 
   // Extends the graph of the inputs, which are named as in the file, and returns the outputs. An input that is a
   // constant of the graph is known while the graph is built, and may determine shapes. Throws UserError for missing and

@@ -56,14 +56,29 @@ double fan_of(const Shape& shape, Initialiser::Fan fan) {
   return fan == Initialiser::Fan::out ? out : (in + out) / 2;
 }
 
+Tensor given_values(const Tensor& values, const TensorType& type, std::string_view name) {
+  if (values.shape() != type.shape)
+    throw UserError(
+        fmt::format("the parameter '{}' is {}, but its initial values are {}; give values of its shape", name,
+                    to_string(type), to_string(values.type())));
+  return values.cast(type.dtype);
+}
+
 }  // namespace
 
 Initialiser Initialiser::uniform(double limit) { return {Kind::uniform, Fan::none, limit / std::sqrt(3.0)}; }
+
+Initialiser Initialiser::given(std::function<Tensor()> read) {
+  Initialiser made{.kind = Kind::given};
+  made.read = std::move(read);
+  return made;
+}
 
 Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uint64_t seed) const {
   if (!is_floating(type.dtype))
     throw UserError(
         fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
+  if (kind == Kind::given) return given_values(read(), type, name);
   if (!std::isfinite(value) || (kind != Kind::constant && value < 0))
     throw UserError(fmt::format(
         "the initialiser of the parameter '{}' has the number {}; a constant must be finite, and a "
@@ -86,6 +101,8 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
       case Kind::normal:
         elements[i] = draws.normal(index) * deviation;
         break;
+      case Kind::given:
+        throw InternalError("given values are returned before");
     }
   }
   if (zero_row) std::ranges::fill(row_of(elements, type, name, *zero_row), 0);

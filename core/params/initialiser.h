@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -14,7 +15,7 @@ namespace plexaura {
 // [O, I, ...] fan_in is I times the other extents, and fan_out is O times the other extents. Several threads
 // may make tensors with one Initialiser at once.
 struct PLEXAURA_API Initialiser {
-  enum class Kind : std::uint8_t { constant, uniform, normal };
+  enum class Kind : std::uint8_t { constant, uniform, normal, given };
   enum class Fan : std::uint8_t { none, in, out, average };
 
   Kind kind = Kind::constant;
@@ -24,6 +25,8 @@ struct PLEXAURA_API Initialiser {
   // Elements at this index of the first axis start as 0. An embedding uses it for the index that means "no
   // word".
   std::optional<std::int64_t> zero_row = {};
+  // With Kind::given: returns the values.
+  std::function<Tensor()> read = {};
 
   static Initialiser zeros() { return {}; }
   static Initialiser ones() { return constant(1); }
@@ -43,8 +46,12 @@ struct PLEXAURA_API Initialiser {
   // Values in [-1, 1) / sqrt(fan_in).
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 
+  // The parameter starts with the values that `read` returns, such as those of a file, converted to its dtype. `read` is
+  // called when the parameter is made, and may throw UserError.
+  static Initialiser given(std::function<Tensor()> read);
+
   // Makes the initial tensor of the parameter `name`. Throws UserError if the type is not floating, if a
-  // constant is not finite, and if a deviation or limit is negative or not finite.
+  // constant is not finite, if a deviation or limit is negative or not finite, and if given values have another shape.
   Tensor make(const TensorType& type, std::string_view name, std::uint64_t seed) const;
 };
 

@@ -9,6 +9,8 @@
 #include "core/base/error.h"
 #include "core/ops/reduce.h"
 #include "core/vm/function.h"
+#include "models/layers/linear.h"
+#include "models/layers/sequential.h"
 #include "tests/onnx/written_model.h"
 #include "tests/support/backend.h"
 
@@ -55,6 +57,14 @@ TEST_CASE("floating initialisers of a file are parameters under names that a sto
   CHECK(model.parameter_names() == std::vector<std::string>{"fc_weight", "bias"});
   const ParameterStore store = model.make_store();
   CHECK(store.read("fc_weight") == Tensor::of({3, 2}, std::vector{1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}));
+}
+
+TEST_CASE("as a member of another module, a model of a file starts with the values of the file") {
+  layers::Sequential net;
+  net.add("file", std::make_unique<onnx::FileModel>(linear_model(), "linear.onnx"));
+  net.add("head", std::make_unique<layers::Linear>(3, 2));
+  const ParameterStore store = make_store(net, DType::float32, 1);
+  CHECK(store.read("file.fc_weight") == Tensor::of({3, 2}, std::vector{1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}));
 }
 
 TEST_CASE("a model of a file computes its outputs for each shape") {

@@ -130,4 +130,14 @@ TEST_CASE("whole numbers have no initialiser") {
   CHECK(!user_error([] { Initialiser::zeros().make({DType::int64, {3}}, "a", 1); }).empty());
 }
 
+TEST_CASE("a parameter starts with given values, converted to its dtype") {
+  const Initialiser given = Initialiser::given([] { return Tensor::of({2}, std::vector{0.5, -3.0}); });
+  CHECK(given.make({DType::float32, {2}}, "w", 1) == Tensor::of({2}, std::vector{0.5F, -3.0F}));
+  CHECK_THROWS_WITH_AS(
+      given.make({DType::float32, {1, 2}}, "w", 1),
+      "the parameter 'w' is float32[1,2], but its initial values are float64[2]; give values of its "
+      "shape",
+      UserError);
+}
+
 }  // namespace plexaura::testing::initialiser_test
