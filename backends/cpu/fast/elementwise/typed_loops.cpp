@@ -45,13 +45,14 @@ PLEXAURA_INLINE void angular_loop(const std::byte* const* operands, std::byte* o
                                              reinterpret_cast<T*>(out), count);
 }
 
-// The functions of a block that has one exponent may be simple.
+// A block with one exponent may have a simple formula, unless logarithms are factors.
 template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                 const double* options) {
+  constexpr bool has_order = std::is_same_v<Functor<T, StdMath>, functors::PowLog<T, StdMath>>;
   const auto* exponents = reinterpret_cast<const T*>(operands[1]);
   const T first = exponents[0];
-  std::int64_t equal = 0;
+  std::int64_t equal = has_order && options[0] != 0 ? -1 : 0;
 #pragma omp simd reduction(+ : equal)
   for (std::int64_t i = 0; i < count; ++i) equal += exponents[i] == first ? 1 : 0;
   if (equal == count &&
@@ -112,6 +113,7 @@ PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out
   loop(mul_no_nan, MulNoNan, T, 2, binary) \
   loop(prelu, Prelu, T, 2, binary) \
   loop(pow, Pow, T, 2, power) \
+  loop(pow_log, PowLog, T, 2, power) \
   loop(atan2, Atan2, T, 2, binary) \
   loop(hypot, Hypot, T, 2, binary) \
   loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)

@@ -140,7 +140,8 @@ struct DoubleMath : StdMath {
     const double arc = arc_of(slope);
     const double low = is_middle | is_diagonal ? 0.78539816339744831 - (arc - 3.0616169978683829e-17) : arc;
     const double quarter = is_steep ? 1.5707963267948966 - (low - 6.1232339957367658e-17) : low;
-    const double half = std::signbit(x) ? 3.1415926535897931 - (quarter - 1.2246467991473532e-16) : quarter;
+    const double half =
+        std::copysign(1., x) < 0. ? 3.1415926535897931 - (quarter - 1.2246467991473532e-16) : quarter;
     const double angle = std::copysign(half, y);
     return ((x != x) | (y != y)) ? x + y : angle;
   }

@@ -247,6 +247,23 @@ TEST_CASE("vectorised functions of doubles know their limits") {
   }
 }
 
+TEST_CASE("the derivatives of powers of doubles have the digits of the portable kernels") {
+  const Agreement result = agreement(
+      [](Graph& graph, DType dtype) -> std::vector<Node> {
+        const Node a = graph.input("a", {dtype, {1100}});
+        const Node b = graph.input("b", {dtype, {1100}});
+        std::vector<Node> found;
+        for (const int order : {0, 1, 2})
+          for (const Node& power : {pow_log(a, b, order), pow_log(a, 2, order), pow_log(a, 0, order)})
+            found.push_back(power);
+        return found;
+      },
+      {.low = 0.1, .high = 2, .dtype = DType::float64});
+  CAPTURE(result.program);
+  CHECK_FALSE(result.uses("portable"));
+  CHECK(result.worst() < bound_of_doubles);
+}
+
 TEST_CASE("special doubles have the results of the portable kernels") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> special{0,      -0.0,     1,         -1,  5e-324, -5e-324, 1e308,
