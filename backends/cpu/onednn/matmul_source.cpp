@@ -7,7 +7,6 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
-#include "backends/cpu/threads.h"
 #include "backends/regions/matmul_regions.h"
 #include "backends/regions/region_match.h"
 #include "core/base/error.h"
@@ -81,36 +80,41 @@ struct RowProduct {
   std::int64_t inner;
   std::int64_t columns;
   bool transpose_b;
+  double nanoseconds_of_row() const {
+    return 2e9 * static_cast<double>(inner) * static_cast<double>(columns) / costs::operations;
+  }
 };
 
 // Each thread packs all of b for its vector registers, which pays for this number of rows or more.
 constexpr std::int64_t fewest_rows_of_thread = 32;
 
-// Returns nothing if a row of a is not contiguous, or if there are too few rows for the threads.
+// Returns nothing if a row of a is not contiguous, or if there are too few rows for several threads.
 std::optional<RowProduct> row_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
-  const auto& [a, b, product] = matmul_shapes(query);
-  const int threads = threads_in_use();
+  const auto& [a, b, result] = matmul_shapes(query);
   if (query.region.kind != "matmul" || dtype_of_product(query) != DType::float32 || options.transpose_a ||
-      a.rank() != 2 || b.rank() != 2 || threads == 1 || a[0] < threads * fewest_rows_of_thread)
+      a.rank() != 2 || b.rank() != 2)
     return std::nullopt;
-  return RowProduct{a[0], a[1], product[1], options.transpose_b};
+  const RowProduct product{a[0], a[1], result[1], options.transpose_b};
+  const int threads = fast::thread_count(product.rows, product.nanoseconds_of_row());
+  if (threads == 1 || product.rows < threads * fewest_rows_of_thread) return std::nullopt;
+  return product;
 }
 
 void multiply_rows(const RowProduct& product, const Binding& at) {
   const float* a = fast::floats(at.inputs[0]);
   const float* b = fast::floats(at.inputs[1]);
   float* c = fast::floats(at.outputs[0]);
-  const double nanoseconds_of_row =
-      2e9 * static_cast<double>(product.inner) * static_cast<double>(product.columns) / costs::operations;
   std::atomic<dnnl_status_t> status = dnnl_success;
-  fast::parallel_pieces(product.rows, nanoseconds_of_row, [&](std::int64_t begin, std::int64_t end) {
-    const dnnl_status_t of_rows = dnnl_sgemm(
-        'N', product.transpose_b ? 'T' : 'N', end - begin, product.columns, product.inner, 1,
-        a + begin * product.inner, product.inner, b, product.transpose_b ? product.inner : product.columns, 0,
-        c + begin * product.columns, product.columns);
-    if (of_rows != dnnl_success) status = of_rows;
-  });
+  fast::parallel_pieces(product.rows, product.nanoseconds_of_row(),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          const dnnl_status_t of_rows =
+                              dnnl_sgemm('N', product.transpose_b ? 'T' : 'N', end - begin, product.columns,
+                                         product.inner, 1, a + begin * product.inner, product.inner, b,
+                                         product.transpose_b ? product.inner : product.columns, 0,
+                                         c + begin * product.columns, product.columns);
+                          if (of_rows != dnnl_success) status = of_rows;
+                        });
   if (status != dnnl_success)
     throw DeviceError(
         fmt::format("{}: oneDNN failed with status {}", *at.name, static_cast<int>(status.load())));
