@@ -121,7 +121,7 @@ void FileModel::Contents::read_inputs() {
     if (initialised.contains(input.name)) continue;
     if (input.type == ElementType::undefined)
       throw UserError(fmt::format("the input '{}' is no tensor; only tensors are supported", input.name));
-    inputs.push_back({input.name, dtype_of(input.type), input.extents});
+    inputs.push_back({input.name, dtype_of(input.type), input.extents, input.has_shape});
   }
 }
 

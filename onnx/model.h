@@ -16,6 +16,7 @@ struct InputFacts {
   std::string name;
   DType dtype = DType::float32;
   std::vector<std::int64_t> extents = {};  // -1 for an extent that the file leaves open
+  bool has_shape = true;                   // false: the file does not say how many axes there are
 };
 
 // A model that an ONNX file describes, with sets of ops from version 1 to 20.

@@ -33,7 +33,8 @@ void declare(CLI::App& app, ModelSource& source) {
       ->type_name("KEY=VALUE");
   app.add_option("--sample", source.sample,
                  "shape of a sample, such as 1,28,28; with --classes, no data is read")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(whole_number(1));
   app.add_option("--classes", source.classes, "number of classes")->check(whole_number(1));
 }
 

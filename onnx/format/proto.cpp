@@ -54,6 +54,7 @@ void parse_tensor_type(std::string_view bytes, ValueProto& value) {
   for_each_field(bytes, [&](const WireReader& field) {
     if (field.number() == 1) value.type = static_cast<ElementType>(field.integer());
     if (field.number() != 2) return;
+    value.has_shape = true;
     for_each_field(field.bytes(), [&](const WireReader& axis) {
       if (axis.number() == 1) parse_extent(axis.bytes(), value);
     });
@@ -61,7 +62,7 @@ void parse_tensor_type(std::string_view bytes, ValueProto& value) {
 }
 
 ValueProto parse_value(std::string_view bytes) {
-  ValueProto value;
+  ValueProto value{.has_shape = false};
   for_each_field(bytes, [&](const WireReader& field) {
     if (field.number() == 1) value.name = field.text();
     if (field.number() != 2) return;
@@ -352,7 +353,7 @@ ModelProto parse_model(std::string_view bytes, std::int64_t most_messages) {
       model.functions.push_back(parse_function(field.bytes(), messages));
     }
   });
-  if (!has_graph) throw UserError("it has no graph");
+  if (!has_graph) throw UserError("it is no ONNX model, for it has no graph; name another file");
   return model;
 }
 

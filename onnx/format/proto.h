@@ -96,11 +96,12 @@ struct NodeProto {
 
 // An input or output of a graph. An extent that the file leaves open is -1.
 struct ValueProto {
-  std::string name;
+  std::string name = {};
   ElementType type = ElementType::undefined;  // undefined if it is no tensor
   std::vector<std::int64_t> extents = {};
   std::map<std::size_t, std::string> open_names =
-      {};  // names of open extents by axis; equal names are equal extents
+      {};                 // names of open extents by axis; equal names are equal extents
+  bool has_shape = true;  // false: the file does not even say how many axes there are
 };
 
 struct GraphProto {

@@ -10,10 +10,20 @@ namespace plexaura::onnx {
 
 static_assert(std::endian::native == std::endian::little, "numbers are read as they are stored");
 
+namespace {
+
+[[noreturn]] void fail_as_damaged(const std::string& what) {
+  throw UserError(fmt::format(
+      "it is damaged, incomplete, or of another format: {}; copy or export it again, or name another file",
+      what));
+}
+
+}  // namespace
+
 bool WireReader::next() {
   if (bytes_.empty()) return false;
   const std::uint64_t key = take_varint();
-  if (key >> 3 == 0 || key >> 3 >= 1U << 29) throw UserError("a field has an impossible number");
+  if (key >> 3 == 0 || key >> 3 >= 1U << 29) fail_as_damaged("a field has an impossible number");
   number_ = static_cast<std::uint32_t>(key >> 3);
   kind_ = static_cast<Kind>(key & 7U);
   switch (kind_) {
@@ -30,7 +40,7 @@ bool WireReader::next() {
       content_ = take(take_varint());
       return true;
   }
-  throw UserError(fmt::format("field {} is of an unknown kind", number_));
+  fail_as_damaged(fmt::format("field {} is of an unknown kind", number_));
 }
 
 std::uint64_t WireReader::take_varint() {
@@ -40,18 +50,18 @@ std::uint64_t WireReader::take_varint() {
     value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
     if (byte < 0x80) return value;
   }
-  throw UserError("a number has more than 64 bits");
+  fail_as_damaged("a number has more than 64 bits");
 }
 
 std::string_view WireReader::take(std::uint64_t count) {
-  if (count > bytes_.size()) throw UserError("it ends within a field");
+  if (count > bytes_.size()) fail_as_damaged("it ends within a field");
   const std::string_view taken = bytes_.substr(0, count);
   bytes_.remove_prefix(count);
   return taken;
 }
 
 void WireReader::require(Kind kind) const {
-  if (kind_ != kind) throw UserError(fmt::format("field {} has a value of another kind", number_));
+  if (kind_ != kind) fail_as_damaged(fmt::format("field {} has a value of another kind", number_));
 }
 
 std::int64_t WireReader::integer() const {
@@ -84,7 +94,7 @@ template <class T>
 void WireReader::add_fixed(std::vector<T>& values, Kind single) const {
   if (kind_ != single) require(Kind::bytes);
   if (content_.size() % sizeof(T) != 0)
-    throw UserError(fmt::format("field {} ends within a number", number_));
+    fail_as_damaged(fmt::format("field {} ends within a number", number_));
   const std::size_t before = values.size();
   values.resize(before + content_.size() / sizeof(T));
   if (!content_.empty()) std::memcpy(values.data() + before, content_.data(), content_.size());

@@ -60,16 +60,29 @@ class GraphBuilder {
   // Adds a graph of the file. It may read values of the graphs around it.
   std::vector<Node> build(const GraphProto& proto, NamedNodes inputs) {
     scopes_.push_back(std::move(inputs));
-    for (const TensorProto& tensor : proto.initialisers) define(tensor.name, initialisers_.at(&tensor));
+    for (const TensorProto& tensor : proto.initialisers)
+      at_place("the initialisers", [&] { define(tensor.name, initialisers_.at(&tensor)); });
     for (std::size_t i = 0; i < proto.nodes.size(); ++i) add(proto.nodes[i], label_of(proto.nodes[i], i));
     std::vector<Node> outputs;
-    for (const ValueProto& output : proto.outputs) outputs.push_back(find(output.name));
+    for (const ValueProto& output : proto.outputs)
+      at_place("the outputs", [&] { outputs.push_back(find(output.name)); });
     scopes_.pop_back();
     return outputs;
   }
 
  private:
   bool is_within_node() const { return scopes_.size() > 1; }
+
+  // Calls `work`. Adds the place to its error, and to that of the outermost graph also the file, as add() does.
+  template <class Work>
+  void at_place(std::string_view place, const Work& work) const {
+    try {
+      work();
+    } catch (const UserError& error) {
+      throw UserError(
+          fmt::format("{}{}: {}", is_within_node() ? "" : facts_.file + ": ", place, error.what()));
+    }
+  }
 
   // The function that AddInner of onnx/ops/call.h describes.
   std::vector<Node> add_within_node(const GraphProto& inner, const std::vector<Node>& inputs,

@@ -107,6 +107,40 @@ class Exporting(ProgramTest):
         said = self.onnx("export", *self.iris("model.hidden=[3]"), "iris.onnx", "--weights", self.checkpoint("run") / "weights.safetensors", status=2)
         self.assertNotIn("skip", said)
 
+    def test_files_that_are_no_models_or_say_too_little(self):
+        def relu(value_type, output="y"):
+            """A file with one node. `value_type` is the type of its input x."""
+            node = field(1, "x") + field(2, "y") + field(4, "Relu")
+            graph = field(1, node) + field(11, field(1, "x") + field(2, field(1, value_type))) + field(12, field(1, output))
+            return field(7, graph) + field(8, field(2, 13))
+
+        def check(content, says, *arguments):
+            (self.folder / "odd.onnx").write_bytes(content)
+            for command in (["run", "odd.onnx", *arguments], ["check", "odd.onnx"]):
+                self.assertIn(says, self.onnx(*command, status=2))
+
+        check(b"", "odd.onnx: it is no ONNX model, for it has no graph; name another file")
+        check(b"hello", "odd.onnx: it is damaged, incomplete, or of another format: field 13 is of an unknown kind; copy or export it again")
+        whole = relu(field(1, 1) + field(2, field(1, field(1, 3))))
+        check(whole[:-20], "odd.onnx: it is damaged, incomplete, or of another format: it ends within a field; copy or export it again")
+        (self.folder / "odd.onnx").write_bytes(relu(field(1, 1) + field(2, field(1, field(1, 3))), "z"))
+        self.assertIn("odd.onnx: the outputs: the value 'z' is not made by any node before", self.onnx("run", "odd.onnx", status=2))
+        (self.folder / "odd.onnx").write_bytes(relu(field(1, 1)))
+        self.assertIn("odd.onnx: it does not say the shape of the input 'x', so no random value can be made; give a value with --input x=FILE.npy",
+                      self.onnx("run", "odd.onnx", status=2))
+        (self.folder / "x.npy").write_bytes(npy(SAMPLES))
+        self.assertIn("output y float32[2,4]: 0.5 0 0.25 2 0 0 1.5 0\n", self.onnx("run", "odd.onnx", "--input", "x=x.npy"))
+        drawn = subprocess.run([BUILD / "tools/graph", "odd.onnx"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual((drawn.returncode, drawn.stdout), (2, ""))
+        self.assertIn("graph: odd.onnx: it does not say the shape of the input 'x', for which the graph would be built; export it with shapes", drawn.stderr)
+        (self.folder / "odd.onnx").write_bytes(relu(field(1, 1) + field(2, b"")))
+        self.assertIn("input x float32[]: random", self.onnx("run", "odd.onnx"))
+
+    def test_a_sample_has_elements(self):
+        said = self.onnx("export", SOURCE / "models/mnist_cnn.yaml", "--sample", "0,28,28", "--classes", 10, "--untrained", "cnn.onnx", status=2)
+        self.assertIn("--sample: '0' must be a whole number from 1 to 1000000000", said)
+        self.assertFalse((self.folder / "cnn.onnx").exists())
+
     def test_stored_results_are_compared(self):
         iris = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]
         folder = self.folder / "case/test_data_set_0"

@@ -33,6 +33,11 @@ ShownGraph build_onnx(const GraphSource& source) {
   ShownGraph shown{std::make_unique<Graph>(Mode::inference), {}};
   std::map<std::string, Node, std::less<>> inputs;
   for (const onnx::InputFacts& input : model.inputs()) {
+    if (!input.has_shape)
+      throw UserError(
+          fmt::format("{}: it does not say the shape of the input '{}', for which the graph would be built; "
+                      "export it with shapes",
+                      source.model.file, input.name));
     std::vector<std::int64_t> extents = input.extents;
     for (std::int64_t& extent : extents)
       if (extent < 0) extent = source.batch;

@@ -50,6 +50,11 @@ std::map<std::string, Tensor> read_inputs(const std::vector<std::string>& given)
 
 // Numbers from -1 to 1. Integers and bools are 0 or 1.
 Tensor random_input(const onnx::InputFacts& input, const OnnxRun& command, testing::Random& random) {
+  if (!input.has_shape)
+    throw UserError(
+        fmt::format("{}: it does not say the shape of the input '{}', so no random value can be made; give "
+                    "a value with --input {}=FILE.npy",
+                    command.file, input.name, input.name));
   std::vector<std::int64_t> extents = input.extents;
   for (std::int64_t& extent : extents)
     if (extent < 0) extent = command.open;
@@ -60,6 +65,7 @@ Tensor random_input(const onnx::InputFacts& input, const OnnxRun& command, testi
 
 // Checks the extents that the file fixes; it leaves negative ones open.
 void check_extents(const onnx::InputFacts& input, const Shape& given) {
+  if (!input.has_shape) return;
   bool fits = given.rank() == std::ssize(input.extents);
   std::vector<std::string> declared;
   for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
