@@ -88,11 +88,23 @@ void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_
   if (update != nullptr) divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
   if (update != nullptr) metrics_.expect_weights(divides_by_weight(*update));
   if (update != nullptr && !late_) {
-    add_points_of_update(*update, gradients->instructions.size(), points);
+    add_points_of_update(update, gradients->instructions.size(), points);
     gradients = link(*gradients, *update);
   }
   VmOptions options{&store_, std::move(workspace), collective, std::move(points), watch_, profile_};
-  vms_[{samples, is_first, update != nullptr}] =
+  vms_[{samples, is_first, update != nullptr, true}] =
+      std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
+}
+
+void TrainingStep::add_gradient_program(std::int64_t samples, std::shared_ptr<const Program> gradients,
+                                        std::shared_ptr<Workspace> workspace, Collective* collective) {
+  if (late_) throw InternalError("a step without an update cannot leave updates open");
+  sums_in_programs_ = sums_in_programs_ || sums_over_ranks(*gradients);
+  std::vector<HostPoint> points;
+  add_points_of_gradients(*gradients, points);
+  add_points_of_update(nullptr, gradients->instructions.size(), points);
+  VmOptions options{&store_, std::move(workspace), collective, std::move(points), watch_, profile_};
+  vms_[{samples, true, true, false}] =
       std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
 }
 
@@ -136,13 +148,16 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector
   }
 }
 
-void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
+// Adds the points at which the sums of buckets are needed, for an update that begins after the instruction `begin`. Null: all
+// are needed there.
+void TrainingStep::add_points_of_update(const Program* update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
   if (parts_.gradients == nullptr) return;
   // One update for all buckets, or one for each.
   const std::size_t asked = parts_.agrees ? 1 : border_.buckets().size();
   for (std::size_t bucket = 0; bucket < asked; ++bucket) {
-    const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
+    const std::size_t first =
+        bucket == 0 || update == nullptr ? 0 : update->first_gradient_use(border_.buckets()[bucket].offset);
     points.push_back(point(begin + first, {&TrainingStep::begin_update, bucket}));
   }
 }
@@ -170,7 +185,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
     if (failure_) std::rethrow_exception(failure_);  // a present error may be a consequence of failure_
     throw;
   }
-  after_update(inputs.step);
+  if (inputs.updates_weights) after_update(inputs.step);
   return {push_metrics()};
 }
 
@@ -291,7 +306,8 @@ void TrainingStep::take_weights_back() {
 VM& TrainingStep::program_of(const StepInputs& inputs, std::size_t micro_batch) const {
   const std::size_t batches = inputs.micro_batches.size();
   const std::int64_t samples = inputs.micro_batches[micro_batch].samples;
-  const auto vm = vms_.find({samples, begins_shard(inputs, micro_batch), micro_batch + 1 == batches});
+  const auto vm = vms_.find(
+      {samples, begins_shard(inputs, micro_batch), micro_batch + 1 == batches, inputs.updates_weights});
   if (vm == vms_.end())
     throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}", samples,
                                     micro_batch, batches));

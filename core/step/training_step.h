@@ -114,6 +114,7 @@ struct StepInputs {
   // Factor of the loss and so of the gradients; if it is not 1, the update must divide by it.
   double loss_scale = 1;
   std::int64_t seed = 0;
+  bool updates_weights = true;      // false: the program of add_gradient_program() makes the step
   bool stop = false;                // this rank was asked to stop
   std::exception_ptr failure = {};  // why this rank has no batch; null if it has one
 };
@@ -146,6 +147,10 @@ class PLEXAURA_API TrainingStep {
   void add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                    const Program* update, std::shared_ptr<Workspace> workspace,
                    Collective* collective = nullptr);
+  // Adds the program of a step of one micro-batch that updates nothing: the strategy sums its gradients, which stay in the
+  // arena for programs of the caller. The strategy must not declare updates_late.
+  void add_gradient_program(std::int64_t samples, std::shared_ptr<const Program> gradients,
+                            std::shared_ptr<Workspace> workspace, Collective* collective = nullptr);
   // Returns the ops of all added programs that the host computes: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
 
@@ -178,7 +183,8 @@ class PLEXAURA_API TrainingStep {
   struct Key {
     std::int64_t samples;
     bool is_first;
-    bool updates;
+    bool is_last;
+    bool updates_weights;
     auto operator<=>(const Key&) const = default;
   };
 
@@ -191,7 +197,7 @@ class PLEXAURA_API TrainingStep {
   HostPoint point(std::size_t instruction, const PointWork& work);
   void add_points_of_late_updates(const Program& gradients, bool final, std::vector<HostPoint>& points);
   void add_points_of_gradients(const Program& gradients, std::vector<HostPoint>& points);
-  void add_points_of_update(const Program& update, std::size_t begin, std::vector<HostPoint>& points);
+  void add_points_of_update(const Program* update, std::size_t begin, std::vector<HostPoint>& points);
   void compute(const StepInputs& inputs);
   VM& program_of(const StepInputs& inputs, std::size_t micro_batch) const;
   StepBlock block_of(const StepInputs& inputs, const MicroBatchInputs& batch) const;

@@ -44,8 +44,8 @@ struct OptimizerOptions {
 // it.
 //
 // On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
-// that is a mean over samples, the step of one rank with all of these samples. All ranks make it, and call step(), save(),
-// resume() and observe(), at the same time. If a call fails on one rank, it throws on all. Without OptimizerOptions::ranks
+// that is a mean over samples, the step of one rank with all of these samples. All ranks make the same calls of step(), its
+// parts, save(), resume() and observe(). If a call fails on one rank, it throws on all. Without OptimizerOptions::ranks
 // this rank is the only one, also for a model that sums over all ranks.
 //
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
@@ -95,7 +95,8 @@ class Optimizer {
   // have in one batch of all of them; the samples of a batch are the longest first axis of its inputs. Throws what step()
   // throws, also for a loss or a gradient that is not finite; then the gradients of all batches of the step are dropped, and
   // weights, buffers and state are as before the call. Throws UserError for a loss with a weight and in float16, whose
-  // scale decides on whole steps, on several ranks, and after a limit on the gradients of the same step.
+  // scale decides on whole steps, and after a limit on the gradients of the same step. On several ranks each call sums the
+  // gradients, and returns the mean loss of the batches of all ranks.
   double gradients(std::span<const Feed> feeds);
   double gradients(std::initializer_list<Feed> feeds);
   // If the gradients of all parameters, as one vector, have a larger Euclidean norm than this, scales them down to it.
@@ -104,7 +105,7 @@ class Optimizer {
   // Limits each gradient to [-most, most], as torch.nn.utils.clip_grad_value_. Returns the largest magnitude before.
   double clip_by_value(double most);
   // Updates the parameters by the gradients. Also applies OptimizerSpec::max_gradient_norm. Throws UserError without
-  // gradients, and for a mean that is not finite, whose step is dropped.
+  // gradients, for a mean that is not finite, whose step is dropped, and on ranks whose calls since the last update differ.
   void update();
   // Drops the gradients since the last update.
   void drop_gradients();
@@ -151,7 +152,7 @@ class Optimizer {
   void check_same_options() const;
   void place_on_ranks(Backend& backend, TrainedPart part);
   double step_on_ranks(std::span<const Feed> feeds);
-  StepMetrics metrics_on_ranks(const StepTicket& ticket);
+  StepMetrics run_on_ranks(std::span<const Feed> feeds, bool updates_weights);
   SeparateStep& separate_step();
   SeparateStep& pending_step(std::string_view call);
   void check_nothing_pending(std::string_view call) const;

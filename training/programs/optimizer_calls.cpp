@@ -27,15 +27,13 @@ SeparateStep& Optimizer::separate_step() {
     throw UserError(
         "Optimizer::gradients: the loss has a weight, by which only a whole step divides it; use step(), or "
         "give the mean as the loss");
-  if (has_ranks())
-    throw UserError(
-        "Optimizer::gradients: several ranks sum their gradients within a step; use step(), or a Trainer "
-        "with micro_batches to add up several batches of each rank");
   OptimizerShape& shape = ready_shape();
-  if (!shape.separate)
+  if (!shape.separate) {
+    if (has_ranks()) shape.step->add_gradient_program(samples_of_loss, shape.gradients, workspace_, &ranks());
     shape.separate = std::make_unique<SeparateStep>(
         shape.model.outputs, shape.outputs, store_, backend_.get(),
         buckets_of(store_.placement(), parameters_), options_.optimizer, ranks(), pending_, options_.watch);
+  }
   return *shape.separate;
 }
 
@@ -66,31 +64,35 @@ void Optimizer::check_nothing_pending(std::string_view call) const {
                     call, pending_->batches));
 }
 
+// On several ranks the gradients of each batch are summed at once, so that the later calls compute the same on all ranks.
 double Optimizer::gradients(std::span<const Feed> feeds) {
   const InUse use = use_of(store_, "Optimizer::gradients");
-  shape_for(feeds);
-  SeparateStep& step = separate_step();
-  if (step.has_mean() && step.batches() > 0)
-    throw UserError(
-        "Optimizer::gradients: the gradients of this step were limited; add all batches before the limit, "
-        "and call update() before those of the next step");
+  if (!has_ranks()) {
+    shape_for(feeds);
+    separate_step();
+  }
+  pending_->check_not_limited();
   const std::int64_t number = steps() + 1;
-  SeparateStep::BatchResult result;
-  try {
+  const auto run_alone = [&] {
     check_labels(shapes_.front().labels, feeds);
-    result = step.add_batch(feeds, {.samples = 1,
-                                    .step = static_cast<double>(number),
-                                    .seed = options_.seed,
-                                    .first_sample = step.samples()});
+    separate_step().keep_batches();
+    return separate_step().run(feeds, {.samples = 1,
+                                       .step = static_cast<double>(number),
+                                       .seed = options_.seed,
+                                       .first_sample = pending_->samples});
+  };
+  try {
+    const StepMetrics metrics = has_ranks() ? run_on_ranks(feeds, false) : run_alone();
+    if (!separate_step().count_batch(metrics.loss, ranks().size() * longest_first_axis(feeds)))
+      together(ranks(), fmt::format("step {}", number), [&] {
+        throw_diverged(number, metrics.loss, ", and the gradients since the last update were dropped");
+      });
+    metrics_ = metrics;
+    return metrics.loss;
   } catch (...) {
-    step.drop();  // the arena may hold a part of the gradients
+    *pending_ = {};  // the arena may hold a part of the gradients
     throw;
   }
-  if (!result.is_finite)
-    throw_diverged(number, result.loss, ", and the gradients since the last update were dropped");
-  metrics_ = StepMetrics{.loss = result.loss, .samples = 1};
-  std::ranges::copy(result.metrics, metrics_->sums.begin());
-  return result.loss;
 }
 
 double Optimizer::gradients(std::initializer_list<Feed> feeds) {
@@ -100,17 +102,22 @@ double Optimizer::gradients(std::initializer_list<Feed> feeds) {
 double Optimizer::clip_by_norm(double most) {
   const InUse use = use_of(store_, "Optimizer::clip_by_norm");
   check_limit("clip_by_norm", most);
-  return pending_step("clip_by_norm").limit_norm(most);
+  SeparateStep& step = pending_step("clip_by_norm");
+  pending_->limits += fmt::format(", clip_by_norm({})", most);
+  return step.limit_norm(most);
 }
 
 double Optimizer::clip_by_value(double most) {
   const InUse use = use_of(store_, "Optimizer::clip_by_value");
   check_limit("clip_by_value", most);
-  return pending_step("clip_by_value").limit_values(most);
+  SeparateStep& step = pending_step("clip_by_value");
+  pending_->limits += fmt::format(", clip_by_value({})", most);
+  return step.limit_values(most);
 }
 
 void Optimizer::update() {
   const InUse use = use_of(store_, "Optimizer::update");
+  if (has_ranks()) pending_->check_same(ranks());
   SeparateStep& step = pending_step("update");
   const std::int64_t number = steps() + 1;
   step.update({.learning_rate = learning_rate(), .step = static_cast<double>(number), .seed = options_.seed});

@@ -126,26 +126,9 @@ void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
   agree_on_error(ranks(), mistake, "the beginning of the strategy");
 }
 
-// If this rank has no batch, because its feeds are wrong, it takes part in the exchange, so that all ranks throw its error.
 double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
-  std::exception_ptr failure;
-  try {
-    check_labels(shape_for(feeds).labels, feeds);
-    if (placed_times_ != store_.placed_times())
-      throw UserError(
-          "the store was placed anew since this Optimizer of several ranks was made; make it anew, too");
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const StepMetrics metrics = run_on_ranks(feeds, true);
   const std::int64_t number = steps() + 1;
-  const MicroBatchInputs batch[] = {{feeds, samples_of_loss, ranks().rank() * longest_first_axis(feeds)}};
-  const StepTicket ticket = shapes_.front().step->run({.micro_batches = batch,
-                                                       .global_samples = ranks().size(),
-                                                       .step = number,
-                                                       .learning_rate = learning_rate(),
-                                                       .seed = options_.seed,
-                                                       .failure = failure});
-  const StepMetrics metrics = metrics_on_ranks(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
   if (!is_sound)
     together(ranks(), fmt::format("step {}", number), [&] { throw_diverged(number, metrics.loss); });
@@ -155,9 +138,27 @@ double Optimizer::step_on_ranks(std::span<const Feed> feeds) {
   return metrics.loss;
 }
 
-// Throws on all ranks if one of them has failed.
-StepMetrics Optimizer::metrics_on_ranks(const StepTicket& ticket) {
+// If this rank has no batch, because its feeds are wrong, it takes part in the exchange. Throws on all ranks if one of them
+// has failed.
+StepMetrics Optimizer::run_on_ranks(std::span<const Feed> feeds, bool updates_weights) {
+  std::exception_ptr failure;
+  try {
+    check_labels(shape_for(feeds).labels, feeds);
+    ready_shape();
+    if (!updates_weights) separate_step().keep_batches();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   TrainingStep& step = *shapes_.front().step;
+  const std::int64_t first_sample = pending_->samples + ranks().rank() * longest_first_axis(feeds);
+  const MicroBatchInputs batch[] = {{feeds, samples_of_loss, first_sample}};
+  const StepTicket ticket = step.run({.micro_batches = batch,
+                                      .global_samples = ranks().size(),
+                                      .step = steps() + 1,
+                                      .learning_rate = learning_rate(),
+                                      .seed = options_.seed,
+                                      .updates_weights = updates_weights,
+                                      .failure = failure});
   step.await_exchange(ticket);
   StepMetrics metrics;
   std::exception_ptr mine;

@@ -75,6 +75,9 @@ OptimizerShape& Optimizer::shape_for(std::span<const Feed> batch) {
 
 // Compiles the programs of the first shape, and gives them memory, if they have none for the present placement.
 OptimizerShape& Optimizer::ready_shape() {
+  if (has_ranks() && placed_times_ != store_.placed_times())
+    throw UserError(
+        "the store was placed anew since this Optimizer of several ranks was made; make it anew, too");
   if (must_compile_again()) {
     *pending_ = {};
     for (OptimizerShape& shape : shapes_) shape.forget_programs();

@@ -1,8 +1,10 @@
 #include "training/programs/separate_step.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <utility>
 
+#include "core/exchange/collective.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -91,6 +93,26 @@ Node limit_magnitudes(Graph& graph, std::span<const Bucket> buckets) {
 
 }  // namespace
 
+void PendingBatches::check_not_limited() const {
+  if (has_mean && batches > 0)
+    throw UserError(
+        "Optimizer::gradients: the gradients of this step were limited; add all batches before the limit, "
+        "and call update() before those of the next step");
+}
+
+void PendingBatches::check_same(Collective& ranks) const {
+  const std::string what = "the calls of an Optimizer since the last update";
+  const auto all = ranks.gather_all(fmt::format("{} of gradients(){}", batches, limits), what);
+  together(ranks, what, [&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw UserError(
+            fmt::format("Optimizer::update: the calls since the last update are {} on rank {}, and {} on "
+                        "rank 0; make the same calls on all ranks",
+                        all[rank], rank, all[0]));
+  });
+}
+
 SeparateStep::SeparateStep(const LossOutputs& model, std::vector<ProgramOutput> outputs,
                            const ParameterStore& store, Backend& backend, std::vector<Bucket> trained,
                            const OptimizerSpec& optimizer, Collective& ranks,
@@ -144,24 +166,30 @@ VM& SeparateStep::vm(Task task) {
   return *made;
 }
 
-SeparateStep::BatchResult SeparateStep::add_batch(std::span<const Feed> feeds, const StepBlock& block) {
-  if (pending_->batches > 0) vm(pending_->batches == 1 ? Task::keep : Task::add).run({}, block);
+void SeparateStep::keep_batches() {
+  if (pending_->batches > 0) vm(pending_->batches == 1 ? Task::keep : Task::add).run({}, StepBlock{});
+}
+
+bool SeparateStep::count_batch(double loss, std::int64_t samples) {
+  vm(Task::check).run({}, StepBlock{});
+  pending_->has_mean = false;
+  if (!std::isfinite(loss) || vm(Task::check).output().to_doubles()[0] != 0) {
+    drop();
+    return false;
+  }
+  if (!updated_buffers(model_.loss.graph()).empty()) vm(Task::buffers).run({}, StepBlock{});
+  ++pending_->batches;
+  pending_->samples += samples;
+  return true;
+}
+
+StepMetrics SeparateStep::run(std::span<const Feed> feeds, const StepBlock& block) {
   VM& gradients = vm(Task::gradients);
   gradients.run(feeds, block);
-  BatchResult result{.loss = gradients.output(0).to_doubles()[0]};
+  StepMetrics metrics{.loss = gradients.output(0).to_doubles()[0], .samples = 1};
   for (std::size_t i = 0; i < model_.metrics.size(); ++i)
-    result.metrics.push_back(gradients.output(i + 1).to_doubles()[0]);
-  vm(Task::check).run({}, block);
-  result.is_finite = std::isfinite(result.loss) && vm(Task::check).output().to_doubles()[0] == 0;
-  pending_->has_mean = false;
-  if (!result.is_finite) {
-    drop();
-    return result;
-  }
-  if (!updated_buffers(model_.loss.graph()).empty()) vm(Task::buffers).run({}, block);
-  ++pending_->batches;
-  pending_->samples += longest_first_axis(feeds);
-  return result;
+    metrics.sums[i] = gradients.output(i + 1).to_doubles()[0];
+  return metrics;
 }
 
 bool SeparateStep::take_mean() {

@@ -16,8 +16,14 @@ namespace plexaura {
 // The batches whose gradients are added up for the next update.
 struct PendingBatches {
   std::int64_t batches = 0;
-  std::int64_t samples = 0;
-  bool has_mean = false;  // true: the gradients are the mean over the batches, not those of the last batch
+  std::int64_t samples = 0;  // of all ranks: the longest first axes of the batches
+  bool has_mean = false;     // the gradients are the mean over the batches
+  std::string limits = {};   // on the gradients, in order, as calls of the Optimizer
+
+  // Throws UserError if the gradients were limited, so that no batch can be added.
+  void check_not_limited() const;
+  // Throws UserError on all ranks if these have other batches or limits, which would make their weights different.
+  void check_same(Collective& ranks) const;
 };
 
 // The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
@@ -32,27 +38,23 @@ class SeparateStep {
                Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
                Collective& ranks, std::shared_ptr<PendingBatches> pending, bool watch);
 
-  struct BatchResult {
-    double loss = 0;
-    std::vector<double> metrics = {};
-    bool is_finite = false;  // true if the loss and all gradients are finite
-  };
+  // The gradients of one more batch are added by three calls. keep_batches() keeps the sum of the gradients in the arena, and
+  // run() overwrites them, or a program of the caller does. count_batch() returns whether the loss and all gradients are
+  // finite. If they are, it updates the buffers; otherwise it drops the gradients of all batches. `samples`: those of the
+  // batch, over all ranks.
+  void keep_batches();
+  StepMetrics run(std::span<const Feed> feeds, const StepBlock& block);
+  bool count_batch(double loss, std::int64_t samples);
 
-  // Computes the gradients of one more batch. If all are finite, also updates the buffers; otherwise drops the gradients of
-  // all batches.
-  BatchResult add_batch(std::span<const Feed> feeds, const StepBlock& block);
-  // Returns the number of batches since the last update, and the number of their samples. A batch has as many
-  // samples as its longest first axis.
+  // The number of batches since the last update.
   std::int64_t batches() const { return pending_->batches; }
-  std::int64_t samples() const { return pending_->samples; }
   void drop() { *pending_ = {}; }
 
   // Replaces the gradients of the last batch by the mean over all batches. Does nothing when it is called
   // again before the next batch. Returns true if the mean is finite.
   bool take_mean();
-  bool has_mean() const { return pending_->has_mean; }
-  // Limit the gradients: their Euclidean norm as one vector, or the magnitude of each. Return the norm, or
-  // the largest magnitude, before the limit.
+  // Limit the gradients: their Euclidean norm as one vector, or the magnitude of each. Return the norm, or the largest
+  // magnitude, before the limit.
   double limit_norm(double most);
   double limit_values(double most);
   // Updates the parameters. The next batch begins another step.

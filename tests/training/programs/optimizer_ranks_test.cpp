@@ -79,17 +79,34 @@ struct Rank {
 
 using Numbers = std::vector<double>;
 
+using MakeStep = std::function<double(Optimizer&, const std::function<Tensor(std::uint64_t)>&, int)>;
+
+double whole_step(Optimizer& optimizer, const std::function<Tensor(std::uint64_t)>& part, int step) {
+  return optimizer.step({{"x", part(static_cast<std::uint64_t>(step))}});
+}
+
+// Adds up the gradients of two batches, and limits them.
+double step_by_calls(Optimizer& optimizer, const std::function<Tensor(std::uint64_t)>& part, int step) {
+  double loss = 0;
+  for (const int batch : {2 * step, 2 * step + 1})
+    loss += optimizer.gradients({{"x", part(static_cast<std::uint64_t>(batch))}});
+  loss += optimizer.clip_by_value(0.5);
+  loss += optimizer.clip_by_norm(0.25);
+  optimizer.update();
+  return loss;
+}
+
 // Returns the losses, metrics and weights of some steps on each rank, which are the same on all.
-Numbers run(int size, const OptimizerOptions& options, int steps) {
+Numbers run(int size, const OptimizerOptions& options, int steps, const MakeStep& make_step = whole_step) {
   std::mutex mutex;
   std::vector<Numbers> all;
   ThreadRanks(size).run([&](Collective& ranks) {
     SummingStrategy strategy(ranks);
     Rank rank(ranks, size == 1 ? nullptr : &strategy, options);
     Numbers mine;
+    const auto part = [&](std::uint64_t seed) { return part_of(batch_of(seed), ranks.rank(), size); };
     for (int step = 1; step <= steps; ++step) {
-      const Tensor batch = part_of(batch_of(static_cast<std::uint64_t>(step)), ranks.rank(), size);
-      mine.push_back(rank.optimizer->step({{"x", batch}}));
+      mine.push_back(make_step(*rank.optimizer, part, step));
       for (const char* metric : {"mean", "above"}) mine.push_back(rank.optimizer->metric(metric));
     }
     for (const char* name : {"w", "seen"})
@@ -109,14 +126,69 @@ TEST_CASE("a loop of two ranks makes the steps of one rank with all of their sam
         OptimizerOptions{.optimizer = {.kind = OptimizerSpec::rmsprop, .max_gradient_norm = 0.5}},
         OptimizerOptions{.optimizer = {.kind = OptimizerSpec::adagrad}, .learning_rate = 0.1, .seed = 7}}) {
     CAPTURE(optimizer_name(options.optimizer));
-    const Numbers alone = run(1, options, 5);
-    for (const int size : {2, 4}) {
-      const Numbers together = run(size, options, 5);
-      REQUIRE(together.size() == alone.size());
-      for (std::size_t i = 0; i < alone.size(); ++i)
-        CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+    for (const auto make_step : {whole_step, step_by_calls}) {
+      CAPTURE(make_step == step_by_calls);
+      const Numbers alone = run(1, options, 5, make_step);
+      for (const int size : {2, 4}) {
+        const Numbers together = run(size, options, 5, make_step);
+        REQUIRE(together.size() == alone.size());
+        for (std::size_t i = 0; i < alone.size(); ++i)
+          CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+      }
     }
   }
+}
+
+TEST_CASE("gradients that fail on one rank are dropped on all, and whole steps may follow") {
+  const Tensor sound = Tensor::of<double>({4, 3}, std::vector<double>(12, 1));
+  const Tensor bad =
+      Tensor::of<double>({4, 3}, std::vector<double>(12, std::numeric_limits<double>::infinity()));
+  const Tensor short_one = Tensor::of<double>({2}, {1, 2});
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Rank rank(ranks, &strategy, {.optimizer = {.momentum = 0.9}});
+    Optimizer& train = *rank.optimizer;
+    const Tensor weights = rank.store.read("w");
+    const auto fails = [&](const Tensor& mine, const char* words) {
+      train.gradients({{"x", sound}});
+      const Tensor seen = rank.store.read("seen");
+      const std::string text = user_error([&] {
+        train.gradients({{"x", ranks.rank() == 1 ? mine : sound}});
+      });
+      CHECK(text.find(words) != std::string::npos);
+      CHECK(rank.store.read("w") == weights);
+      CHECK(rank.store.read("seen") == seen);
+      CHECK(user_error([&] { train.update(); }).starts_with("Optimizer::update: there are no gradients"));
+    };
+    fails(bad, "the loss of step 1 is nan: training diverged");
+    fails(short_one, "the input 'x' is float64[4,3] and was fed float64[2]");
+    CHECK(std::isfinite(train.step({{"x", sound}})));
+    train.gradients({{"x", sound}});
+    train.update();
+    CHECK(train.steps() == 2);
+  });
+}
+
+TEST_CASE("ranks that have made other calls since the last update are refused") {
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Rank rank(ranks, &strategy, {});
+    Optimizer& train = *rank.optimizer;
+    const Tensor weights = rank.store.read("w");
+    const auto error_after = [&](const std::function<void()>& call) {
+      train.gradients({{"x", part_of(batch_of(1), ranks.rank(), 2)}});
+      if (ranks.rank() == 1) call();
+      const std::string text = user_error([&] { train.update(); });
+      CHECK(rank.store.read("w") == weights);
+      train.drop_gradients();
+      return text;
+    };
+    CHECK(error_after([&] { train.clip_by_norm(0.5); })
+              .ends_with("the calls since the last update are 1 of gradients(), clip_by_norm(0.5) on rank 1, "
+                         "and 1 of gradients() on rank 0; make the same calls on all ranks"));
+    CHECK(error_after([&] { train.drop_gradients(); }).find("0 of gradients() on rank 1") !=
+          std::string::npos);
+  });
 }
 
 TEST_CASE("a batch that fails on one rank fails on all, and changes nothing") {
@@ -201,9 +273,6 @@ TEST_CASE("what ranks cannot do is refused on all of them") {
     CHECK(user_error([&] { Rank rank(ranks, &local, {}); }).find("an Optimizer needs a strategy that sums") !=
           std::string::npos);
     Rank rank(ranks, &strategy, {});
-    CHECK(user_error([&] {
-            rank.optimizer->gradients({});
-          }).find("use step(), or a Trainer with micro_batches") != std::string::npos);
     ParameterStore store = Rank::make_store(1);
     Graph graph;
     const Node loss = sum(graph.parameter("w", {DType::float64, {3, 2}}));
