@@ -82,6 +82,24 @@ void require_file(const std::string& program, const CommandLine& line) {
       fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
 }
 
+// Adds the files that stand after other options to those of --predict. `others`: the words that belong to no option. CLI11
+// returns an empty text for an option without values.
+void take_files(const std::string& program, CommandLine& line, const std::vector<std::string>& others,
+                bool predicts) {
+  if (line.predict == std::vector<std::string>{""}) line.predict.clear();
+  if (!predicts && !others.empty())
+    throw UserError(fmt::format(
+        "{}: '{}' was not expected; a key of the file is set as --set training.epochs=3; see {} --help",
+        program, others.front(), program));
+  line.predict.insert(line.predict.end(), others.begin(), others.end());
+  if (predicts && line.predict.empty())
+    throw UserError(
+        fmt::format("{}: --predict names no file; write {} FILE.yaml --predict FILE ...", program, program));
+  for (const std::string& file : line.predict)
+    if (const std::string text = not_empty(file); !text.empty())
+      throw UserError(fmt::format("{}: --predict: {}", program, text));
+}
+
 // Throws for options without effect: a server makes no steps, and a client gets its weights from the server.
 void check_visiting(const std::string& program, const CommandLine& line) {
   if (!line.serve.empty() && !line.join.empty())
@@ -200,11 +218,13 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   CommandLine line;
   bool version = false;
   std::string described;
+  std::vector<std::string> others;
   CLI::App app(fmt::format(
       "Trains the {} of a YAML file, in one process or on several ranks:\n  mpirun -n 4 {} FILE.yaml",
       program, argc > 0 ? argv[0] : program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
+  app.add_option("FILES", others)->group("");
   repeatable(app.add_option("--set", line.set,
                             "overrides a key of the file: --set training.batch_size=8; repeatable"))
       ->type_name("KEY=VALUE");
@@ -229,8 +249,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
   CLI::Option* const predict =
-      add_text(app, "--predict", line.predict, "FILE ...",
-               "prints class and probability (or output) of each image or row of a table, and exits")
+      app.add_option("--predict", line.predict,
+                     "prints class and probability (or output) of each image or row of a table, and exits")
+          ->type_name("FILE ...")
+          ->expected(0, -1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_text(app, "--images", line.images, "FOLDER",
            "with --predict of images or masks: writes each as a PNG file to FOLDER")
@@ -277,6 +299,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   } catch (const CLI::ParseError& error) {
     throw UserError(fmt::format("{}: {}; see {} --help", program, one_line(error.what()), program));
   }
+  take_files(program, line, others, predict->count() > 0);
   if (version)
     line.message = version_text();
   else if (describe->count() > 0)

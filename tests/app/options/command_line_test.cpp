@@ -50,6 +50,27 @@ TEST_CASE("--predict takes several files, and says so where one of them was to b
         "mlp FILE.yaml --predict a.png");
 }
 
+TEST_CASE("the files of --predict may stand after other options") {
+  for (const Words& words : {Words{"run.yaml", "--predict", "--images", "out", "a.png", "b.png"},
+                             Words{"run.yaml", "--predict", "a.png", "--images", "out", "b.png"},
+                             Words{"run.yaml", "a.png", "b.png", "--predict", "--images", "out"},
+                             Words{"--images", "out", "run.yaml", "--predict", "a.png", "b.png"}}) {
+    const CommandLine line = parse(words);
+    CHECK(line.config == "run.yaml");
+    CHECK(line.images == "out");
+    CHECK(line.predict == Words{"a.png", "b.png"});
+  }
+  CHECK(user_error([] {
+          parse({"run.yaml", "--predict", "--images", "out"});
+        }) == "mlp: --predict names no file; write mlp FILE.yaml --predict FILE ...");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--predict", "a.png", ""});
+        }) == "mlp: --predict: the text is empty; give it one, or leave out the option");
+  CHECK(user_error([] {
+          parse({"run.yaml", "epochs=3"});
+        }).starts_with("mlp: 'epochs=3' was not expected; a key of the file is set as --set"));
+}
+
 TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither where it only looks") {
   CHECK(parse({"run.yaml", "--replace"}).replace);
   CHECK(user_error([] {
