@@ -54,7 +54,9 @@ std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_vi
 }
 
 std::string loss_scale_text(const LossScale& scale) {
-  return fmt::format("{} at the end; steps skipped: {}", with_commas(std::llround(scale.scale)),
+  const std::string last = scale.scale < 1 ? fmt::format("1/{}", with_commas(std::llround(1 / scale.scale)))
+                                           : with_commas(std::llround(scale.scale));
+  return fmt::format("{} at the end; steps skipped: {}", last,
                      with_commas(std::llround(scale.skipped_steps)));
 }
 

@@ -32,7 +32,7 @@ constexpr TailSlot metric_slot(std::size_t index) {
 // on the device. If gradients are not finite, the step changes nothing but this: the scale is halved. After
 // `growth_steps` good steps in a row it is doubled.
 struct LossScale {
-  static constexpr float least = 1;
+  static constexpr float least = 0x1p-24F;
   static constexpr float most = 1 << 24;
   static constexpr float growth_steps = 2000;
 

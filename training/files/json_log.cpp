@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits>
@@ -136,6 +137,10 @@ void JsonLog::epoch(const EpochRecord& record) {
   fields.push_back({"seconds", record.seconds});
   if (record.exchange) add_exchange(*record.exchange, fields);
   if (record.waits) add_waits(*record.waits, fields);
+  if (record.loss_scale) {
+    fields.push_back({"loss_scale", double{record.loss_scale->scale}});
+    fields.push_back({"skipped_steps", std::int64_t{std::llround(record.loss_scale->skipped_steps)}});
+  }
   write(fields);
 }
 

@@ -109,10 +109,25 @@ PlateauState observe_validation(const Run& run, const EpochRecord& record) {
   });
 }
 
+// A step whose labels are all ignored has no gradients, and its weight is 0. The sum is also 0 if the steps of the epoch were
+// made by ranks that are lost.
+void check_has_labels(Run& run) {
+  const bool was_weightless = std::exchange(run.progress.is_weightless, false);
+  const RunPlace& place = run.progress.place;
+  if (!run.programs->evaluator().is_weighted() || place.epoch_samples > 0) return;
+  const std::string epoch = fmt::format("epoch {}", place.epoch);
+  const UserError error(
+      fmt::format("{} has trained nothing: all of its labels are ignored, or their classes have the weight "
+                  "0; check the labels, model.ignored_class and model.class_weights",
+                  epoch));
+  agree_on_error(run.ranks(), was_weightless ? std::make_exception_ptr(error) : nullptr, epoch);
+}
+
 void finish_epoch(Run& run) {
   const double seconds = seconds_now() - run.clock.epoch_begin;
   const double waited_seconds = seconds_waited() - run.clock.waited_before;
   check_reported(run);
+  check_has_labels(run);
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const Evaluator& evaluator = run.programs->evaluator();
   RunPlace& place = run.progress.place;
@@ -123,6 +138,7 @@ void finish_epoch(Run& run) {
                      .exchange = take_exchange_record(run),
                      .waits = take_waits(run, seconds, waited_seconds),
                      .step = place.step};
+  if (run.store.types().scales_loss()) record.loss_scale = run.store.read_loss_scale();
   if (run.division.validation.samples > 0) {
     run.programs->step().await_weights();
     Validation validation = validate(run);

@@ -76,6 +76,7 @@ void note(Run& run, const LaunchedStep& step) {
   const double counted = metrics.weight.value_or(metrics.samples);
   place.epoch_loss += metrics.loss * counted;
   place.epoch_samples += counted;
+  if (metrics.weight == 0.0) run.progress.is_weightless = true;
   const double begin = std::max(step.begin, std::exchange(run.clock.noted_at, step.end));
   const double rate = metrics.samples / std::max(step.end - begin, 1e-9);
   run.clock.rates.add(rate);

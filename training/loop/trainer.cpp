@@ -24,6 +24,8 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   run.folder.lock(run.ranks());
   make_programs(run, strategy);
   run.store.reset_states();
+  if (run.store.types().scales_loss())
+    run.store.write_loss_scale(run.programs->first_loss_scale(run.division.train));
 }
 
 Trainer::~Trainer() = default;

@@ -256,6 +256,12 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
   }
   std::optional<double> weight;
   if (evaluator.is_weighted()) weight = all.back();
+  if (weight == 0.0) {
+    const UserError error(
+        "nothing is validated: all labels of the validation samples are ignored, or their classes have the "
+        "weight 0; check the labels, model.ignored_class and model.class_weights");
+    agree_on_error(ranks, std::make_exception_ptr(error), "validation");
+  }
   result.loss = mean_loss(all[0], all[1], weight);
   const std::span<const double> of_metrics = std::span<const double>(all).subspan(2, evaluator.sum_count());
   result.metrics = evaluator.values_of(of_metrics, all[1]);

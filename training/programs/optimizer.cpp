@@ -10,6 +10,7 @@
 #include "training/checkpoints/checkpoint.h"
 #include "training/files/records.h"
 #include "training/optimizers/group_optimizers.h"
+#include "training/programs/first_loss_scale.h"
 #include "training/programs/optimizer_parts.h"
 #include "training/ranks/on_rank_0.h"
 
@@ -126,6 +127,8 @@ void Optimizer::place(Backend& backend, PartBesideOthers placed) {
     store_.place(own, backend);
     store_.require_states(states);
     store_.reset_states();
+    if (store_.types().scales_loss())
+      store_.write_loss_scale(first_loss_scale(shape.model.outputs, samples_of_loss));
     return make_step(shape);
   }
   store_.place(store_.complete(placed_beside(store_.placement(), others, own, states)), backend);

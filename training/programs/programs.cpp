@@ -11,6 +11,7 @@
 #include "core/ops/batch_norm.h"
 #include "training/optimizers/group_optimizers.h"
 #include "training/programs/bucket_updates.h"
+#include "training/programs/first_loss_scale.h"
 #include "training/ranks/on_rank_0.h"
 
 namespace plexaura {
@@ -357,6 +358,11 @@ std::set<std::string> TrainingPrograms::ops_on_host() const {
   ops.merge(step_->ops_on_host());
   ops.merge(update_->ops_on_host());
   return ops;
+}
+
+LossScale TrainingPrograms::first_loss_scale(const BatchPlan& train) const {
+  const std::int64_t samples = largest_size(train);
+  return plexaura::first_loss_scale(build(samples).outputs, samples);
 }
 
 std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) const {

@@ -70,6 +70,8 @@ class TrainingPrograms {
   const Program& largest() const { return *gradients_.rbegin()->second; }
   // Returns the names of the metrics that the model reports.
   const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
+  // The LossScale with which a run in float16 begins. The same on all ranks.
+  LossScale first_loss_scale(const BatchPlan& train) const;
   // Returns the ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
   std::size_t workspace_bytes() const { return workspace_->bytes(); }

@@ -255,7 +255,7 @@ TEST_CASE("steps that were skipped leave no trace in those behind them") {
   }
 }
 
-TEST_CASE("a loss scale doubles after many good steps, up to its limit, and halves down to 1") {
+TEST_CASE("a loss scale doubles after many good steps, up to its limit, and halves down to another") {
   Line line({});
   line.set_scale(8, LossScale::growth_steps - 1);
   line.step();
@@ -266,9 +266,9 @@ TEST_CASE("a loss scale doubles after many good steps, up to its limit, and halv
   line.step();
   CHECK(line.store.read_loss_scale() == LossScale{LossScale::most, 0, 0});
   std::ranges::fill(line.t.as<float>(), std::numeric_limits<float>::infinity());
-  line.set_scale(1);
+  line.set_scale(LossScale::least);
   CHECK(user_error([&] { line.step(); }).starts_with("the loss of step 3 is infinite: "));
-  CHECK(line.store.read_loss_scale() == LossScale{1, 0, 1});
+  CHECK(line.store.read_loss_scale() == LossScale{LossScale::least, 0, 1});
   CHECK(line.store.updates() == 3);
 }
 

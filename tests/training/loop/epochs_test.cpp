@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "tests/contracts/ranks/summing_strategy.h"
@@ -251,6 +252,31 @@ TEST_CASE("an error of one rank in taking the averages of the weights ends all r
   });
   CHECK(errors[0] == "rank 1: this rank has no memory for copies");
   CHECK(errors[1] == "this rank has no memory for copies");
+}
+
+TEST_CASE("a run whose labels are all ignored ends with an error instead of figures that are no numbers") {
+  // `train` and `validation`: whether their labels count.
+  const auto error_of = [](bool train, bool validation) {
+    ParameterStore store = small_store();
+    const auto model = [=](const ModelInputs& inputs) {
+      LossOutputs outputs = small_model(inputs);
+      const bool counts = inputs.graph().mode() == Mode::train ? train : validation;
+      const Node weight = inputs.graph().constant(Tensor::scalar(counts ? 8.0 : 0.0));
+      return LossOutputs{.loss = outputs.loss * weight, .weight = weight};
+    };
+    return user_error([&] {
+      Trainer({.model = model,
+               .store = store,
+               .backend = test_backend(),
+               .train = points(16),
+               .validation = points(8)},
+              momentum())
+          .run();
+    });
+  };
+  CHECK(error_of(true, true).empty());
+  CHECK(error_of(false, true).starts_with("epoch 1 has trained nothing: all of its labels are ignored"));
+  CHECK(error_of(true, false).starts_with("nothing is validated: all labels of the validation samples"));
 }
 
 }  // namespace plexaura::testing::epochs_test

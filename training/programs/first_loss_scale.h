@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/params/placement.h"
+#include "core/step/training_step.h"
+
+namespace plexaura {
+
+// Returns the LossScale with which training in float16 begins, for a model that was built for `samples` samples. A loss
+// with a weight is a sum over labels, and only the update divides by the weight. So the scale begins smaller by the power
+// of 2 at or below the number of labels of a sample: the gradients of the first step are then as large as those of a mean.
+// The number of labels is that of the elements that LossOutputs::weight is reduced from.
+LossScale first_loss_scale(const LossOutputs& model, std::int64_t samples);
+
+}  // namespace plexaura
