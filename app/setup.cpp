@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <utility>
 
 #include "app/data/open_data.h"
 #include "app/data/prediction_data.h"
@@ -14,6 +15,7 @@
 #include "app/options/parameter_patterns.h"
 #include "app/options/version.h"
 #include "app/trials/overfit_samples.h"
+#include "app/trials/read_samples.h"
 #include "app/use_model.h"
 #include "backends/registry.h"
 #include "core/base/fnv.h"
@@ -70,6 +72,15 @@ RunData read_data(const CommandLine& line, const Config& config, const Visit* vi
   return open_data(config, trained);
 }
 
+// Reads one validation sample. So a fault that all of them have, such as masks with other numbers, is found before the first
+// epoch and not after it.
+void try_validation(const Setup& setup) {
+  const SampleSource* const samples = setup.data.validation.get();
+  if (samples == nullptr || setup.options.trainer.on_error == OnError::skip) return;
+  bool has_read = false;
+  read_samples(*samples, 0, 1, 0, OnError::fail, [&] { return std::exchange(has_read, true); });
+}
+
 // Builds the model and reads the options that depend on the data. Ranks that receive the data do not read the
 // keys of the section `data`, so they do not check for unused keys. `trainers` is the number of ranks that
 // may train.
@@ -79,7 +90,9 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
       make_model(setup.config->section("model"), setup.data.sample().shape, setup.data.output_count(),
                  setup.data.pixels, {units.begin(), units.end()}, setup.data.trained.class_weights);
   read_run_options(setup, line, trainers);
-  if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
+  if (setup.data_is_sent && ranks.rank() > 0) return;
+  setup.config->check_all_used();
+  if (!uses_model(line)) try_validation(setup);
 }
 
 }  // namespace

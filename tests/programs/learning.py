@@ -280,7 +280,7 @@ training: {{batch_size: 4, epochs: 4, precision: float64, optimizer: {{name: ada
         pixels = self.run_one("unet", *arguments, "--predict", "images/val/0.png").out.split("\t")
         self.assertEqual(len(pixels), 1 + self.SIZE**2)
         self.assertLessEqual(set(pixels[1:]), {"0", "1", "0\n", "1\n"})
-        self.assertEqual(self.run_one("unet", *arguments, "--images", "out", "--predict", "images/val/0.png").out, "images/val/0.png\tout/0.png\n")
+        self.assertEqual(self.run_one("unet", *arguments, "--predict", "--images", "out", "images/val/0.png").out, "images/val/0.png\tout/0.png\n")
         self.assertEqual((self.folder / "out/0.png").read_bytes()[24:26], b"\x08\x00")  # 8 bits, grey
 
     def test_an_ignored_class_has_no_iou(self):
@@ -298,6 +298,28 @@ training: {{batch_size: 4, epochs: 4, precision: float64, optimizer: {{name: ada
         support.write_png(self.folder / "masks/train/3.png", self.SIZE, 1, [7] * self.SIZE**2)
         refused = self.run_one("unet", *arguments, status=2).err
         self.assertIn("masks/train/3.png: pixel 0 of row 0 has the number 7 and there are 2 classes, from 0 to 1, or 255 to be ignored; ", refused)
+
+    def test_masks_of_the_validation_are_tried_before_the_first_step(self):
+        arguments = self.arguments("segmentation", "output.dir=run")
+        for mask in self.folder.glob("masks/val/*.png"):
+            support.write_png(mask, self.SIZE, 1, [7] * self.SIZE**2)
+        ended = self.run_one("unet", *arguments, status=2)
+        self.assertIn("masks/val/0.png: pixel 0 of row 0 has the number 7", ended.err)
+        self.assertNotIn("step 1", ended.out)
+
+    def test_masks_that_are_ignored_everywhere_end_the_run(self):
+        arguments = self.arguments("segmentation", "output.dir=run")
+        for mask in self.folder.glob("masks/*/*.png"):
+            support.write_png(mask, self.SIZE, 1, [255] * self.SIZE**2)
+        refused = self.run_one("unet", *arguments, status=2).err
+        self.assertIn("epoch 1 has trained nothing: all of its labels are ignored", refused)
+        self.assertFalse((self.folder / "run/latest.safetensors").exists())
+
+    def test_float16_trains_masks_from_the_first_step(self):
+        ended = self.run_one("unet", *self.arguments("segmentation", "output.dir=run", "training.precision=float16"), "--log", "log")
+        self.assertIn("loss scale", ended.out)
+        epochs = [line for line in self.log("log") if line["event"] == "epoch"]
+        self.assertEqual([(epoch["loss_scale"], epoch["skipped_steps"]) for epoch in epochs], [(65536 / 256, 0)] * 4)
 
 
 class ResNet(ProgramTest):
