@@ -33,6 +33,7 @@ const std::string bucket_bytes_key = "bucket_bytes";
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 constexpr const char* plateau_name = "run.plateau";
+constexpr const char* streamed_name = "run.streamed";
 const std::string plateau_key = "plateau";
 const std::string goal_key = "goal";
 
@@ -120,6 +121,11 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
   add("run.samples", state.samples);
   add("run.batch_size", state.batch_size);
+  if (!state.streamed.empty()) {
+    Tensor streamed({DType::int64, {std::ssize(state.streamed)}});
+    std::ranges::copy(state.streamed, streamed.as<std::int64_t>().begin());
+    file.tensors.emplace_back(streamed_name, streamed);
+  }
   if (!state.strategy.empty()) add(strategy_ranks_name, std::int64_t{state.strategy_ranks});
   for (const auto& [name, value] : state.strategy)
     file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
@@ -166,6 +172,17 @@ class Reader {
     if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
     if (number > largest_count) fail(fmt::format("'{}' is {}, which no run can reach", name, number));
     return number;
+  }
+  // Returns numbers of samples; none if there is no such tensor.
+  std::vector<std::int64_t> counts(const std::string& name) const {
+    if (!has(name)) return {};
+    const Tensor& numbers = tensor(name);
+    if (numbers.dtype() != DType::int64)
+      fail(fmt::format("'{}' is {} and must be of int64", name, to_string(numbers.type())));
+    const auto values = numbers.as<std::int64_t>();
+    if (std::ranges::any_of(values, [](std::int64_t value) { return value < 0 || value > largest_count; }))
+      fail(fmt::format("'{}' has numbers that no run can reach", name));
+    return {values.begin(), values.end()};
   }
   // Returns the value of a scalar that is a sum of losses or samples.
   double total(const std::string& name) const {
@@ -376,6 +393,7 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.compression = text_or_none(metadata, compression_key);
   state.plateau = file.plateau(plateau_name);
   state.plateau_metric = text_or_none(metadata, plateau_key);
+  state.streamed = file.counts(streamed_name);
   read_best(file, metadata, state);
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))

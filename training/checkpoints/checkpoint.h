@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/params/parameter_store.h"
 #include "training/checkpoints/weights.h"
@@ -46,6 +47,9 @@ struct RunState {
   // The goal by which epochs are compared (see name_of()), and the best epoch so far. Empty without a goal.
   std::string goal = {};
   BestEpoch best = {};
+  // The number of samples of the stream that the run has used; with a stream for each rank, those of each. Empty
+  // without a stream.
+  std::vector<std::int64_t> streamed = {};
   SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy takes it
   int strategy_ranks = 0;       // number of ranks whose state was saved
   Metadata notes = {};          // further metadata of the weights, which a resumed run does not read

@@ -10,6 +10,13 @@ namespace plexaura {
 
 namespace {
 
+std::string streams_text(const RunState& state) {
+  const std::size_t count = state.streamed.size();
+  return count == 0   ? "data that is no stream"
+         : count == 1 ? "one stream"
+                      : fmt::format("{} streams, one of each rank", count);
+}
+
 void check_resumes_run(const RunState& saved, const RunState& now, const TrainerOptions& options) {
   if (saved.seed != options.seed)
     throw UserError(fmt::format(
@@ -32,6 +39,11 @@ void check_resumes_run(const RunState& saved, const RunState& now, const Trainer
         fmt::format("the checkpoint in {} was made within an epoch with data.shuffle {} and now it is {}, so "
                     "that samples would come twice or not at all; resume with the same",
                     options.output.string(), *saved.shuffle, options.shuffle));
+  if (saved.streamed.size() != now.streamed.size())
+    throw UserError(
+        fmt::format("the checkpoint in {} was made with {} and now there is {}; resume with the same, or "
+                    "start from its weights with --weights",
+                    options.output.string(), streams_text(saved), streams_text(now)));
   if (const std::int64_t begun = saved.epoch + (saved.step_in_epoch > 0 ? 1 : 0); begun > options.epochs)
     throw UserError(
         fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
@@ -77,6 +89,7 @@ std::optional<RunState> resume(Run& run) {
                                        : PlateauState{},
                         .best = keeps_best ? saved->best : BestEpoch{},
                         .saved = true};
+  run.progress.streamed = saved->streamed;
   return saved;
 }
 

@@ -8,6 +8,7 @@
 #include "training/data/sent_steps.h"
 #include "training/loop/epochs.h"
 #include "training/loop/steps.h"
+#include "training/loop/streams.h"
 
 namespace plexaura {
 
@@ -48,14 +49,17 @@ void note_under_way(Run& run) {
   }
 }
 
-// Launches the next step. Handles the step before it while the device computes.
-void make_step(Run& run, StepSource& steps) {
+// Launches the next step. Handles the step before it while the device computes. `stream` is `steps` if they come from a
+// stream, and null otherwise.
+void make_step(Run& run, StepSource& steps, StreamSteps* stream) {
   report_event(EventKind::step, run.progress.place.step + 1);
   const double begin = seconds_now();
   std::exception_ptr failure;
   Step data = read_step(run, steps, failure);
-  const bool ends_epoch = data.ends_epoch();
+  const bool ends_run = stream != nullptr && ends_with_stream(run, *stream);
+  const bool ends_epoch = data.ends_epoch() || ends_run;
   const LaunchedStep step = launch(run, std::move(data), std::move(failure), begin, ends_epoch);
+  if (stream != nullptr) count_streamed(run);
   note_under_way(run);
   run.runner->keep(step);
   const bool is_verified = run.verifies && step.number % run.options.verify_every == 0;
@@ -65,15 +69,29 @@ void make_step(Run& run, StepSource& steps) {
   if (is_verified) verify(run);
 }
 
+void finish(Run& run, const StepSource& steps) {
+  note_under_way(run);
+  end_run(run);
+  summarize(run, steps, run.clock.rates.median());
+}
+
+void train_on_stream(Run& run) {
+  const auto steps = together(run.ranks(), "the start of training", [&] { return open_stream(run); });
+  begin_run(run);
+  if (prepare_step(run) && begin_stream(run, *steps)) do
+      make_step(run, *steps, steps.get());
+    while (prepare_step(run));
+  finish(run, *steps);
+}
+
 void train_in_lock_step(Run& run) {
+  if (run.parts.stream) return train_on_stream(run);
   SampleStream stream(run.strategy().parts.courier, Courier::Stream::training);
   const auto steps = together(run.ranks(), "the start of training",
                               [&] { return make_steps(run.parts.train, reading_on(run), stream); });
   begin_run(run);
-  while (prepare_step(run)) make_step(run, *steps);
-  note_under_way(run);
-  end_run(run);
-  summarize(run, *steps, run.clock.rates.median());
+  while (prepare_step(run)) make_step(run, *steps, nullptr);
+  finish(run, *steps);
 }
 
 }  // namespace

@@ -44,6 +44,10 @@ void check_goal(const OverfitGoal& goal) {
 
 OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitGoal& goal) {
   check_goal(goal);
+  if (parts.stream)
+    throw UserError(
+        "a few samples are to be learned by heart, and a stream has each sample once; set "
+        "TrainerParts::train instead of stream");
   parts.validation = parts.train;
   options.epochs = options.steps.emplace(goal.steps);  // an epoch has at least one step
   options.learning_rate = options.learning_rate.peak();

@@ -5,6 +5,7 @@
 
 #include "core/step/training_step.h"
 #include "training/loop/signals.h"
+#include "training/loop/streams.h"
 
 namespace plexaura {
 
@@ -17,18 +18,21 @@ TrainerParts with_store(const TrainerParts& parts, ParameterStore& store) {
           .train = parts.train,
           .validation = parts.validation,
           .collective = parts.collective,
-          .strategy = parts.strategy};
+          .strategy = parts.strategy,
+          .stream = parts.stream};
 }
 
 void check_trainer_parts(const TrainerParts& parts) {
   if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
   check_trains(parts.store);
-  if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
-  if (parts.validation && parts.validation->fields() != parts.train->fields())
+  if (!parts.train && !parts.stream)
+    throw UserError("the Trainer has no training data; set TrainerParts::train");
+  const std::vector<Field> fields = fields_of(parts);
+  if (parts.validation && parts.validation->fields() != fields)
     throw UserError(
         fmt::format("samples of the training data are {} and those of the validation data {}; give "
                     "both the same fields",
-                    to_string(parts.train->fields()), to_string(parts.validation->fields())));
+                    to_string(fields), to_string(parts.validation->fields())));
 }
 
 // Throws UserError for several ranks without a strategy, which would train independently without notice; for
@@ -105,6 +109,10 @@ Run::Run(const TrainerParts& given, TrainerOptions of_run)
   parts.collective = &alone;
 }
 
+std::vector<Field> fields_of(const TrainerParts& parts) {
+  return parts.stream ? parts.stream->fields() : parts.train->fields();
+}
+
 void Progress::go_to(std::int64_t step_in_epoch) {
   if (step_in_epoch == place.step_in_epoch) return;
   place.step += step_in_epoch - place.step_in_epoch;
@@ -140,12 +148,15 @@ void share_out(Run& run, const StrategyInUse& strategy) {
   together(run.ranks(), "the division of the data", [&] {
     check_trainer_parts(run.parts);
     check_trainer_options(options);
+    check_stream(run.parts, options, strategy.parts);
     if (!options.is_spare) check_trainer_strategy(strategy, run.ranks(), options.optimizer.ema.has_value());
-    division.train.samples = run.parts.train->size();
+    division.train.samples =
+        run.parts.stream ? options.steps_per_epoch * options.batch_size : run.parts.train->size();
     if (run.parts.validation) division.validation.samples = run.parts.validation->size();
     division.train.check();
     if (division.validation.samples == 0) check_needs_no_validation(options);
   });
+  if (run.parts.stream) run.progress.streamed.resize(run.parts.stream->is_divided() ? parts : 1);
 }
 
 namespace {
@@ -176,7 +187,7 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
                                    .parts_may_move = options.parts_may_move,
                                    .buckets_change_bits = options.buckets_change_bits,
                                    .strict = options.strict};
-  run.programs = std::make_unique<TrainingPrograms>(run.parts.model, run.parts.train->fields(), run.store,
+  run.programs = std::make_unique<TrainingPrograms>(run.parts.model, fields_of(run.parts), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);
   check_metric_names(run);
@@ -226,6 +237,7 @@ RunState state_of(const Run& run) {
           .plateau_metric = plateau != nullptr ? name_of(plateau->metric, plateau->mode) : std::string(),
           .goal = run.progress.goal_name,
           .best = place.best,
+          .streamed = run.progress.streamed,
           .notes = options.notes};
 }
 

@@ -41,6 +41,7 @@ struct Progress {
   bool is_weightless = false;  // true: all labels of a step of this epoch were ignored
   // Name of the goal by which place.best was found: see name_of(); empty if no epochs were compared.
   std::string goal_name = {};
+  std::vector<std::int64_t> streamed = {};  // see RunState
 
   void go_to(std::int64_t step_in_epoch);
   void end_epoch();
@@ -100,6 +101,9 @@ struct Run {
   bool verifies = false;    // true: verify() compares the ranks
   RunClock clock;
 };
+
+// Returns the fields of the training samples.
+std::vector<Field> fields_of(const TrainerParts& parts);
 
 // Set up a run, and again after ranks were lost. All ranks call these together.
 void share_out(Run& run, const StrategyInUse& strategy);

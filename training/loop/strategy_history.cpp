@@ -79,6 +79,10 @@ void keep_own_state(Run& run, const StrategyInUse& next) {
 }
 
 void check_outlives_ranks(const Run& run) {
+  if (run.parts.stream)
+    throw UserError(
+        "the run reads a stream, of which the lost ranks have used samples that are not trained on; continue "
+        "from a checkpoint");
   if (run.programs && run.strategy().parts.courier != nullptr)
     throw UserError(
         "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; continue "

@@ -72,7 +72,7 @@ void Trainer::step_on_zeros() {
   const auto memory = run_->programs->feed_memory();
   Step step = step_without_fields(run_->division.train, 0, 0, run_->ranks().rank());
   for (MicroBatch& batch : step.micro_batches) {
-    batch.fields = make_fields(run_->parts.train->fields(), batch.samples, memory.get());
+    batch.fields = make_fields(fields_of(run_->parts), batch.samples, memory.get());
     for (Tensor& field : batch.fields) std::fill_n(field.data(), field.bytes(), std::byte{0});
   }
   run_->programs->step().run(

@@ -10,6 +10,7 @@
 #include "core/exchange/collective.h"
 #include "training/checkpoints/checkpoint.h"
 #include "training/data/sampler.h"
+#include "training/data/stream_source.h"
 #include "training/files/records.h"
 #include "training/optimizers/schedule.h"
 #include "training/programs/programs.h"
@@ -23,12 +24,15 @@ struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  // The training data. Not read on a rank that gets its samples from StrategyParts::courier.
+  // The training data. Not read on a rank that gets its samples from StrategyParts::courier. Null with `stream`.
   std::shared_ptr<const SampleSource> train;
   // The validation data, with the same fields; null: no validation.
   std::shared_ptr<const SampleSource> validation = {};
   Collective* collective = nullptr;  // the calls between ranks; null: the program runs alone
   Strategy* strategy = nullptr;      // null if the program runs alone
+  // Instead of `train`. Needs TrainerOptions::steps_per_epoch. The run ends early, after a validation and a checkpoint,
+  // if the stream of a rank has no samples for another step.
+  std::shared_ptr<const StreamSource> stream = {};
 };
 
 struct TrainerOptions {
@@ -36,6 +40,7 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // number of updates in all after which the run stops
+  std::int64_t steps_per_epoch = 0;        // with a stream only
   // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them.
   // The store holds the weights that are trained; see with_averages(). The Trainer throws UserError if the
   // strategy lets ranks update by different sums.
@@ -53,10 +58,13 @@ struct TrainerOptions {
   std::optional<std::uint64_t> older_data_origin = {};
   Settings settings = {};  // see RunState
   Metadata notes = {};     // see RunState
-  bool shuffle = true;
+  bool shuffle = true;     // not of a stream
+  // With a stream only: see shuffled(); 1: the order of the stream. Each rank shuffles its own stream.
+  std::int64_t shuffle_buffer = 1;
   // The weights of the training samples, which are then drawn with replacement: see weighted_order(). Null: each sample
   // comes once in an epoch.
   std::shared_ptr<const std::vector<double>> weights = {};
+  // How samples are read ahead: see LoaderOptions. A stream is read between the steps, without these.
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
@@ -122,6 +130,7 @@ struct TrainingResult {
   std::optional<EpochRecord> last_epoch;
   BestEpoch best = {};           // the best epoch by TrainerOptions::goal; unset without a goal
   bool is_exhausted = false;     // true: the run ended because the goal's patience was used up
+  bool stream_ended = false;     // true: the run ended because a stream had no samples for another step
   double images_per_second = 0;  // median of the last RecentValues::most steps
   double stall_share = 0;        // share of the time that was spent waiting for data, from 0 to 1
   int signal = 0;                // the signal that ended the run; 0: none

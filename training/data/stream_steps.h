@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/data/sampler.h"
+#include "training/data/step_source.h"
+#include "training/data/stream_source.h"
+
+namespace plexaura {
+
+struct StreamOptions {
+  BatchPlan plan = {};  // of an epoch, which consists of whole batches
+  std::int64_t rank = 0;
+  std::int64_t first_epoch = 0;
+  std::int64_t first_step = 0;
+  std::int64_t used = 0;  // the number of samples to pass over first, because the run has used them before
+  std::int64_t shuffle_buffer = 1;  // see shuffled(); 1: the order of the stream
+  std::uint64_t seed = 0;           // of shuffled()
+  std::shared_ptr<FeedMemory> memory = {};
+};
+
+// Makes this rank's parts of steps from a stream. The stream ends with its last whole batch: the samples after it are
+// not used. Reads on the calling thread, one step ahead of next().
+class StreamSteps final : public StepSource {
+ public:
+  // Opens the stream.
+  StreamSteps(std::shared_ptr<const StreamSource> source, const StreamOptions& options);
+
+  // Reads the next step, unless it is read already. Returns false if the stream has too few samples for it. If it cannot
+  // be read, returns true, and next() throws the reason.
+  bool has_next();
+  // Called after has_next() has returned true.
+  Step next() override;
+
+  double stall_seconds() const override { return stall_seconds_.load(); }
+  std::map<std::int64_t, std::string> skipped() const override { return {}; }
+
+ private:
+  bool read();
+  bool read_batches(Step& step);
+  bool pass_over(std::int64_t samples);
+
+  std::shared_ptr<const StreamSource> source_;
+  StreamOptions options_;
+  std::vector<Field> fields_;
+  std::unique_ptr<StreamReader> reader_;
+  std::vector<std::vector<std::byte>> passed_;  // memory for a sample that is not used
+  std::optional<Step> ahead_;
+  std::exception_ptr error_;
+  bool has_ended_ = false;
+  std::atomic<double> stall_seconds_ = 0;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,102 @@
+#include "training/loop/streams.h"
+
+#include <cstddef>
+#include <fmt/format.h>
+
+namespace plexaura {
+
+namespace {
+
+// Limit of TrainerOptions::steps_per_epoch and shuffle_buffer, so that products of them do not overflow.
+constexpr std::int64_t most = 1'000'000'000;
+
+void require_in_range(const char* what, std::int64_t value) {
+  if (value < 1 || value > most)
+    throw UserError(
+        fmt::format("TrainerOptions::{} is {}; with a stream give a number from 1 to {}", what, value, most));
+}
+
+bool any_rank_has_ended(Run& run, StreamSteps& steps) {
+  std::int64_t ended = steps.has_next() ? 0 : 1;
+  run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&ended), 1, "whether a stream has ended");
+  return ended > 0;
+}
+
+}  // namespace
+
+void check_stream(const TrainerParts& parts, const TrainerOptions& options, const StrategyParts& strategy) {
+  if (!parts.stream) {
+    if (options.steps_per_epoch != 0 || options.shuffle_buffer != 1)
+      throw UserError(
+          "TrainerOptions::steps_per_epoch and shuffle_buffer are for a stream, and there is none; remove "
+          "them, or set TrainerParts::stream");
+    return;
+  }
+  if (parts.train)
+    throw UserError("the Trainer has training data twice; set TrainerParts::train or stream, not both");
+  if (options.steps_per_epoch == 0)
+    throw UserError(
+        "the number of samples of a stream is not known, so TrainerOptions::steps_per_epoch must say how "
+        "many "
+        "steps an epoch has");
+  require_in_range("steps_per_epoch", options.steps_per_epoch);
+  require_in_range("shuffle_buffer", options.shuffle_buffer);
+  if (options.weights)
+    throw UserError("TrainerOptions::weights draws samples at random, which a stream cannot do; remove them");
+  if (options.on_error == OnError::skip)
+    throw UserError(
+        "TrainerOptions::on_error is skip, and a sample of a stream cannot be replaced by another one; leave "
+        "out broken samples in the stream itself");
+  if (strategy.dealer != nullptr || strategy.courier != nullptr)
+    throw UserError(
+        "with this strategy a rank does not read the samples of its own part of each step, as a stream needs "
+        "it; choose another strategy, such as allreduce");
+}
+
+std::unique_ptr<StreamSteps> open_stream(const Run& run) {
+  const StreamSource& source = *run.parts.stream;
+  const auto rank = static_cast<std::size_t>(run.ranks().rank());
+  return std::make_unique<StreamSteps>(
+      run.parts.stream, StreamOptions{.plan = run.division.train,
+                                      .rank = run.ranks().rank(),
+                                      .first_epoch = run.progress.place.epoch,
+                                      .first_step = run.progress.place.step_in_epoch,
+                                      .used = run.progress.streamed.at(source.is_divided() ? rank : 0),
+                                      .shuffle_buffer = run.options.shuffle_buffer,
+                                      .seed = static_cast<std::uint64_t>(run.options.seed),
+                                      .memory = run.programs->feed_memory()});
+}
+
+bool begin_stream(Run& run, StreamSteps& steps) {
+  if (!any_rank_has_ended(run, steps)) return true;
+  const RunPlace& place = run.progress.place;
+  if (place.step == 0)
+    together(run.ranks(), "the first samples of the streams", [&] {
+      if (steps.has_next()) return;
+      throw UserError(
+          fmt::format("the stream of rank {} has too few samples for one step of {}; give it more, or lower "
+                      "TrainerOptions::batch_size, in YAML training.batch_size",
+                      run.number(), run.options.batch_size));
+    });
+  run.progress.stopped = run.result.stream_ended = true;
+  return false;
+}
+
+bool ends_with_stream(Run& run, StreamSteps& steps) {
+  if (!any_rank_has_ended(run, steps)) return false;
+  run.progress.stopped = run.result.stream_ended = true;
+  return true;
+}
+
+void count_streamed(Run& run) {
+  std::vector<std::int64_t>& streamed = run.progress.streamed;
+  const BatchPlan& plan = run.division.train;
+  if (!run.parts.stream->is_divided()) {
+    streamed.front() += plan.batch_size;
+    return;
+  }
+  for (std::int64_t rank = 0; rank < plan.ranks; ++rank)
+    streamed[static_cast<std::size_t>(rank)] += plan.rank_share(0, rank).count;
+}
+
+}  // namespace plexaura

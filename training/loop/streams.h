@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "training/data/stream_steps.h"
+#include "training/loop/run.h"
+
+namespace plexaura {
+
+// A run on TrainerParts::stream. It ends on all ranks with the last step for which the streams of all ranks have samples.
+
+// Throws UserError for missing and impossible options, for options that have no effect with a stream or without one, and
+// for a strategy that does not let each rank read its own samples of each step.
+void check_stream(const TrainerParts& parts, const TrainerOptions& options, const StrategyParts& strategy);
+
+// Opens this rank's stream at the run's present place.
+std::unique_ptr<StreamSteps> open_stream(const Run& run);
+
+// Called by all ranks together before the first step. Returns false if there is none, which ends the run: a resumed run
+// has used all samples. Throws UserError on all ranks if a run that was not resumed has none.
+bool begin_stream(Run& run, StreamSteps& steps);
+
+// Called by all ranks together for each step before its launch. Returns true, and lets the run end, if the stream of a
+// rank has no samples for another step.
+bool ends_with_stream(Run& run, StreamSteps& steps);
+
+// Counts the samples of a step that was launched.
+void count_streamed(Run& run);
+
+}  // namespace plexaura
