@@ -95,13 +95,34 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
   if (!uses_model(line)) try_validation(setup);
 }
 
+// Refuses a stream in jobs that read samples at any place, or again.
+void check_stream(const Setup& setup, const CommandLine& line, int spares) {
+  if (setup.data.stream == nullptr) return;
+  const auto refuse = [&](const std::string& why) {
+    throw setup.config->section("data").error("stream",
+                                              fmt::format("is given, and {}; remove the key, or that", why));
+  };
+  if (setup.data_is_sent) refuse("with distributed.strategy scatter-gather rank 0 alone reads a table");
+  if (setup.visit) refuse("with --join the server deals out the samples of a table");
+  if (spares > 0) refuse("a spare of --spares cannot continue the stream of a lost rank");
+  if (const char* const trial = trial_of(line))
+    refuse(fmt::format("{} reads the same samples again, which a stream does not have", trial));
+}
+
+// Returns the number of samples of an epoch; 0: it may have any.
+std::int64_t samples_of_epoch(const Setup& setup, const CommandLine& line, int ranks) {
+  // These trials only use the highest rate of the schedule, so that its epochs need not fit the samples.
+  if (line.find_lr || line.overfit > 0) return 0;
+  if (setup.data.stream == nullptr) return setup.data.train->size();
+  return setup.data.steps_per_epoch * read_options(*setup.config, 0, ranks).trainer.batch_size;
+}
+
 }  // namespace
 
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
-  // --find-lr and --overfit use only the highest rate of the schedule, so the schedule's epochs need not fit
-  // the samples.
-  const bool has_own_rate = line.find_lr || line.overfit > 0;
-  setup.options = read_options(*setup.config, has_own_rate ? 0 : setup.data.train->size(), ranks);
+  setup.options = read_options(*setup.config, samples_of_epoch(setup, line, ranks), ranks);
+  setup.options.trainer.steps_per_epoch = setup.data.steps_per_epoch;
+  setup.options.trainer.shuffle_buffer = setup.data.shuffle_buffer;
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.older_data_origin = setup.data.older_origin;
@@ -150,6 +171,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
   together(ranks, what, [&] {
     if (!setup.data_is_sent || ranks.rank() == 0)
       setup.data = read_data(line, *setup.config, setup.visit.get());
+    check_stream(setup, line, spares);
   });
   if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
   together(ranks, what, [&] { build_from_data(setup, line, ranks, ranks.size() - spares); });

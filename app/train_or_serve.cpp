@@ -98,7 +98,8 @@ struct Work {
 std::int64_t last_step_of(const Setup& setup) {
   const TrainerOptions& trainer = setup.options.trainer;
   const BatchPlan plan{setup.data.train->size(), trainer.batch_size};
-  const std::int64_t all = trainer.epochs * plan.steps_per_epoch();
+  const std::int64_t all =
+      trainer.epochs * (setup.data.stream ? trainer.steps_per_epoch : plan.steps_per_epoch());
   return std::min(all, trainer.steps.value_or(all));
 }
 
@@ -138,8 +139,9 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
   return {.model = builder_of(*setup.model),
           .store = work.store,
           .backend = *work.backend,
-          .train = setup.data.train,
-          .validation = setup.data.validation};
+          .train = setup.data.stream ? nullptr : setup.data.train,
+          .validation = setup.data.validation,
+          .stream = setup.data.stream};
 }
 
 // Checks the names of the metrics that decide about the learning rate or the end of the run. Builds a graph

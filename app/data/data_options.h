@@ -37,6 +37,13 @@ struct TextOptions {
   double validation_share = 0.1;
 };
 
+// The options of a stream of rows, which a command prints.
+struct StreamKeys {
+  std::optional<std::string> command = {};
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t shuffle_buffer = 1;
+};
+
 // The options of the section `data`. Those for reading samples in training are in TrainerOptions.
 struct DataOptions {
   PixelOptions pixels = {};  // includes the format
@@ -54,6 +61,7 @@ struct DataOptions {
   std::optional<std::vector<std::string>> targets = {};
   std::vector<std::string> categories = {};  // columns of words
   std::vector<std::string> ignored = {};     // columns that are not read
+  StreamKeys stream = {};
   bool standardise = true;
   bool standardise_targets = true;
   double validation_share = 0.2;

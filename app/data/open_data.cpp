@@ -245,6 +245,19 @@ std::string target_names(const std::vector<std::string>& targets) {
 }
 
 // Returns the keys of the section that were read so far.
+// Lets a run train on the rows of the command data.stream. The table stays what names and scales them.
+void add_stream(const DataOptions& options, Task task, RunData& run) {
+  const StreamKeys& keys = options.stream;
+  run.stream = table_stream(options, task, run.trained);
+  run.steps_per_epoch = keys.steps_per_epoch;
+  run.shuffle_buffer = keys.shuffle_buffer;
+  run.description =
+      fmt::format("{} in an epoch on the rows of the command `{}`, prepared as {}",
+                  counted(keys.steps_per_epoch, "step", "steps"), *keys.command, run.description);
+  run.origin = fnv(fmt::format("stream {} {}", keys.shuffle_buffer, run.stream->is_divided()), run.origin);
+  run.older_origin.reset();
+}
+
 Settings keys_of_data(const Config& config) {
   Settings keys = config.values();
   std::erase_if(keys, [](const auto& key) { return !key.first.starts_with("data."); });
@@ -318,7 +331,7 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
       has_targets ? counted(std::ssize(outputs), "target", "targets")
                   : counted(std::ssize(outputs), "class", "classes"),
       pair.validation->size(), format, path.string(), ignored_text(pair.ignored));
-  return {
+  RunData run{
       .train = mixes ? as_mixed(pair.train, options.mix) : as_source(pair.train, options, pair.trained),
       .validation = mixes ? as_mixed(pair.validation, {}) : as_source(pair.validation, options, pair.trained),
       .description = description,
@@ -333,6 +346,8 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
       .is_measured = pair.is_measured,
       .trained = pair.trained,
       .keys = keys_of_data(config)};
+  if (options.stream.command && use == DataUse::train) add_stream(options, task, run);
+  return run;
 }
 
 }  // namespace plexaura

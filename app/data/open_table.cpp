@@ -13,6 +13,7 @@
 #include "app/data/split_data.h"
 #include "training/data/tables/categories.h"
 #include "training/data/tables/csv.h"
+#include "training/data/tables/csv_stream.h"
 
 namespace plexaura {
 
@@ -132,6 +133,17 @@ DataPair open_table(const Section& data, const DataOptions& options, Task task,
         fmt::format("; without {} that lack a cell", counted(table->dropped(), "row", "rows"));
   pair.read_samples = row_reader(csv, pair.trained, options.standardise);
   return pair;
+}
+
+std::shared_ptr<const StreamSource> table_stream(const DataOptions& options, Task task,
+                                                 const TrainedData& of_table) {
+  CsvStreamOptions rows{.csv = options.csv,
+                        .scale = joined(of_table.scale, of_table.target_scale),
+                        .targets = std::ssize(of_table.targets),
+                        .targets_are_labels = task == Task::multi_label};
+  use_columns_of(of_table, rows.csv);
+  rows.csv.class_names = of_table.classes;
+  return std::make_shared<CsvStream>(*options.stream.command, std::move(rows));
 }
 
 }  // namespace plexaura

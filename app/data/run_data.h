@@ -13,6 +13,7 @@
 #include "models/config/config.h"
 #include "training/checkpoints/weights.h"
 #include "training/data/sample_source.h"
+#include "training/data/stream_source.h"
 
 namespace plexaura {
 
@@ -34,6 +35,11 @@ struct RunData {
       outputs;  // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"; or tokens
   std::string preparation;   // how files become samples: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict
+  // The stream to train on instead of `train`, which it has the fields of; null: none. `steps_per_epoch` and
+  // `shuffle_buffer` are those of TrainerOptions.
+  std::shared_ptr<const StreamSource> stream = {};
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t shuffle_buffer = 1;
   // The weights with which training samples are drawn; null: each comes once in an epoch.
   std::shared_ptr<const std::vector<double>> sample_weights = {};
   PixelScale pixels = {};  // how the model normalises samples of bytes

@@ -39,12 +39,6 @@ Standardisation part_of(const Standardisation& scale, std::size_t first, std::si
   return {part(scale.mean), part(scale.stddev)};
 }
 
-Standardisation joined(Standardisation scale, const Standardisation& after) {
-  scale.mean.insert(scale.mean.end(), after.mean.begin(), after.mean.end());
-  scale.stddev.insert(scale.stddev.end(), after.stddev.begin(), after.stddev.end());
-  return scale;
-}
-
 // Measures the columns that are to be scaled.
 void measure(const Dataset& train, const DataOptions& options, TrainedData& trained) {
   const std::size_t columns = trained.columns.size();
@@ -67,6 +61,12 @@ std::string scaling_text(const DataOptions& options, bool has_columns, bool has_
 }
 
 }  // namespace
+
+Standardisation joined(Standardisation scale, const Standardisation& after) {
+  scale.mean.insert(scale.mean.end(), after.mean.begin(), after.mean.end());
+  scale.stddev.insert(scale.stddev.end(), after.stddev.begin(), after.stddev.end());
+  return scale;
+}
 
 DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));

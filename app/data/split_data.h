@@ -11,6 +11,9 @@
 
 namespace plexaura {
 
+// Returns the scale of features and then of targets.
+Standardisation joined(Standardisation scale, const Standardisation& after);
+
 // Returns the samples with these indices.
 DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices);
 

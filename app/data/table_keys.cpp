@@ -55,6 +55,17 @@ void check_names(const Section& data, const DataOptions& options) {
                                           quoted_for_error(name)));
 }
 
+// Refuses keys that need samples at any place.
+void check_keys_of_stream(const Section& data, const DataOptions& options) {
+  if (options.stream.command->empty())
+    throw data.error("stream", "is empty; give a command that prints rows, or remove the key");
+  // The last column of the stream may be another one than that of the table.
+  if (!options.label && !options.targets)
+    throw data.error("stream", "is given, so that data.label must name the column of the labels");
+  data.refuse({"use_fraction", "limit", "sampling", "shuffle", "workers", "prefetch", "on_error"},
+              "data.stream is given, whose rows are read between the steps, in its own order");
+}
+
 }  // namespace
 
 std::vector<Key> table_keys(DataOptions& options) {
@@ -120,6 +131,27 @@ std::vector<Key> table_keys(DataOptions& options) {
        .into = &options.csv.missing_is_class,
        .meaning = "whether a label such as `NA`, `nan`, `None`, `null`, `?` or `#N/A` names a class; "
                   "otherwise it is an error, since programs write it for a missing label"},
+      {.name = "stream",
+       .into = &options.stream.command,
+       .meaning =
+           "a command of the shell that prints the rows to train on ([a stream of "
+           "rows](../guide/own_data.md#a-stream-of-rows)); the table `path` then gives the classes, the "
+           "words, "
+           "the scale of the columns and the rows for validation. With `{rank}` in the command each rank "
+           "prints rows of its own"},
+      {.name = "steps_per_epoch",
+       .into = &options.stream.steps_per_epoch,
+       .range = {.minimum = 1, .maximum = 1'000'000'000},
+       .required = true,
+       .needs = {.key = "stream"},
+       .meaning = "number of steps of an epoch, because the number of rows is not known"},
+      {.name = "shuffle_buffer",
+       .into = &options.stream.shuffle_buffer,
+       .range = {.minimum = 1, .maximum = 1'000'000'000},
+       .needs = {.key = "stream"},
+       .meaning =
+           "each row is drawn at random, by `training.seed`, from so many that come next, which are in "
+           "memory; 1: the order of the stream"},
   };
 }
 
@@ -136,6 +168,7 @@ void complete_table(const Section& data, DataOptions& options) {
   if (options.targets) options.csv.targets = target_columns(data, options);
   for (const std::string& name : options.categories) options.csv.categories.push_back({name});
   check_names(data, options);
+  if (options.stream.command) check_keys_of_stream(data, options);
   options.csv.ignored.assign(options.ignored.begin(), options.ignored.end());
   if (!options.label) return;
   if (options.csv.header)

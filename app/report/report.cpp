@@ -227,6 +227,7 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
   text += row("parameters", with_commas(store.trainable_elements()));
   if (store.types().scales_loss()) text += row("loss scale", loss_scale_text(store.read_loss_scale()));
   text += goal_rows(result, options);
+  if (result.stream_ended) text += row("ended early", "a stream has no samples for another step");
   const std::string checkpoints = options.output.string();
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);

@@ -32,9 +32,13 @@ bool StreamSteps::has_next() {
   return !has_ended_;
 }
 
+void StreamSteps::check() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
 Step StreamSteps::next() {
   if (!has_next()) throw InternalError("a step was asked of a stream that has ended");
-  if (error_) std::rethrow_exception(error_);
+  check();
   return *std::exchange(ahead_, std::nullopt);
 }
 

@@ -33,11 +33,13 @@ class StreamSteps final : public StepSource {
   // Opens the stream.
   StreamSteps(std::shared_ptr<const StreamSource> source, const StreamOptions& options);
 
-  // Reads the next step, unless it is read already. Returns false if the stream has too few samples for it. If it cannot
+  // Reads the next step, unless it is read already, and waits for its samples. Returns false if the stream has too few samples for it. If it cannot
   // be read, returns true, and next() throws the reason.
   bool has_next();
   // Called after has_next() has returned true.
   Step next() override;
+  // Throws the reason if the next step could not be read.
+  void check() const;
 
   double stall_seconds() const override { return stall_seconds_.load(); }
   std::map<std::int64_t, std::string> skipped() const override { return {}; }

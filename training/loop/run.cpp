@@ -27,12 +27,11 @@ void check_trainer_parts(const TrainerParts& parts) {
   check_trains(parts.store);
   if (!parts.train && !parts.stream)
     throw UserError("the Trainer has no training data; set TrainerParts::train");
-  const std::vector<Field> fields = fields_of(parts);
-  if (parts.validation && parts.validation->fields() != fields)
+  if (parts.validation && parts.validation->fields() != fields_of(parts))
     throw UserError(
         fmt::format("samples of the training data are {} and those of the validation data {}; give "
                     "both the same fields",
-                    to_string(fields), to_string(parts.validation->fields())));
+                    to_string(fields_of(parts)), to_string(parts.validation->fields())));
 }
 
 // Throws UserError for several ranks without a strategy, which would train independently without notice; for

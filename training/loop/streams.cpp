@@ -16,10 +16,21 @@ void require_in_range(const char* what, std::int64_t value) {
         fmt::format("TrainerOptions::{} is {}; with a stream give a number from 1 to {}", what, value, most));
 }
 
+// An error of one rank is an error of all, also if the stream of another rank ends at the same step.
 bool any_rank_has_ended(Run& run, StreamSteps& steps) {
   std::int64_t ended = steps.has_next() ? 0 : 1;
   run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&ended), 1, "whether a stream has ended");
-  return ended > 0;
+  if (ended == 0) return false;
+  together(run.ranks(), "the end of the streams", [&] { steps.check(); });
+  return true;
+}
+
+// True if the next step is the last one that the run is to make, so that no samples are needed after it.
+bool is_last_planned(const Run& run) {
+  const RunPlace& place = run.progress.place;
+  const std::int64_t steps = run.division.train.steps_per_epoch();
+  return place.step + 1 == run.options.steps ||
+         (place.epoch + 1 == run.options.epochs && place.step_in_epoch + 1 == steps);
 }
 
 }  // namespace
@@ -83,7 +94,7 @@ bool begin_stream(Run& run, StreamSteps& steps) {
 }
 
 bool ends_with_stream(Run& run, StreamSteps& steps) {
-  if (!any_rank_has_ended(run, steps)) return false;
+  if (is_last_planned(run) || !any_rank_has_ended(run, steps)) return false;
   run.progress.stopped = run.result.stream_ended = true;
   return true;
 }

@@ -21,7 +21,7 @@ std::unique_ptr<StreamSteps> open_stream(const Run& run);
 bool begin_stream(Run& run, StreamSteps& steps);
 
 // Called by all ranks together for each step before its launch. Returns true, and lets the run end, if the stream of a
-// rank has no samples for another step.
+// rank has no samples for the step after it, which is read here unless the run needs none.
 bool ends_with_stream(Run& run, StreamSteps& steps);
 
 // Counts the samples of a step that was launched.

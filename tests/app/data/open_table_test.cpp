@@ -141,4 +141,50 @@ TEST_CASE("the error for a column that the table lacks has the place of the key 
   CHECK(!contains(trained, "test.yaml"));
 }
 
+TEST_CASE("a stream of rows is prepared by its table") {
+  const TemporaryFolder folder;
+  const std::string keys = words +
+                           ", label: kind, stream: \"printf 'kind,x,id,colour\\nb,5,n9,red\\n'\", "
+                           "steps_per_epoch: 3, shuffle_buffer: 2";
+  const RunData data = open("csv", folder.write("t.csv", table), keys);
+  REQUIRE(data.stream);
+  CHECK(data.stream->fields() == data.train->fields());
+  CHECK(data.steps_per_epoch == 3);
+  CHECK(data.shuffle_buffer == 2);
+  CHECK(data.description.starts_with("3 steps in an epoch on the rows of the command `printf "));
+  std::vector<float> row(3);
+  std::int64_t label = 0;
+  const std::vector<std::span<std::byte>> values{std::as_writable_bytes(std::span(row)),
+                                                 std::as_writable_bytes(std::span(&label, 1))};
+  const auto reader = data.stream->open(0, 1);
+  REQUIRE(reader->next(values));
+  CHECK(row == std::vector<float>{0, 1, 2 / data.trained.scale.stddev[2]});  // blue, red and x
+  CHECK(label == 1);
+  CHECK(!reader->next(values));
+  const RunData without = open("csv", folder / "t.csv", words);
+  CHECK(!without.stream);
+  CHECK(without.origin != data.origin);
+  // A trained model is used on the table.
+  CHECK(!open("csv", folder / "t.csv", keys, data.trained).stream);
+}
+
+TEST_CASE("keys that a stream needs or cannot follow are errors") {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& keys) {
+    return user_error([&] { open("csv", folder.write("t.csv", table), words + ", label: kind" + keys); });
+  };
+  CHECK(contains(user_error([&] {
+                   open("csv", folder.write("t.csv", table), words + ", stream: cat, steps_per_epoch: 3");
+                 }),
+                 "data.label must name the column"));
+  CHECK(contains(error(", stream: cat"), "data.steps_per_epoch is missing"));
+  CHECK(contains(error(", steps_per_epoch: 3"), "steps_per_epoch"));
+  CHECK(contains(error(", shuffle_buffer: 3"), "shuffle_buffer"));
+  CHECK(contains(error(", stream: '', steps_per_epoch: 3"), "is empty; give a command"));
+  for (const char* const key : {"limit: 3", "use_fraction: 0.5", "sampling: balanced", "shuffle: false",
+                                "workers: 2", "prefetch: 3", "on_error: skip"})
+    CHECK(contains(error(fmt::format(", stream: cat, steps_per_epoch: 3, {}", key)),
+                   "because data.stream is given"));
+}
+
 }  // namespace plexaura::testing::open_table_test

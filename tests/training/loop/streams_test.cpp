@@ -217,6 +217,21 @@ TEST_CASE("an error of one stream ends the run of all ranks with its sentence") 
   const auto found = ends(five_steps(), {.counts = {100, 100, 100}, .is_divided = true, .broken = 9});
   for (const RankEnd& end : found) CHECK(contains(end.error, "sample 9 cannot be read"));
   CHECK(found[0].epochs == 0);
+  // Two samples of each rank make a step: rank 1 ends where rank 2 fails.
+  for (const RankEnd& end : ends(five_steps(), {.counts = {100, 14, 100}, .is_divided = true, .broken = 14}))
+    CHECK(contains(end.error, "sample 14 cannot be read"));
+}
+
+TEST_CASE("a run reads no samples after its last planned step") {
+  TrainerOptions options = five_steps();
+  StreamRun run;
+  run.train(options, {.counts = {100}, .broken = 90});
+  CHECK(run.result.steps == 15);
+  options.steps = 4;
+  StreamRun shorter;
+  shorter.train(options, {.counts = {24}});
+  CHECK(shorter.result.steps == 4);
+  CHECK(!shorter.result.stream_ended);
 }
 
 TEST_CASE("a stream without a step for all ranks is an error of all ranks") {

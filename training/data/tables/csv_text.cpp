@@ -15,13 +15,14 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 constexpr std::string_view utf16_little = "\xff\xfe";
 constexpr std::string_view utf16_big = "\xfe\xff";
 
-void check_utf8(const std::string& name, std::string_view text) {
+void check_utf8(const std::string& name, std::string_view text, std::int64_t first_line) {
   const std::size_t at = first_not_utf8(text);
   if (at < text.size())
-    throw UserError(fmt::format(
-        "{}:{}: the line contains the byte {:02x}, which is not UTF-8; save the file as "
-        "UTF-8 (it may be Latin-1)",
-        name, 1 + std::ranges::count(text.substr(0, at), '\n'), static_cast<unsigned char>(text[at])));
+    throw UserError(
+        fmt::format("{}:{}: the line contains the byte {:02x}, which is not UTF-8; save the file as "
+                    "UTF-8 (it may be Latin-1)",
+                    name, first_line + std::ranges::count(text.substr(0, at), '\n'),
+                    static_cast<unsigned char>(text[at])));
 }
 
 // Throws for files of other formats, recognised by their first bytes.
@@ -39,14 +40,14 @@ void check_line_ends(const std::string& name, std::string_view text) {
     throw UserError(fmt::format("{}: its lines end in a single CR; save it with LF or CRLF", name));
 }
 
-void check_encoding(const std::string& name, std::string_view text) {
+void check_encoding(const std::string& name, std::string_view text, std::int64_t first_line) {
   check_kind(name, text);
   if (text.starts_with(utf16_little) || text.starts_with(utf16_big))
     throw UserError(fmt::format("{}: its first bytes say that it is UTF-16; save it as UTF-8", name));
   if (text.find('\0') != std::string_view::npos)
     throw UserError(fmt::format(
         "{}: contains a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
-  check_utf8(name, text);
+  check_utf8(name, text, first_line);
   check_line_ends(name, text);
 }
 
@@ -54,9 +55,9 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 }  // namespace
 
-CsvText::CsvText(std::string name, std::string_view text, char delimiter)
-    : name_(std::move(name)), text_(text), delimiter_(delimiter) {
-  check_encoding(name_, text_);
+CsvText::CsvText(std::string name, std::string_view text, char delimiter, std::int64_t first_line)
+    : name_(std::move(name)), text_(text), delimiter_(delimiter), line_(first_line) {
+  check_encoding(name_, text_, first_line);
   if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
 }
 

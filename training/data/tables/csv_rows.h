@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "training/data/tables/csv.h"
+#include "training/data/tables/csv_text.h"
+
+namespace plexaura {
+
+// The columns of a file, found by name or number.
+class CsvColumns {
+ public:
+  CsvColumns(std::string file, const CsvRow& first, bool header) : file_(std::move(file)) {
+    for (std::size_t i = 0; i < first.size(); ++i)
+      names_.push_back(header ? first[i].text : fmt::format("column {}", i));
+  }
+
+  std::size_t size() const { return names_.size(); }
+  const std::string& name(std::size_t column) const { return names_[column]; }
+
+  std::size_t find(const ColumnRef& wanted) const {
+    const auto* name = std::get_if<std::string>(&wanted);
+    return name != nullptr ? find_name(*name) : find_number(std::get<std::int64_t>(wanted));
+  }
+
+ private:
+  std::size_t find_name(const std::string& name) const;
+  std::size_t find_number(std::int64_t number) const;
+
+  std::string file_;
+  std::vector<std::string> names_;
+};
+
+// The text of a label in the file, and its place.
+struct CsvLabel {
+  std::string text;
+  std::string place;
+};
+
+// The rows of a table that were read so far, as numbers, with labels as text. Used by the classes that read tables.
+class CsvRows {
+ public:
+  // Finds the columns that are read. `first`: the first row of the file, which is not appended. Throws UserError, and
+  // MissingColumn, as CsvDataset does.
+  CsvRows(const std::string& file, const CsvText& text, const CsvRow& first, const CsvOptions& options);
+
+  // Throws UserError for a cell that breaks a rule of CsvDataset.
+  void append(const CsvText& text, const CsvRow& row);
+  // Forgets the rows, and keeps the words.
+  void clear();
+
+  const std::vector<CsvLabel>& labels() const { return labels_; }
+  std::int64_t dropped() const { return dropped_; }
+  // Returns the classes that the labels name, in their order.
+  std::vector<std::string> classes() const;
+  // Returns the place of each label among the classes. Throws UserError for a label that is none of them.
+  std::vector<std::int64_t> placed_labels(const std::vector<std::string>& classes) const;
+  // Returns features and targets, row by row: a word has a feature for each of its column's words.
+  std::vector<float> values() const;
+  // The checks of csv_numbers.h. They may change the numbers.
+  void check_numbers(const std::string& file);
+
+  // The names of the features, with one for each word; of the columns of targets; and of that of the label.
+  std::vector<std::string> feature_names() const;
+  std::vector<std::string> target_names() const;
+  std::string label_name() const;
+  bool has_label() const { return label_ != no_column; }
+
+ private:
+  static constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
+
+  bool lacks_cell(const CsvRow& row) const;
+
+  CsvOptions options_;
+  CsvColumns columns_;
+  std::vector<std::size_t> numbers_;  // the columns of features, and then of targets
+  std::size_t features_ = 0;          // the first ones of `numbers_`
+  std::size_t label_ = no_column;
+  std::vector<std::optional<WordNumbers>> words_;  // of each feature; nothing for numbers
+  std::vector<double> values_;                     // NaN for a missing cell
+  std::vector<CsvLabel> labels_;
+  std::int64_t dropped_ = 0;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <sys/types.h>
+
+#include "core/base/file_descriptor.h"
+
+namespace plexaura {
+
+// A command of the shell whose standard output is read. Its standard input is empty, and its standard error output is that
+// of this process. It runs in a process group of its own, so that a signal to this process does not end it.
+class CommandOutput {
+ public:
+  // Starts the command with /bin/sh. Throws UserError if no process can be started.
+  explicit CommandOutput(std::string command);
+  CommandOutput(const CommandOutput&) = delete;
+  CommandOutput& operator=(const CommandOutput&) = delete;
+  // Ends the command, with the processes of its group, if it is still running.
+  ~CommandOutput();
+
+  // Waits for output, and writes some of it to `into`. Returns the number of bytes, which is 0 when the command has ended
+  // with status 0. Throws UserError if it has ended in another way, and DeviceError if the output cannot be read.
+  std::size_t read(std::span<char> into);
+
+ private:
+  void check_status();
+
+  std::string command_;
+  FileDescriptor output_;
+  pid_t process_ = -1;  // below 0: it has ended
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace plexaura
