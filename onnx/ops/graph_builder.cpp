@@ -73,14 +73,14 @@ class GraphBuilder {
  private:
   bool is_within_node() const { return scopes_.size() > 1; }
 
-  // Calls `work`. Adds the place to its error, and to that of the outermost graph also the file, as add() does.
+  // Calls `work`. In the outermost graph, adds the file and the place to its error, as add() does for a node.
   template <class Work>
   void at_place(std::string_view place, const Work& work) const {
     try {
       work();
     } catch (const UserError& error) {
-      throw UserError(
-          fmt::format("{}{}: {}", is_within_node() ? "" : facts_.file + ": ", place, error.what()));
+      if (is_within_node()) throw;
+      throw UserError(fmt::format("{}: {}: {}", facts_.file, place, error.what()));
     }
   }
 
