@@ -37,7 +37,7 @@ struct Progress {
   std::optional<std::int64_t> deal_begin = {};
   // Failure of this rank in a deal; the other ranks learn of it when they meet.
   std::exception_ptr failure = {};
-  bool stopped = false;  // true: the run ends on all ranks, because one was asked to stop
+  bool stopped = false;        // true: the run ends on all ranks, because one was asked to stop
   bool is_weightless = false;  // true: all labels of a step of this epoch were ignored
   // Name of the goal by which place.best was found: see name_of(); empty if no epochs were compared.
   std::string goal_name = {};
