@@ -46,15 +46,18 @@ struct TableRows {
   Node numbers;
 };
 
-// Returns nothing if the sequence is no gather of rows, such as an embedding, or if it has no more elements than the
-// table has rows.
+// Returns nothing unless the sequence is a gather of rows, such as an embedding, and has twice as many elements as the
+// table has rows, or more. Nothing in inference either: a file that is exported for any number of samples computes with
+// this graph, and would multiply the whole table for a single sample.
 std::optional<TableRows> rows_of_table(const Node& sequence) {
   Graph& graph = sequence.graph();
   const NodeRecord& record = graph.record(sequence.id());
-  if (record.op->name() != "gather" || op_cast<Gather>(*record.op).options().axis != 0) return std::nullopt;
+  if (graph.mode() != Mode::train || record.op->name() != "gather" ||
+      op_cast<Gather>(*record.op).options().axis != 0)
+    return std::nullopt;
   const TableRows rows{Node(graph, record.inputs[0]), Node(graph, record.inputs[1])};
   const Shape& table = rows.table.shape();
-  if (table.rank() != 2 || table[0] >= rows.numbers.shape().elements()) return std::nullopt;
+  if (table.rank() != 2 || 2 * table[0] > rows.numbers.shape().elements()) return std::nullopt;
   return rows;
 }
 

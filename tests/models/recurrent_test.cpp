@@ -214,11 +214,11 @@ TEST_CASE("products of a table's rows give what products of the selected rows gi
   }
 }
 
-TEST_CASE("a recurrent layer multiplies the rows of a table if these are fewer than the elements of x") {
-  const auto multiplied_rows = [](std::int64_t words) {
+TEST_CASE("a recurrent layer trains with products of a table's rows if x has twice as many elements") {
+  const auto multiplied_rows = [](std::int64_t words, Mode mode = Mode::train) {
     layers::Lstm lstm(in, hidden);
     specs_of(lstm, DType::float32);
-    Graph graph;
+    Graph graph(mode);
     const Node table = graph.input("table", {DType::float32, {words, in}});
     lstm(embedding(table, graph.input("numbers", {DType::int64, {samples, steps}})));
     NodeId first = 0;
@@ -226,9 +226,11 @@ TEST_CASE("a recurrent layer multiplies the rows of a table if these are fewer t
     const Shape& product = graph.record(first).types[0].shape;
     return product.elements() / product[product.rank() - 1];
   };
-  CHECK(multiplied_rows(samples * steps - 1) == samples * steps - 1);
-  CHECK(multiplied_rows(samples * steps) == samples * steps);
-  CHECK(multiplied_rows(1000) == samples * steps);
+  constexpr std::int64_t elements = samples * steps;
+  CHECK(multiplied_rows(elements / 2) == elements / 2);
+  CHECK(multiplied_rows(elements / 2 + 1) == elements);
+  CHECK(multiplied_rows(1000) == elements);
+  CHECK(multiplied_rows(elements / 2 - 1, Mode::inference) == elements);
 }
 
 TEST_CASE("a word outside of the table is an error of the embedding, not of the recurrent layer after it") {

@@ -1,8 +1,11 @@
 // Exports models of the zoo, and imports them again.
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include "onnx/exporter.h"
+#include "onnx/format/proto.h"
+#include "onnx/open_batch.h"
 #include "onnx/runner.h"
 #include "onnx/stored_data.h"
 
@@ -24,6 +27,12 @@ void draw_parameters(ParameterStore& store) {
   }
 }
 
+std::string exported(const Model& model, const ParameterStore& store, const TensorType& samples) {
+  Graph graph(Mode::inference);
+  const Node outputs = model(graph.input("samples", samples));
+  return onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store);
+}
+
 double distance_after_round_trip(const std::string& name, const Shape& sample, std::int64_t classes) {
   const Config config = Config::load(PLEXAURA_SOURCE "/models/" + name + ".yaml");
   const std::unique_ptr<Model> model = make_model(config, sample, classes);
@@ -33,10 +42,7 @@ double distance_after_round_trip(const std::string& name, const Shape& sample, s
   extents.insert(extents.end(), sample.begin(), sample.end());
   testing::Random random(2);
   const Tensor samples = random.tensor({DType::float32, Shape(extents)}, -1, 1);
-  Graph graph(Mode::inference);
-  const Node outputs = (*model)(graph.input("samples", samples.type()));
-  onnx::FileModel file(onnx::export_graph(std::vector<onnx::ExportedOutput>{{"outputs", outputs}}, store),
-                       name);
+  onnx::FileModel file(exported(*model, store, samples.type()), name);
   ParameterStore of_file = file.make_store();
   const std::vector<Tensor> found =
       onnx::Runner(file, of_file, testing::test_backend())({{"samples", samples}});
@@ -57,6 +63,30 @@ TEST_CASE("models of the zoo compute the same after export and import") {
   CHECK(distance_after_round_trip("resnet18", {3, 32, 32}, 5) <= 1e-6);
   CHECK(distance_after_round_trip("mobilenet_v2", {3, 32, 32}, 5) <= 1e-6);
   CHECK(distance_after_round_trip("mnist_unet", {1, 28, 28}, 10) <= 1e-6);
+}
+
+TEST_CASE("a recurrent net for any number of samples multiplies their words and not all words of its table") {
+  const Config config = Config::parse(
+      "model: {name: convnet, task: language_model, layers: [{type: embedding, units: 3}, {type: lstm, "
+      "units: 4}, "
+      "{type: linear}]}\n",
+      "x.yaml");
+  const std::unique_ptr<Model> model = make_model(config.section("model"), Shape{2}, 7, {});
+  ParameterStore store = make_store(*model, DType::float32);
+  draw_parameters(store);
+  const auto for_samples = [&](std::int64_t samples) {
+    return exported(*model, store, {DType::int64, {samples, 2}});
+  };
+  const std::string bytes = onnx::with_open_batch(for_samples(101), for_samples(103));
+  for (const onnx::NodeProto& node : onnx::parse_model(bytes).graph.nodes)
+    if (std::ranges::find(node.inputs, "embedding1.weight") != node.inputs.end()) CHECK(node.op == "Gather");
+  onnx::FileModel file(bytes, "open.onnx");
+  ParameterStore of_file = file.make_store();
+  onnx::Runner run(file, of_file, testing::test_backend());
+  Predictor predict([&](const Node& x) { return (*model)(x); }, store, testing::test_backend());
+  for (const Tensor& words :
+       {Tensor::of<std::int64_t>({1, 2}, {6, 0}), Tensor::of<std::int64_t>({3, 2}, {1, 2, 3, 4, 5, 5})})
+    CHECK(onnx::largest_distance(run({{"samples", words}}).at(0), predict(words)) <= 1e-6);
 }
 
 }  // namespace plexaura::zoo_test
