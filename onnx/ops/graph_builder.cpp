@@ -29,21 +29,39 @@ const Row* row_of(const NodeProto& node, const FileFacts& facts) {
   return is_standard ? find_row(node.op, version_of(node, facts)) : nullptr;
 }
 
-// Returns the op of a node that is not supported, with its version if a later one is.
-std::string missing_op(const NodeProto& node, const FileFacts& facts) {
-  if (!node.domain.empty()) return node.domain + "." + node.op;
-  if (find_row(node.op, std::numeric_limits<std::int64_t>::max()) == nullptr) return node.op;
-  return fmt::format("{} of version {}", node.op, version_of(node, facts));
+// The ops of a file that are not supported, with the labels of their nodes.
+struct MissingOps {
+  std::map<std::string, std::vector<std::string>> nodes;
+  bool some_have_later_version = false;  // one that is supported
+  bool some_have_none = false;
+};
+
+bool has_later_version(const NodeProto& node) {
+  return node.domain.empty() && find_row(node.op, std::numeric_limits<std::int64_t>::max()) != nullptr;
 }
 
-void collect_missing(const GraphProto& graph, const FileFacts& facts,
-                     std::map<std::string, std::vector<std::string>>& missing) {
+std::string name_of_op(const NodeProto& node, const FileFacts& facts) {
+  if (has_later_version(node)) return fmt::format("{} of version {}", node.op, version_of(node, facts));
+  return node.domain.empty() ? node.op : node.domain + "." + node.op;
+}
+
+void collect_missing(const GraphProto& graph, const FileFacts& facts, MissingOps& missing) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const NodeProto& node = graph.nodes[i];
-    if (row_of(node, facts) == nullptr) missing[missing_op(node, facts)].push_back(label_of(node, i));
+    if (row_of(node, facts) == nullptr) {
+      missing.nodes[name_of_op(node, facts)].push_back(label_of(node, i));
+      (has_later_version(node) ? missing.some_have_later_version : missing.some_have_none) = true;
+    }
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.graph) collect_missing(*attribute.graph, facts, missing);
   }
+}
+
+const char* advice_for(const MissingOps& missing) {
+  if (!missing.some_have_later_version) return "replace them before the export";
+  if (!missing.some_have_none) return "export it with a newer version of the ops";
+  return "export it with a newer version of the ops, and replace those that are named without a version "
+         "before that";
 }
 
 class GraphBuilder {
@@ -247,15 +265,15 @@ class GraphBuilder {
 }  // namespace
 
 void check_ops(const GraphProto& graph, const FileFacts& facts) {
-  std::map<std::string, std::vector<std::string>> missing;
+  MissingOps missing;
   collect_missing(graph, facts, missing);
-  if (missing.empty()) return;
+  if (missing.nodes.empty()) return;
   std::vector<std::string> lines;
-  for (const auto& [op, nodes] : missing)
+  for (const auto& [op, nodes] : missing.nodes)
     lines.push_back(
         fmt::format("{} ({} {})", op, nodes.size() == 1 ? "node" : "nodes", fmt::join(nodes, ", ")));
-  throw UserError(fmt::format("{}: these ops are not supported: {}; replace them before the export",
-                              facts.file, fmt::join(lines, "; ")));
+  throw UserError(fmt::format("{}: these ops are not supported: {}; {}", facts.file, fmt::join(lines, "; "),
+                              advice_for(missing)));
 }
 
 std::vector<Node> build_graph(Graph& graph, const GraphProto& proto, NamedNodes inputs,

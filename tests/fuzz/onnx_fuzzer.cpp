@@ -16,8 +16,9 @@ using plexaura::Tensor;
 using plexaura::TensorType;
 using plexaura::onnx::InputFacts;
 
-// Returns the shape of an input, small where the file allows any extent or a large one.
+// Returns the shape of an input, small where the file allows any shape or extent, or a large one.
 Shape small_shape(const InputFacts& input) {
+  if (!input.has_shape) return {2, 3};
   std::vector<std::int64_t> extents = input.extents;
   extents.resize(std::min<std::size_t>(extents.size(), 6));
   for (std::int64_t& extent : extents) extent = extent < 0 ? 2 : std::min<std::int64_t>(extent, 8);

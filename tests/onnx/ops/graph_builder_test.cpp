@@ -96,9 +96,16 @@ TEST_CASE("an op that only a later version supports is reported with its version
   written.input("x", {2});
   written.node("Add", {"x", "x"}, {"y"});
   written.output("y");
+  CHECK_THROWS_WITH_AS(onnx::FileModel(written.model(1), "old.onnx"),
+                       "old.onnx: these ops are not supported: Add of version 1 (node 0); export it with a "
+                       "newer version of the ops",
+                       UserError);
+  written.node("Sinus", {"x"}, {"z"});
   CHECK_THROWS_WITH_AS(
       onnx::FileModel(written.model(1), "old.onnx"),
-      "old.onnx: these ops are not supported: Add of version 1 (node 0); replace them before the export",
+      "old.onnx: these ops are not supported: Add of version 1 (node 0); Sinus (node 1); export it "
+      "with a newer version of the ops, and replace those that are named without a version before "
+      "that",
       UserError);
 }
 
