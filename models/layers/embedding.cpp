@@ -43,6 +43,12 @@ Node Positions::operator()(Operand x) const {
 
 Node Positions::next(Operand x, Operand position) const {
   const auto call = enter_unseen(x);
+  const Shape& shape = x.node().shape();
+  const std::int64_t width = weight_.shape()[1];
+  if (shape.rank() != 3 || shape[1] != 1 || shape[2] != width)
+    throw UserError(fmt::format("{}: one position of {} is given {}; it takes [N, 1, {}]",
+                                to_string(x.node().graph().origin_of(x.where())), to_string(weight_.shape()),
+                                to_string(x.node().type()), width));
   return add(x, embedding(weight_.in(x.node().graph()), reshape(position, {1, 1})));
 }
 

@@ -45,7 +45,7 @@ class Positions final : public Layer {
   Node operator()(Operand x) const override;
   std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
 
-  // Adds the values of one position, int64 [], to x [N, 1, width].
+  // Adds the values of one position, int64 [], to x [N, 1, width]. Throws UserError for another shape of x.
   Node next(Operand x, Operand position) const;
 
  private:

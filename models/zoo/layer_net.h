@@ -15,6 +15,8 @@ class LayerNet final : public Model {
 
   void members(MemberVisitor& visit) override { layers_->members(visit); }
   std::unique_ptr<layers::IncrementalLayer> incremental(std::int64_t samples) const override {
+    // Axis 1 of other samples need not be that of positions.
+    if (info().task != Task::language_model) return nullptr;
     return layers_->incremental(samples, sample_shape()[0]);
   }
 

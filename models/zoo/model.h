@@ -84,7 +84,7 @@ class Model : public Module {
   Node operator()(Operand x) const;
 
   // Returns the model for `samples` sequences whose positions come one by one, at most those of sample_shape(): see
-  // layers::Layer::incremental(). Null for all models but lists of layers.
+  // layers::Layer::incremental(). Null for all models but lists of layers with the task language_model.
   virtual std::unique_ptr<layers::IncrementalLayer> incremental(std::int64_t /*samples*/) const {
     return nullptr;
   }

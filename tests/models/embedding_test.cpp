@@ -70,6 +70,20 @@ TEST_CASE("positions are added to a sequence, and a shorter one gets the first o
         }).ends_with(": positions of [3,2] are given float64[1,4,2]; they take [N, at most 3 steps, 2]"));
 }
 
+TEST_CASE("one position takes one element of each sequence") {
+  layers::Positions positions(3, 2);
+  specs_of(positions, DType::float64);
+  Graph graph;
+  const Node position = graph.input("position", {DType::int64, {}});
+  for (const Shape& shape : {Shape{2, 3, 2}, Shape{1, 2}, Shape{2, 1, 1}}) {
+    const Node x = graph.input("x" + to_string(shape), {DType::float64, shape});
+    CHECK(
+        user_error([&] {
+          positions.next(x, position);
+        }).ends_with(": one position of [3,2] is given float64" + to_string(shape) + "; it takes [N, 1, 2]"));
+  }
+}
+
 TEST_CASE("a padding that is no index is refused") {
   CHECK(user_error([] { layers::Embedding(3, 2, {.padding = 3}); }) ==
         "an embedding of 3 words has the padding 3; it must be from -3 to 2");
