@@ -57,7 +57,7 @@ std::string generated_text(const GenerateOptions& options, Model& model, const V
                            ParameterStore& store, Backend& backend, bool strict,
                            std::set<std::string>& ops_on_host) {
   check_prompt(options.prompt, vocabulary.kind());
-  NextTokenLogits next_logits(model, store, backend, strict);
+  NextTokenLogits next_logits(model, store, backend, strict, options.count);
   Random random({static_cast<std::uint64_t>(options.seed)});
   std::vector<std::int32_t> tokens = vocabulary.encode(options.prompt);
   std::string text = options.prompt;

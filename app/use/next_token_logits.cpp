@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/compile/mixed_precision.h"
 
@@ -14,9 +15,14 @@ namespace {
 constexpr const char* token_name = "token";
 constexpr const char* position_name = "position";
 
+// Returns how many tokens a first text may have for each call if it is read token by token. In the time of a whole window
+// text_gpt reads 3.5 tokens one by one, one of them the new one, if the window has 64 tokens, and 7.2 if it has 256.
+std::int64_t tokens_per_call(std::int64_t window) { return 1 + window / 50; }
+
 // Returns a store with these weights and the buffers of the incremental model, which may be null.
 ParameterStore store_with_buffers(const ParameterStore& weights, layers::IncrementalLayer* incremental) {
   std::vector<ParameterSpec> specs = weights.specs();
+  for (ParameterSpec& spec : specs) spec.initialiser = Initialiser::zeros();  // overwritten below
   if (incremental != nullptr)
     std::ranges::move(specs_of(*incremental, weights.dtype(), "incremental"), std::back_inserter(specs));
   ParameterStore store(std::move(specs));
@@ -27,16 +33,22 @@ ParameterStore store_with_buffers(const ParameterStore& weights, layers::Increme
 
 }  // namespace
 
-NextTokenLogits::NextTokenLogits(Model& model, const ParameterStore& weights, Backend& backend, bool strict)
+NextTokenLogits::NextTokenLogits(Model& model, const ParameterStore& weights, Backend& backend, bool strict,
+                                 std::int64_t calls)
     : window_(model.sample_shape()[0]),
       incremental_(model.incremental(1)),
       store_(store_with_buffers(weights, incremental_.get())),
       backend_(backend),
       whole_([&](const Node& x) { return model(x); }, store_, backend, {.strict = strict}),
-      strict_(strict) {}
+      strict_(strict),
+      calls_(calls) {}
 
 std::vector<double> NextTokenLogits::operator()(std::span<const std::int32_t> tokens) {
-  if (!incremental_ || std::ssize(tokens) > window_) return read_window(tokens);
+  if (std::ssize(tokens) <= seen_tokens_)
+    throw InternalError("the text whose next token is wanted has no token more than at the last call");
+  if (seen_tokens_ == 0 && std::ssize(tokens) > tokens_per_call(window_) * calls_) incremental_.reset();
+  seen_tokens_ = std::ssize(tokens);
+  if (!incremental_ || seen_tokens_ > window_) return read_window(tokens);
   std::vector<double> logits;
   while (read_positions_ < std::ssize(tokens))
     logits = read_next(tokens[static_cast<std::size_t>(read_positions_)]);

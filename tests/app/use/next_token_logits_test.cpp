@@ -11,7 +11,7 @@ namespace plexaura::testing::next_token_logits_test {
 
 namespace {
 
-constexpr std::int64_t window = 6;
+constexpr std::int64_t window = 8;
 constexpr std::int64_t tokens = 5;
 
 struct LanguageModel {
@@ -54,8 +54,8 @@ const std::vector<std::string>& incremental_nets() {
 
 // Checks the logits after each beginning of a text that is longer than the window, with `prompt` tokens in the first call.
 void check_growing(LanguageModel& net, std::size_t prompt, double tolerance) {
-  const std::vector<std::int32_t> text{1, 4, 0, 2, 2, 1, 3, 4, 1};
-  NextTokenLogits next(*net.model, net.store, *net.backend, false);
+  const std::vector<std::int32_t> text{1, 4, 0, 2, 2, 1, 3, 4, 1, 3, 0};
+  NextTokenLogits next(*net.model, net.store, *net.backend, false, window);
   for (std::size_t length = prompt; length <= text.size(); ++length) {
     CAPTURE(length);
     const std::span beginning = std::span(text).first(length);
@@ -72,7 +72,7 @@ void check_growing(LanguageModel& net, std::size_t prompt, double tolerance) {
 TEST_CASE("the logits after a text that grows are those of its last window") {
   for (const std::string& layers : incremental_nets()) {
     CAPTURE(layers);
-    for (const std::size_t prompt : {1, 3, 6, 8}) {
+    for (const std::size_t prompt : {1, 3, 8, 10}) {
       CAPTURE(prompt);
       LanguageModel net(layers);
       check_growing(net, prompt, 1e-5);
@@ -95,7 +95,7 @@ TEST_CASE("each position of a text is computed once, until the text is longer th
   for (const std::string& layers : incremental_nets()) {
     CAPTURE(layers);
     LanguageModel net(layers);
-    NextTokenLogits next(*net.model, net.store, *net.backend, false);
+    NextTokenLogits next(*net.model, net.store, *net.backend, false, window);
     std::vector<std::int32_t> text{1, 2, 3};
     for (; std::ssize(text) <= window; text.push_back(1)) {
       next(text);
@@ -104,6 +104,40 @@ TEST_CASE("each position of a text is computed once, until the text is longer th
     next(text);
     CHECK(next.computed_positions() == window + window);
   }
+}
+
+TEST_CASE("a first text that is long for the number of calls is read in whole windows") {
+  LanguageModel net(incremental_nets()[0]);
+  const std::vector<std::int32_t> text{1, 4, 0, 2, 2, 1, 3};
+  NextTokenLogits by_token(*net.model, net.store, *net.backend, false, 7);
+  by_token(text);
+  CHECK(by_token.computed_positions() == 7);
+  NextTokenLogits in_windows(*net.model, net.store, *net.backend, false, 6);
+  CHECK(in_windows(text) == net.of_window(text));
+  CHECK(in_windows.computed_positions() == window);
+}
+
+TEST_CASE("a text that has not grown is an error of the caller") {
+  LanguageModel net(incremental_nets()[0]);
+  NextTokenLogits next(*net.model, net.store, *net.backend, false, 2);
+  const std::vector<std::int32_t> text{1, 4};
+  CHECK_THROWS_AS(next({}), InternalError);
+  next(text);
+  CHECK_THROWS_AS(next(text), InternalError);
+}
+
+TEST_CASE("the values with which weights started are not read again") {
+  LanguageModel net(incremental_nets()[0]);
+  int reads = 0;
+  std::vector<ParameterSpec> specs = specs_of(*net.model, DType::float32);
+  const TensorType type = specs[0].type;
+  specs[0].initialiser = Initialiser::given([&reads, type] {
+    ++reads;
+    return Tensor(type);
+  });
+  const ParameterStore weights(std::move(specs), 1);
+  const NextTokenLogits next(*net.model, weights, *net.backend, false, 2);
+  CHECK(reads == 1);
 }
 
 TEST_CASE("the weights stay as they are") {
