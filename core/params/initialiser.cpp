@@ -78,6 +78,11 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
   if (!is_floating(type.dtype))
     throw UserError(
         fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
+  if (kind == Kind::given && !read)
+    throw UserError(fmt::format(
+        "the parameter '{}' is described by a store that has already read its initial values; give another "
+        "initialiser, and copy the values with ParameterStore::write",
+        name));
   if (kind == Kind::given) return given_values(read(), type, name);
   if (!std::isfinite(value) || (kind != Kind::constant && value < 0))
     throw UserError(fmt::format(

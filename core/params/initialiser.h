@@ -47,7 +47,7 @@ struct PLEXAURA_API Initialiser {
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 
   // The parameter starts with the values that `read` returns, such as those of a file, converted to its dtype. `read` is
-  // called when the parameter is made, and may throw UserError.
+  // called when the parameter is made, and may throw UserError. A ParameterStore then drops it from its specs.
   static Initialiser given(std::function<Tensor()> read);
 
   // Makes the initial tensor of the parameter `name`. Throws UserError if the type is not floating, if a

@@ -26,7 +26,7 @@ ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t s
           "two parameters are named '{}'; give each its own name, or share one object to tie them", name));
   };
   for (std::size_t i = 0; i < state_->specs.size(); ++i) {
-    const ParameterSpec& spec = state_->specs[i];
+    ParameterSpec& spec = state_->specs[i];
     remember(spec.name, i);
     for (const std::string& alias : spec.aliases) remember(alias, i);
     if (spec.type.dtype != dtype())
@@ -34,6 +34,7 @@ ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t s
           fmt::format("the parameter '{}' is {} and '{}' is {}; all parameters of a model have one dtype",
                       spec.name, name_of(spec.type.dtype), state_->specs[0].name, name_of(dtype())));
     state_->logical.push_back(spec.initialiser.make(spec.type, spec.name, seed));
+    spec.initialiser.read = nullptr;  // it may keep a whole file in memory
   }
   state_->types = state_->placement.types = ArenaTypes::all(dtype());
 }

@@ -138,6 +138,11 @@ TEST_CASE("a parameter starts with given values, converted to its dtype") {
       "the parameter 'w' is float32[1,2], but its initial values are float64[2]; give values of its "
       "shape",
       UserError);
+  CHECK_THROWS_WITH_AS(
+      Initialiser::given(nullptr).make({DType::float32, {2}}, "w", 1),
+      "the parameter 'w' is described by a store that has already read its initial values; give "
+      "another initialiser, and copy the values with ParameterStore::write",
+      UserError);
 }
 
 }  // namespace plexaura::testing::initialiser_test

@@ -41,6 +41,16 @@ Placement placement(bool swapped = false) {
 
 }  // namespace
 
+TEST_CASE("what gave the initial values is not kept, and a second store does not start without them") {
+  const auto file = std::make_shared<Tensor>(vector);
+  const ParameterStore store(std::vector<ParameterSpec>{
+      {"w", vector, ParameterRole::trainable, Initialiser::given([file] { return *file; })}});
+  CHECK(file.use_count() == 1);
+  CHECK(user_error([&] {
+          ParameterStore(store.specs());
+        }).starts_with("the parameter 'w' is described by a store"));
+}
+
 TEST_CASE("values are read and written by name or alias, placed or not") {
   ParameterStore store(specs());
   CHECK(store.trainable_elements() == 140);
