@@ -111,7 +111,8 @@ class Selection {
     return std::ranges::all_of(region.nodes, [&](NodeId id) { return owner_[id] == nobody; });
   }
 
-  // Returns true if only nodes of the region read its inner values: those that are not its outputs.
+  // Returns true if the region hides its inner values, which are the values of its nodes that are not its
+  // outputs: no node outside of the region reads one, and none is an output or an update of the program.
   bool is_closed(const Region& region) const {
     for (const NodeId id : region.nodes)
       for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output) {

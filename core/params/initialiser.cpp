@@ -56,7 +56,12 @@ double fan_of(const Shape& shape, Initialiser::Fan fan) {
   return fan == Initialiser::Fan::out ? out : (in + out) / 2;
 }
 
-Tensor given_values(const Tensor& values, const TensorType& type, std::string_view name) {
+Tensor given_values(const Initialiser& initialiser, const TensorType& type, std::string_view name) {
+  if (initialiser.zero_row)
+    throw UserError(fmt::format(
+        "the initialiser of the parameter '{}' gives its values and a row of zeros; leave out one of them",
+        name));
+  const Tensor values = initialiser.read();
   if (values.shape() != type.shape)
     throw UserError(
         fmt::format("the parameter '{}' is {}, but its initial values are {}; give values of its shape", name,
@@ -83,7 +88,7 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
         "the parameter '{}' is described by a store that has already read its initial values; give another "
         "initialiser, and copy the values with ParameterStore::write",
         name));
-  if (kind == Kind::given) return given_values(read(), type, name);
+  if (kind == Kind::given) return given_values(*this, type, name);
   if (!std::isfinite(value) || (kind != Kind::constant && value < 0))
     throw UserError(fmt::format(
         "the initialiser of the parameter '{}' has the number {}; a constant must be finite, and a "

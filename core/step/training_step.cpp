@@ -189,8 +189,9 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   return {push_metrics()};
 }
 
-// Calls the strategy's after_update(). That may wait for the device, and such a wait has no deadline. So open
-// exchanges are awaited first.
+// Calls the strategy's after_update(), if the strategy exchanges weights. after_update() may wait for the device
+// without a deadline, and the device may itself wait for open exchanges. So this function awaits those exchanges
+// first, because they have a deadline.
 void TrainingStep::after_update(std::int64_t step) {
   if (parts_.weights != nullptr) border_.await_answers();
   if (!skips_ && !failure_) updated_step_ = step;

@@ -22,8 +22,9 @@ struct MeanOptions {
   // No rank uses a mean before all ranks have confirmed that they have it. So if a rank dies, either all
   // ranks that are left have the mean or no rank has used it. Cannot be combined with a delay.
   bool may_lose_ranks = false;
-  // The parameters are cut into this number of fragments of about equal size, or fewer if one parameter is
-  // larger than that. The fragments are averaged in turn.
+  // The number of fragments into which the parameters are cut. The fragments are of about equal size and are
+  // averaged in turn. A parameter is never cut, so a parameter larger than a fragment may make the number of
+  // fragments smaller.
   std::int64_t fragments = 1;
   // Number of steps for which a thread exchanges the changes before their mean is used. With 0, the training
   // thread exchanges them and waits. It also does so at the end of an epoch, and if the next exchange would

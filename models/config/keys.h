@@ -50,7 +50,8 @@ using KeyTarget =
 struct Need {
   std::string key = {};
   std::vector<std::string> values = {};
-  // Text that follows a value that does not fit, such as "which sums no gradients"; may be empty.
+  // A clause for the error message. It follows the value of the other key and says why this value does not
+  // fit, such as "which sums no gradients". May be empty.
   std::string why = {};
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// x x.
+// Adds a node that multiplies the input by itself. Returns the name of the product.
 Names square_of(ExportCall& call, const ExportRow&) { return {call.add("Mul", {call[0], call[0]})}; }
 Names cube_of(ExportCall& call, const ExportRow&) {
   return {call.add("Mul", {call.add("Mul", {call[0], call[0]}), call[0]})};

@@ -19,7 +19,8 @@ struct ValueUses {
 // uses of all of them.
 std::map<std::string, ValueUses> uses_of_values(const GraphProto& graph);
 
-// Returns a value, which may be in a graph within the graph, and all values on whose elements its elements depend.
+// Returns the names of `value` and of all values on whose elements the elements of `value` depend. `value` may belong
+// to a graph within the graph.
 std::set<std::string> values_needed_for(const GraphProto& graph, const std::string& value);
 
 }  // namespace plexaura::onnx

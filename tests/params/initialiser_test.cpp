@@ -133,6 +133,12 @@ TEST_CASE("whole numbers have no initialiser") {
 TEST_CASE("a parameter starts with given values, converted to its dtype") {
   const Initialiser given = Initialiser::given([] { return Tensor::of({2}, std::vector{0.5, -3.0}); });
   CHECK(given.make({DType::float32, {2}}, "w", 1) == Tensor::of({2}, std::vector{0.5F, -3.0F}));
+  Initialiser with_row = given;
+  with_row.zero_row = 0;
+  CHECK_THROWS_WITH_AS(
+      with_row.make({DType::float32, {2}}, "w", 1),
+      "the initialiser of the parameter 'w' gives its values and a row of zeros; leave out one of them",
+      UserError);
   CHECK_THROWS_WITH_AS(
       given.make({DType::float32, {1, 2}}, "w", 1),
       "the parameter 'w' is float32[1,2], but its initial values are float64[2]; give values of its "

@@ -28,7 +28,8 @@ struct RunState {
   double epoch_samples = 0;
   std::uint64_t data_origin = 0;  // hash of the data's origin: see TrainerOptions
   std::int64_t samples = 0;       // number of samples in the training set
-  // Samples of a step over all ranks; with `samples` it defines which samples a step has.
+  // Number of samples of a step over all ranks. A run that resumes within an epoch must have the same number, and the
+  // same `samples`, so that each step gets the samples that it would have had.
   std::int64_t batch_size = 0;
   std::string optimizer = {};  // name of the optimizer to which the state belongs
   Settings settings = {};      // settings that a resumed run may not change; empty: no setting is compared
@@ -73,12 +74,15 @@ void save_checkpoint(const std::filesystem::path& directory, const ParameterStor
                      const RunState& state, int keep = 1, const std::set<std::int64_t>& held = {});
 
 // Reads the newest checkpoint into the store (placed, with its state arenas), so that an Optimizer of the
-// store continues with the next step. Of the strategy's state it reads what `rank` needs. Only rank 0
-// compares the whole file with its checksum. Returns nothing if there is no checkpoint. Throws UserError that
-// names the file if it has another precision, another optimizer or other settings, if the two files were not
-// written together, and, with the name of the tensor, if a tensor does not fit the model. Checkpoints of
-// older versions contain neither settings nor the checksum of the weights. They are refused if there are
-// settings to compare, and otherwise read without these checks.
+// store continues with the next step. Returns nothing if there is no checkpoint. Every rank reads the whole
+// file of weights and compares it with its checksum. From the file of the state, a rank other than 0 reads only
+// the tensors that `rank` needs; only rank 0 reads all of that file and compares it with its checksum.
+//
+// Throws UserError that names the file if a file is missing or damaged, if the checkpoint has another
+// precision, another optimizer or other settings, or if its two files were not written together. If a tensor
+// does not fit the model, the error also names the tensor. Checkpoints of older versions contain neither
+// settings nor the checksum of the weights. They are refused if `settings` is not empty, and otherwise read
+// without these checks.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
                                         std::string_view optimizer = {}, const Settings& settings = {},
                                         int rank = 0);

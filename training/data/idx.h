@@ -14,12 +14,14 @@ struct IdxOptions {
   std::int64_t classes = 10;
 };
 
-// Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049). Each
-// file is plain or gzipped, which is found by its content, and is read into memory at construction. A sample
-// is uint8 [1, rows, columns] with the bytes of the file; classes are named "0", "1", …. The constructor
-// throws UserError that names the file, and the record if one is wrong, if a file is not a regular file or of
-// another kind, is shorter or longer than its header says, if the two differ in length, or if a label is not
-// below `classes`. Thread-safe.
+// Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049). The
+// constructor reads both files into memory. A file may be plain or gzipped; its content decides. A sample is
+// uint8 [1, rows, columns] with the bytes of the file. Classes are named "0", "1", …. Thread-safe.
+//
+// The constructor throws UserError that names the file if `classes` is not positive, if a file is not a
+// regular file, if it has another magic number, if it is shorter or longer than its header says, if there are
+// no images or their sides are not from 1 to 65536, or if the numbers of images and labels differ. For a label
+// that is not below `classes`, the error also names the record.
 class IdxDataset final : public DatasetOf<std::uint8_t> {
  public:
   IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,

@@ -177,7 +177,8 @@ double rate(const CosineRestarts& decay, const Schedule::Options& options, std::
   if (decay.growth == 1) done %= period;
   while (done >= period) {
     done -= period;
-    // A longer period would overflow, and no run reaches its end.
+    // If the next period would exceed the largest int64, it becomes that number. No run reaches the end of
+    // such a period.
     period = period > std::numeric_limits<std::int64_t>::max() / decay.growth
                  ? std::numeric_limits<std::int64_t>::max()
                  : period * decay.growth;

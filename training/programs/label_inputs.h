@@ -18,8 +18,10 @@ struct LabelInput {
   std::optional<std::int64_t> ignore = {};  // a label that is not a class but is allowed
 };
 
-// Returns the label inputs of the graph for which one label out of range makes the whole loss NaN. If the loss of each
-// sample is kept and no label is ignored, an input is not returned, because the model may leave out such samples.
+// Returns the inputs that the graph gives to softmax_cross_entropy() as labels and whose labels must be checked: one
+// label out of range makes the loss of its sample NaN, and with it the loss of all samples. An input is left out if its
+// op has the reduction `none` and no option `ignore`, because the model may then itself drop samples with labels out of
+// range.
 std::vector<LabelInput> label_inputs(const Graph& graph);
 
 // Throws UserError if a label is out of range. The message names the first one.

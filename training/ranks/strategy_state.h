@@ -11,10 +11,11 @@
 
 namespace plexaura {
 
-// The state of a strategy in a checkpoint: tensors named "shared.NAME", and "rank2.NAME" for a tensor of one
-// rank. If each rank trains by itself, the checkpoint has the store of rank 0, and for each other rank also
-// the optimizer's state as "rank2.store/state0/NAME" and, if they differ between ranks, weights and buffers
-// as "rank2.store/value/NAME".
+// The state of a strategy in a checkpoint, as names and tensors; the file writes "strategy." before each name.
+// A tensor of all ranks is named "shared.NAME", and a tensor of one rank, such as rank 2, "rank2.NAME". If each
+// rank trains by itself, the checkpoint's own weights and optimizer state are those of rank 0. For each other
+// rank, the optimizer's state is added here as "rank2.store/state0/NAME" and, if weights differ between ranks,
+// weights and buffers as "rank2.store/value/NAME".
 using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
 
 // Returns the state of a strategy; empty for null, which means that the strategy has no state.

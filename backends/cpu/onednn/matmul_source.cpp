@@ -129,7 +129,9 @@ std::optional<Candidate> propose_rows(const RegionQuery& query) {
   if (!product) return std::nullopt;
   Candidate candidate = fast::row_major_candidate(query);
   candidate.implementation = "onednn gemm of each thread's rows";
-  candidate.seconds = seconds_of(query) - costs::seconds_of_library_call;  // makes no primitive
+  const double bytes_of_b = sizeof(float) * static_cast<double>(product->inner * product->columns);
+  const int threads = fast::thread_count(product->rows, product->nanoseconds_of_row());
+  candidate.seconds = seconds_of(query) + bytes_of_b * (threads - 1) / (threads * costs::bytes_of_memory);
   candidate.make = [product = *product] {
     return fast::make_kernel([product](const Binding& at) { multiply_rows(product, at); });
   };

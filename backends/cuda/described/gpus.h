@@ -31,7 +31,8 @@ const Gpu& find_gpu(std::string_view name);
 
 double operations_in_a_second(const Gpu& gpu, DType dtype, bool tf32);
 
-// Returns a text about the speeds for users: "790 TFLOP/s in 16 bits and 4.3 TB/s, measured".
+// Returns a text about the speeds for users, such as "790 TFLOP/s in 16 bits and 4.3 TB/s, as measured". If the
+// speeds were not measured, the text ends with "by its data sheet".
 std::string speeds_of(const Gpu& gpu);
 
 // Returns the description of the GPU in JSON that cuDNN expects.

@@ -70,7 +70,8 @@ PLEXAURA_DEVICE inline Compute<T> widen(T x) {
     return x;
 }
 
-// Converts a computed number to an element, and rounds to nearest even.
+// Converts a computed number to an element. Rounds to nearest even. A double is rounded to float first if the
+// element has 16 bits, and so is rounded twice.
 template <class T, class Wide>
 PLEXAURA_DEVICE inline T narrow(Wide wide) {
   if constexpr (std::is_same_v<T, bfloat16>) {

@@ -170,9 +170,10 @@ std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
   return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
 }
 
-// Returns candidates for images. Tensor cores need channels last. The libraries' plans for row-major images
-// read and write a copy of each value, so they are requested only if there are no others. In 16 bits tensor
-// cores also need eight channels: plans for images with fewer read and write a copy of these.
+// Returns candidates for images. Without tensor cores, the plans use row-major images. Tensor cores need
+// channels last, so their plans for row-major images read and write a copy of each value, and are requested
+// only if there are no others. In 16 bits tensor cores also need eight channels. If images have fewer channels,
+// a plan makes a padded copy of them itself, or it takes images that are already stored padded().
 std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
   const auto row_major = convolution(query);
   if (!row_major) return {};

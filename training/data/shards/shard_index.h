@@ -54,8 +54,10 @@ std::string write_shard_index(const ShardIndex& index);
 // or names a place that its shards do not have.
 ShardIndex read_shard_index(const ByteRange& file);
 
-// The end of a shard file, after its records.
+// A shard file ends, after its records, with these bytes: a magic text, the shard's identity, the version of
+// the format, and a CRC-32 of these three.
 constexpr std::size_t shard_end_bytes = 24;
+// Returns the bytes.
 std::string write_shard_end(std::uint64_t identity);
 // Throws UserError, which names the file, unless it ends as the index expects.
 void check_shard_end(const ByteRange& file, const ShardFile& expected);

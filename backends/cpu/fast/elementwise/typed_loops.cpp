@@ -15,12 +15,12 @@ namespace plexaura::fast {
 namespace {
 
 template <class T>
-using MathOf = std::conditional_t<std::is_same_v<T, double>, DoubleMath, StdMath>;
+using TypedMath = std::conditional_t<std::is_same_v<T, double>, DoubleMath, StdMath>;
 
 template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void unary_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                 const double* options) {
-  const Functor<T, MathOf<T>> f(options);
+  const Functor<T, TypedMath<T>> f(options);
   const auto* x = reinterpret_cast<const T*>(operands[0]);
   auto* y = reinterpret_cast<T*>(out);
 #pragma omp simd
@@ -30,7 +30,7 @@ PLEXAURA_INLINE void unary_loop(const std::byte* const* operands, std::byte* out
 template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void binary_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                  const double* options) {
-  const Functor<T, MathOf<T>> f(options);
+  const Functor<T, TypedMath<T>> f(options);
   const auto* a = reinterpret_cast<const T*>(operands[0]);
   const auto* b = reinterpret_cast<const T*>(operands[1]);
   auto* y = reinterpret_cast<decltype(f(*a, *b))*>(out);
@@ -45,20 +45,37 @@ PLEXAURA_INLINE void angular_loop(const std::byte* const* operands, std::byte* o
                                              reinterpret_cast<T*>(out), count);
 }
 
-// A block with one exponent may have a simple formula, unless logarithms are factors.
+// Computes the powers of at most 64 elements. If they have one exponent, its formula may be simple.
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void power_block(const T* bases, const T* exponents, T* y, std::int64_t count,
+                                 const double* options) {
+  const T first = exponents[0];
+  std::int64_t equal = 0;
+#pragma omp simd reduction(+ : equal)
+  for (std::int64_t i = 0; i < count; ++i) equal += exponents[i] == first ? 1 : 0;
+  if (equal == count && simple_powers(bases, first, y, count)) return;
+  const Functor<T, TypedMath<T>> f(options);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = f(bases[i], exponents[i]);
+}
+
+// The pieces of threads begin at multiples of 64 elements. So the blocks, and with them the formulas, do not depend on the
+// number of threads.
 template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                 const double* options) {
   constexpr bool has_order = std::is_same_v<Functor<T, StdMath>, functors::PowLog<T, StdMath>>;
-  const auto* exponents = reinterpret_cast<const T*>(operands[1]);
-  const T first = exponents[0];
-  std::int64_t equal = has_order && options[0] != 0 ? -1 : 0;
-#pragma omp simd reduction(+ : equal)
-  for (std::int64_t i = 0; i < count; ++i) equal += exponents[i] == first ? 1 : 0;
-  if (equal == count &&
-      simple_powers(reinterpret_cast<const T*>(operands[0]), first, reinterpret_cast<T*>(out), count))
+  if (has_order && options[0] != 0) {  // logarithms are factors
+    binary_loop<T, Functor>(operands, out, count, options);
     return;
-  binary_loop<T, Functor>(operands, out, count, options);
+  }
+  constexpr std::int64_t block = 64;
+  const auto* bases = reinterpret_cast<const T*>(operands[0]);
+  const auto* exponents = reinterpret_cast<const T*>(operands[1]);
+  auto* y = reinterpret_cast<T*>(out);
+  for (std::int64_t begin = 0; begin < count; begin += block)
+    power_block<T, Functor>(bases + begin, exponents + begin, y + begin, std::min(block, count - begin),
+                            options);
 }
 
 // The lists of loops: loop(op, functor, type, operands, form).

@@ -5,15 +5,11 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/math/double_math.h"
-#include "backends/cpu/fast/math/vector_math.h"
+#include "backends/cpu/fast/math/math_of.h"
 
 namespace plexaura::fast {
 
 namespace {
-
-template <class T>
-using MathOf = std::conditional_t<std::is_same_v<T, double>, DoubleMath, VectorMath>;
 
 // Ignores NaNs: the exponentials turn them into NaNs of the result anyway.
 template <class T>

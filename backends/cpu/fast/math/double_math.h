@@ -110,14 +110,16 @@ struct DoubleMath : StdMath {
     return std::copysign(0.5, x) * log1p(2. * size / (1. - size));
   }
 
-  // larger sqrt(1 + (smaller / larger)^2)
+  // sqrt(a^2 + b^2), which is exact where the sum of the squares is.
   static PLEXAURA_INLINE double hypot(double a, double b) {
     const double size_a = abs(a);
     const double size_b = abs(b);
     const double larger = size_a > size_b ? size_a : size_b;
     const double smaller = size_a > size_b ? size_b : size_a;
-    const double ratio = larger == 0. ? 0. : smaller / larger;
-    const double length = larger * sqrt(1. + ratio * ratio);
+    const double scale = scale_for_squares(larger);
+    const double scaled_larger = scale * larger;
+    const double scaled_smaller = scale * smaller;
+    const double length = sqrt(scaled_larger * scaled_larger + scaled_smaller * scaled_smaller) / scale;
     const bool is_infinite = (size_a == infinity) | (size_b == infinity);
     return is_infinite ? infinity : (((a != a) | (b != b)) ? a + b : length);
   }
@@ -128,7 +130,9 @@ struct DoubleMath : StdMath {
     const double size_y = abs(y);
     const double size_x = abs(x);
     const bool is_steep = size_y > size_x;
-    const double scale = (is_steep ? size_y : size_x) > 1e300 ? 0x1p-600 : 1.;  // keeps the sum finite
+    const double size = is_steep ? size_y : size_x;
+    // Keeps the sum finite, and its products normal numbers.
+    const double scale = size > 1e300 ? 0x1p-600 : (size < 1e-290 ? 0x1p600 : 1.);
     const double smaller = scale * (is_steep ? size_x : size_y);
     const double larger = scale * (is_steep ? size_y : size_x);
     const bool is_middle = smaller > 0.41421356237309505 * larger;
@@ -151,6 +155,13 @@ struct DoubleMath : StdMath {
   static PLEXAURA_INLINE double acos(double x) { return atan2(sqrt((1. - x) * (1. + x)), x); }
 
  private:
+  // Returns a power of two by which a number is multiplied before it is squared, so that a large square is finite and a
+  // small one is a normal number.
+  static PLEXAURA_INLINE double scale_for_squares(double size) {
+    const double of_small = size < 1e-140 ? 0x1p600 : 1.;
+    return size > 1e150 ? 0x1p-600 : of_small;
+  }
+
   static constexpr double infinity = std::bit_cast<double>(0x7ff0000000000000U);
   static constexpr double round = 0x1.8p52;  // adding it rounds to an integer
   // log(2) in two parts, the first of which has 32 bits, so that its products with exponents have no rounding.

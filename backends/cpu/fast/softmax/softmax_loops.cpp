@@ -5,15 +5,12 @@
 #include <type_traits>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/math/double_math.h"
-#include "backends/cpu/fast/math/vector_math.h"
+#include "backends/cpu/fast/math/math_of.h"
 
 namespace plexaura::fast {
 
 namespace {
 
-template <class T>
-using MathOf = std::conditional_t<std::is_same_v<T, double>, DoubleMath, VectorMath>;
 template <class T>
 constexpr T infinity = std::numeric_limits<T>::infinity();
 // e^x rounds to 0 for smaller x.

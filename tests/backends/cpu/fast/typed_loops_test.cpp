@@ -133,7 +133,8 @@ TEST_CASE("hypot, atan2 and pow of doubles are within their stated errors, and h
   };
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> special{NAN};
-  for (const double size : {0., 5e-324, 1e-310, 1e-300, 0.5, 1., 2., 3., 1e10, 1e299, 1.7e308, infinity})
+  for (const double size : {0., 5e-324, 1e-323, 3.5e-323, 1e-310, 1e-300, 1e-145, 0.5, 1., 2., 3., 1e10,
+                            1e151, 1e299, 1.7e308, infinity})
     special.insert(special.end(), {size, -size});
   for (const Function& function :
        {Function{"hypot", std::hypot, 2}, {"atan2", std::atan2, 3}, {"pow", std::pow, 1.5}}) {
@@ -162,6 +163,42 @@ TEST_CASE("hypot, atan2 and pow of doubles are within their stated errors, and h
     const Tensor drawn_values = drawn({DType::float64, {20000}}, "values", {.low = -2, .high = 2});
     const std::span<const double> values = drawn_values.as<double>();
     for (std::size_t i = 0; i + 1 < values.size(); i += 2) check(values[i], values[i + 1]);
+  }
+}
+
+TEST_CASE("hypot of doubles is exact for right triangles whose sides are whole numbers") {
+  const fast::TypedLoops* const hypot = fast::find_typed("hypot", DType::float64);
+  for (double m = 2; m < 60; ++m)
+    for (double k = 1; k < m; ++k) {
+      const std::array sides{m * m - k * k, 2 * m * k};
+      const std::array operands{reinterpret_cast<const std::byte*>(&sides[0]),
+                                reinterpret_cast<const std::byte*>(&sides[1])};
+      double length = 0;
+      hypot->loop(operands.data(), reinterpret_cast<std::byte*>(&length), 1, nullptr);
+      CHECK(length == m * m + k * k);
+    }
+}
+
+TEST_CASE("powers of doubles do not depend on how the elements are divided among threads") {
+  constexpr std::int64_t count = 20000;
+  const std::vector<double> bases(count, 0.3);
+  std::vector<double> exponents(count, 3.0);
+  std::fill(exponents.begin() + 10000, exponents.end(), 2.5);
+  for (const char* const op : {"pow", "pow_log"}) {
+    CAPTURE(op);
+    const double order = 0;
+    const auto run = [&](std::vector<double>& y, std::int64_t begin, std::int64_t end) {
+      const std::array operands{reinterpret_cast<const std::byte*>(bases.data() + begin),
+                                reinterpret_cast<const std::byte*>(exponents.data() + begin)};
+      fast::find_typed(op, DType::float64)
+          ->loop(operands.data(), reinterpret_cast<std::byte*>(y.data() + begin), end - begin, &order);
+    };
+    std::vector<double> whole(count);
+    std::vector<double> divided(count);
+    run(whole, 0, count);
+    run(divided, 0, 9984);
+    run(divided, 9984, count);
+    CHECK(whole == divided);
   }
 }
 
