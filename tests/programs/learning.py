@@ -319,7 +319,7 @@ training: {{batch_size: 4, epochs: 4, precision: float64, optimizer: {{name: ada
         ended = self.run_one("unet", *self.arguments("segmentation", "output.dir=run", "training.precision=float16"), "--log", "log")
         self.assertIn("loss scale", ended.out)
         epochs = [line for line in self.log("log") if line["event"] == "epoch"]
-        self.assertEqual([(epoch["loss_scale"], epoch["skipped_steps"]) for epoch in epochs], [(65536 / 256, 0)] * 4)
+        self.assertEqual([(epoch["loss_scale"], epoch["skipped_steps"]) for epoch in epochs], [(65536 / 256 / 8, 0)] * 4)
 
 
 class ResNet(ProgramTest):

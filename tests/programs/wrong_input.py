@@ -154,7 +154,8 @@ class WrongInput(MistakeTest):
         self.assertEqual(foreign.read_text(), "of another program")
 
     def test_options_without_text(self):
-        for option in ("--log", "--weights", "--profile", "--backend", "--predict"):
+        self.check("^mlp: --predict names no file; write mlp FILE.yaml --predict FILE ...$", "mlp", *self.iris(), "--predict", "")
+        for option in ("--log", "--weights", "--profile", "--backend"):
             self.check(f"^mlp: {option}: the text is empty; give it one, or leave out the option; see mlp --help$", "mlp", *self.iris(), option, "")
 
     def test_paths_that_lead_nowhere(self):

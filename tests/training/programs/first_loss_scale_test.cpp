@@ -54,7 +54,7 @@ LossOutputs loss_of_pixels(const ModelInputs& inputs, std::int64_t pixels) {
 
 }  // namespace
 
-TEST_CASE("the loss scale begins smaller by the power of 2 below the labels of a sample") {
+TEST_CASE("the loss scale begins smaller by 8 times the power of 2 below the labels of a sample") {
   const auto scale_of = [](std::int64_t labels, std::int64_t samples) {
     Graph graph;
     const Node logits = graph.input("logits", {DType::float32, {labels, 3}});
@@ -63,10 +63,10 @@ TEST_CASE("the loss scale begins smaller by the power of 2 below the labels of a
     return first_loss_scale({.loss = loss.sum, .weight = loss.weight}, samples).scale;
   };
   CHECK(scale_of(4, 4) == usual);
-  CHECK(scale_of(4 * 256, 4) == usual / 256);
-  CHECK(scale_of(4 * 300, 4) == usual / 256);
-  CHECK(scale_of(4 * 255, 4) == usual / 128);
-  CHECK(scale_of(2 * 512 * 512, 2) == 0.25F);
+  CHECK(scale_of(4 * 256, 4) == usual / (8 * 256));
+  CHECK(scale_of(4 * 300, 4) == usual / (8 * 256));
+  CHECK(scale_of(4 * 255, 4) == usual / (8 * 128));
+  CHECK(scale_of(2 * 512 * 512, 2) == 0.03125F);
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {100}});
   CHECK(first_loss_scale({.loss = mean(x)}, 1).scale == usual);
@@ -102,12 +102,12 @@ TEST_CASE("a run in float16 reports its loss scale and its skipped steps after e
                    .backend = test_backend(),
                    .train = points(8)},
                   {.batch_size = 4, .epochs = 1, .learning_rate = 0.01});
-  CHECK(store.read_loss_scale() == LossScale{.scale = 0.25F});
+  CHECK(store.read_loss_scale() == LossScale{.scale = 0.03125F});
   Recorder seen;
   trainer.run(seen);
   REQUIRE(seen.epochs.size() == 1);
   const LossScale last = seen.epochs[0].loss_scale.value_or(LossScale{});
-  CHECK(last.scale == 0.25F);
+  CHECK(last.scale == 0.03125F);
   CHECK(last.good_steps == 2);
   CHECK(last.skipped_steps == 0);
 }
