@@ -1,6 +1,8 @@
 #include "training/files/command_output.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -18,6 +20,18 @@
 namespace plexaura {
 
 namespace {
+
+// The groups of the commands that are running; 0: a free place.
+std::array<std::atomic<pid_t>, 64> groups{};
+static_assert(std::atomic<pid_t>::is_always_lock_free, "a signal handler may read only lock-free atomics");
+
+// Replaces one `from` by `to`. Returns false if there is none.
+bool replace_group(pid_t from, pid_t to) {
+  return std::ranges::any_of(groups, [&](std::atomic<pid_t>& group) {
+    pid_t expected = from;
+    return group.compare_exchange_strong(expected, to);
+  });
+}
 
 // Starts the command with `output` as its standard output. Returns an error of the system, or 0.
 int start(const std::string& command, int output, pid_t& process) {
@@ -43,12 +57,29 @@ int start(const std::string& command, int output, pid_t& process) {
   return error;
 }
 
-// Waits for the end of the process. Returns its status as waitpid() does.
-int status_of(pid_t process) {
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+// Waits for the end of the process, and writes its status. Returns what waitpid() returns.
+pid_t wait_for(pid_t process, int& status) {
+  pid_t found = -1;
+  do found = waitpid(process, &status, 0);
+  while (found < 0 && errno == EINTR);
+  return found;
+}
+
+// Ends the group of a process of this one. The process counts as a member of its group until its status is read, so that
+// this comes before the question whether others are left.
+void end_group(pid_t leader) {
+  constexpr int most_tries = 100;
+  constexpr std::chrono::milliseconds pause{10};
+  bool is_read = false;
+  kill(-leader, SIGTERM);
+  for (int i = 0; i < most_tries; ++i) {
+    is_read = is_read || waitpid(leader, nullptr, WNOHANG) != 0;
+    if (is_read && kill(-leader, 0) != 0) return;
+    std::this_thread::sleep_for(pause);
   }
-  return status;
+  kill(-leader, SIGKILL);
+  int status = 0;
+  if (!is_read) wait_for(leader, status);
 }
 
 }  // namespace
@@ -64,19 +95,22 @@ CommandOutput::CommandOutput(std::string command) : command_(std::move(command))
     process_ = -1;
     throw UserError(fmt::format("the command `{}` cannot be started: {}", command_, std::strerror(error)));
   }
+  if (replace_group(0, process_)) return;
+  end_group(process_);
+  throw DeviceError(fmt::format("the command `{}` cannot run, because {} others do; end one of them first",
+                                command_, groups.size()));
 }
 
 CommandOutput::~CommandOutput() {
   if (process_ < 0) return;
-  constexpr int most_tries = 100;
-  constexpr std::chrono::milliseconds pause{10};
-  kill(-process_, SIGTERM);
-  for (int i = 0; i < most_tries; ++i) {
-    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
-    std::this_thread::sleep_for(pause);
-  }
-  kill(-process_, SIGKILL);
-  status_of(process_);
+  output_.close();
+  end_group(process_);
+  replace_group(process_, 0);
+}
+
+void CommandOutput::end_all() noexcept {
+  for (const std::atomic<pid_t>& group : groups)
+    if (const pid_t leader = group.load(); leader > 0) kill(-leader, SIGTERM);
 }
 
 std::size_t CommandOutput::read(std::span<char> into) {
@@ -93,7 +127,16 @@ std::size_t CommandOutput::read(std::span<char> into) {
 }
 
 void CommandOutput::check_status() {
-  const int status = status_of(std::exchange(process_, -1));
+  int status = 0;
+  const pid_t process = std::exchange(process_, -1);
+  const bool is_known = wait_for(process, status) == process;
+  const int error = errno;
+  replace_group(process, 0);
+  if (!is_known)
+    throw DeviceError(fmt::format(
+        "whether the command `{}` has printed all rows cannot be known, because its status cannot be "
+        "read: {}; start the program with the default action for SIGCHLD",
+        command_, std::strerror(error)));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   throw UserError(fmt::format(
       "the command `{}` was to print rows, and {} after {} bytes, so that rows may be missing; correct the "

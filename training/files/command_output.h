@@ -11,18 +11,24 @@
 namespace plexaura {
 
 // A command of the shell whose standard output is read. Its standard input is empty, and its standard error output is that
-// of this process. It runs in a process group of its own, so that a signal to this process does not end it.
+// of this process. It runs in a process group of its own, so that a signal to this process does not end it. At most 64
+// commands run at the same time.
 class CommandOutput {
  public:
-  // Starts the command with /bin/sh. Throws UserError if no process can be started.
+  // Starts the command with /bin/sh. Throws UserError if no process can be started, and DeviceError if no more can run.
   explicit CommandOutput(std::string command);
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;
-  // Ends the command, with the processes of its group, if it is still running.
+  // Ends the command, with the processes of its group, if it is still running. Kills those that have not
+  // followed the request after a second.
   ~CommandOutput();
 
+  // Asks all commands that are running to end, with the processes of their groups. A signal handler may call it.
+  static void end_all() noexcept;
+
   // Waits for output, and writes some of it to `into`. Returns the number of bytes, which is 0 when the command has ended
-  // with status 0. Throws UserError if it has ended in another way, and DeviceError if the output cannot be read.
+  // with status 0. Throws UserError if it has ended in another way, and DeviceError if the output or the status cannot be
+  // read.
   std::size_t read(std::span<char> into);
 
  private:

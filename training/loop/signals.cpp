@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/base/events.h"
+#include "training/files/command_output.h"
 
 namespace plexaura {
 
@@ -24,6 +25,7 @@ std::array<struct sigaction, numbers.size()> previous;
 int meant_by(int number) { return number == SIGINT || number == SIGUSR2 ? SIGINT : SIGTERM; }
 
 void end_as_meant(int number) {
+  CommandOutput::end_all();
   const int meant = meant_by(number);
   std::signal(meant, SIG_DFL);
   std::raise(meant);

@@ -5,7 +5,8 @@ namespace plexaura {
 // While an object of this class lives, the first signal that asks this process to end is recorded instead of ending
 // it. SIGINT and SIGTERM are such signals. So are SIGUSR2, which counts as SIGINT, and SIGUSR1, which counts as
 // SIGTERM; mpirun passes both on to the ranks of all hosts. SIGXCPU and SIGHUP (unless it is ignored) count as SIGTERM.
-// If the same signal comes again, the process ends at once. A different signal does not end it, because a batch system
+// If the same signal comes again, the process ends at once, and with it the commands of CommandOutput. A different
+// signal does not end it, because a batch system
 // may warn with one signal and end the job with another. A repeated SIGHUP or SIGXCPU does not end it either, because
 // the system repeats these by itself. A second object has no effect while the first one lives.
 class StopSignals {

@@ -5,8 +5,10 @@
 #include <csignal>
 #include <doctest/doctest.h>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -24,6 +26,21 @@ std::string all_of(CommandOutput& output) {
 std::string all_of(const std::string& command) {
   CommandOutput output(command);
   return all_of(output);
+}
+
+// Waits until the process whose number the file contains has ended. Returns false if it lives on.
+bool is_gone(const std::string& file) {
+  pid_t process = 0;
+  std::ifstream(file) >> process;
+  REQUIRE(process > 0);
+  for (int i = 0; i < 1000; ++i) {
+    std::string state;
+    std::ifstream status("/proc/" + std::to_string(process) + "/stat");
+    // Its parent may still have to take note of its end.
+    if (!std::getline(status, state) || contains(state, ") Z")) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 }  // namespace
@@ -49,23 +66,44 @@ TEST_CASE("a command that fails or is killed is an error, and no end") {
 TEST_CASE("a command whose output is no longer needed is ended with its children") {
   const TemporaryFolder folder;
   const std::string file = (folder / "process").string();
-  {
-    CommandOutput output("trap '' PIPE; sleep 600 & echo $! > " + file + "; echo begun; wait");
+  for (const char* const child : {"sleep 600", "sh -c \"trap '' TERM; exec sleep 600\""}) {
+    CAPTURE(child);
+    {
+      CommandOutput output(std::string("trap '' PIPE; ") + child + " & echo $! > " + file +
+                           "; sleep 0.3; echo begun; wait");
+      std::array<char, 6> block{};
+      CHECK(output.read(block) > 0);
+    }
+    CHECK(is_gone(file));
+  }
+}
+
+TEST_CASE("a status that cannot be read is an error, and no end") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  CHECK(contains(device_error([] { all_of("exit 3"); }), "its status cannot be read: No child processes"));
+  std::signal(SIGCHLD, before);
+}
+
+TEST_CASE("all commands that run can be asked to end") {
+  const std::string endless = "echo begun; while sleep 0.05; do :; done";
+  CommandOutput one(endless);
+  CommandOutput other(endless);
+  for (CommandOutput* const output : {&one, &other}) {
     std::array<char, 6> block{};
-    CHECK(output.read(block) > 0);
+    CHECK(output->read(block) > 0);
   }
-  pid_t child = 0;
-  std::ifstream(file) >> child;
-  REQUIRE(child > 0);
-  // The child belongs to another process now, which has to take note of its end.
-  bool is_gone = false;
-  for (int i = 0; i < 1000 && !is_gone; ++i) {
-    std::string state;
-    std::ifstream status("/proc/" + std::to_string(child) + "/stat");
-    is_gone = !std::getline(status, state) || contains(state, ") Z");
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CommandOutput::end_all();
+  for (CommandOutput* const output : {&one, &other})
+    CHECK(contains(user_error([&] { all_of(*output); }), "was ended by signal 15"));
+}
+
+TEST_CASE("more commands than may run are an error, and ended ones make room") {
+  {
+    std::vector<std::unique_ptr<CommandOutput>> many;
+    for (int i = 0; i < 64; ++i) many.push_back(std::make_unique<CommandOutput>("exec sleep 600"));
+    CHECK(contains(device_error([] { const CommandOutput one_more("echo x"); }), "because 64 others do"));
   }
-  CHECK(is_gone);
+  CHECK(all_of("echo x") == "x\n");
 }
 
 }  // namespace plexaura::testing::command_output_test
