@@ -244,7 +244,6 @@ std::string target_names(const std::vector<std::string>& targets) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the keys of the section that were read so far.
 // Lets a run train on the rows of the command data.stream. The table stays what names and scales them.
 void add_stream(const DataOptions& options, Task task, RunData& run) {
   const StreamKeys& keys = options.stream;
@@ -258,6 +257,7 @@ void add_stream(const DataOptions& options, Task task, RunData& run) {
   run.older_origin.reset();
 }
 
+// Returns the keys of the section that were read so far.
 Settings keys_of_data(const Config& config) {
   Settings keys = config.values();
   std::erase_if(keys, [](const auto& key) { return !key.first.starts_with("data."); });

@@ -28,7 +28,7 @@ class Streaming(ProgramTest):
                 self.assertIn("a stream has no samples for another step", whole.out)
                 self.assertEqual(self.checkpoint(names[0]).name, "checkpoint-000062")
                 self.assertRegex(whole.out, "20 steps in an epoch on the rows of the command")
-                for i, stop in enumerate((7, 40)):
+                for i, stop in enumerate((7, 40, 62)):
                     self.run_ranks(ranks, "mlp", *arguments(names[1]), "--steps", stop, *(["--resume"] if i else []))
                 self.run_ranks(ranks, "mlp", *arguments(names[1]), "--resume")
                 for file in ("weights.safetensors", "state.safetensors"):

@@ -1,6 +1,8 @@
 #include "tests/training/point_stream.h"
 
+#include <chrono>
 #include <fmt/format.h>
+#include <thread>
 
 #include "core/base/error.h"
 #include "tests/training/small_run.h"
@@ -14,12 +16,14 @@ class PointReader final : public StreamReader {
       : source_(points(options.points)),
         count_(options.counts.at(static_cast<std::size_t>(rank))),
         broken_(rank + 1 == ranks ? options.broken : -1),
+        slow_(rank + 1 == ranks ? options.slow : 0),
         rank_(rank),
         ranks_(ranks) {}
 
   bool next(std::span<const std::span<std::byte>> values) override {
     if (at_ == count_) return false;
     if (at_ == broken_) throw UserError(fmt::format("sample {} cannot be read", at_));
+    if (at_ < slow_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     source_->read_fields((at_++ * ranks_ + rank_) % source_->size(), {}, values);
     return true;
   }
@@ -28,6 +32,7 @@ class PointReader final : public StreamReader {
   std::shared_ptr<const SampleSource> source_;
   std::int64_t count_;
   std::int64_t broken_;
+  std::int64_t slow_;
   std::int64_t rank_;
   std::int64_t ranks_;
   std::int64_t at_ = 0;

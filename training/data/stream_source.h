@@ -36,6 +36,7 @@ class StreamSource {
   virtual std::vector<Field> fields() const = 0;
   // True if each rank reads samples of its own. False if all ranks read the same samples: each then trains on its part
   // of each batch, so that the run does not depend on the number of ranks. The same on all ranks.
+  // TrainerOptions::data_origin must differ between the two, because a checkpoint counts their samples in different ways.
   virtual bool is_divided() const = 0;
   // Opens the samples of a rank, from the first one on. Ignores the numbers if the stream is not divided. Throws
   // UserError.

@@ -9,25 +9,50 @@
 
 namespace plexaura {
 
+namespace {
+
+// Calls a function, unless it is empty, after each sample. The function may be replaced meanwhile.
+class WatchedReader final : public StreamReader {
+ public:
+  WatchedReader(std::unique_ptr<StreamReader> reader, const std::function<void()>& on_sample)
+      : reader_(std::move(reader)), on_sample_(on_sample) {}
+
+  bool next(std::span<const std::span<std::byte>> values) override {
+    const bool has_sample = reader_->next(values);
+    if (on_sample_) on_sample_();
+    return has_sample;
+  }
+
+ private:
+  std::unique_ptr<StreamReader> reader_;
+  const std::function<void()>& on_sample_;
+};
+
+}  // namespace
+
 StreamSteps::StreamSteps(std::shared_ptr<const StreamSource> source, const StreamOptions& options)
-    : source_(std::move(source)),
-      options_(options),
-      fields_(source_->fields()),
-      reader_(source_->open(options_.rank, options_.plan.ranks)) {
+    : source_(std::move(source)), options_(options), fields_(source_->fields()) {
   for (const Field& field : fields_) passed_.emplace_back(static_cast<std::size_t>(field.type.bytes()));
+}
+
+void StreamSteps::open() {
+  reader_ = std::make_unique<WatchedReader>(source_->open(options_.rank, options_.plan.ranks), on_sample_);
   if (options_.shuffle_buffer > 1)
     reader_ = shuffled(std::move(reader_), fields_, options_.shuffle_buffer, options_.seed);
 }
 
-bool StreamSteps::has_next() {
+bool StreamSteps::has_next(const std::function<void()>& on_sample) {
   if (ahead_ || error_ || has_ended_) return !has_ended_;
   const EventSpan span(EventKind::data, "samples");
   const double begin = seconds_now();
+  on_sample_ = on_sample;
   try {
+    if (reader_ == nullptr) open();
     has_ended_ = !read();
   } catch (...) {
     error_ = std::current_exception();
   }
+  on_sample_ = nullptr;
   stall_seconds_ = stall_seconds_ + seconds_now() - begin;
   return !has_ended_;
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,12 +31,13 @@ struct StreamOptions {
 // not used. Reads on the calling thread, one step ahead of next().
 class StreamSteps final : public StepSource {
  public:
-  // Opens the stream.
+  // The stream is opened when its first step is read.
   StreamSteps(std::shared_ptr<const StreamSource> source, const StreamOptions& options);
 
-  // Reads the next step, unless it is read already, and waits for its samples. Returns false if the stream has too few samples for it. If it cannot
-  // be read, returns true, and next() throws the reason.
-  bool has_next();
+  // Reads the next step, unless it is read already, and waits for its samples. Calls `on_sample` for each sample that it
+  // reads or passes over. Returns false if the stream has too few samples for the step. If it cannot be read, returns true,
+  // and next() throws the reason.
+  bool has_next(const std::function<void()>& on_sample = {});
   // Called after has_next() has returned true.
   Step next() override;
   // Throws the reason if the next step could not be read.
@@ -45,6 +47,7 @@ class StreamSteps final : public StepSource {
   std::map<std::int64_t, std::string> skipped() const override { return {}; }
 
  private:
+  void open();
   bool read();
   bool read_batches(Step& step);
   bool pass_over(std::int64_t samples);
@@ -52,7 +55,8 @@ class StreamSteps final : public StepSource {
   std::shared_ptr<const StreamSource> source_;
   StreamOptions options_;
   std::vector<Field> fields_;
-  std::unique_ptr<StreamReader> reader_;
+  std::function<void()> on_sample_;             // of the call of has_next() that reads
+  std::unique_ptr<StreamReader> reader_;        // null before the first step is read
   std::vector<std::vector<std::byte>> passed_;  // memory for a sample that is not used
   std::optional<Step> ahead_;
   std::exception_ptr error_;

@@ -76,11 +76,13 @@ void finish(Run& run, const StepSource& steps) {
 }
 
 void train_on_stream(Run& run) {
-  const auto steps = together(run.ranks(), "the start of training", [&] { return open_stream(run); });
+  const auto steps = together(run.ranks(), "the start of training", [&] { return make_stream_steps(run); });
   begin_run(run);
-  if (prepare_step(run) && begin_stream(run, *steps)) do
-      make_step(run, *steps, steps.get());
-    while (prepare_step(run));
+  bool has_step = prepare_step(run) && begin_stream(run, *steps);
+  while (has_step) {
+    make_step(run, *steps, steps.get());
+    has_step = prepare_step(run);
+  }
   finish(run, *steps);
 }
 

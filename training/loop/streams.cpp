@@ -3,6 +3,10 @@
 #include <cstddef>
 #include <fmt/format.h>
 
+#include "core/base/profile.h"
+#include "training/loop/epochs.h"
+#include "training/ranks/on_rank_0.h"
+
 namespace plexaura {
 
 namespace {
@@ -16,9 +20,25 @@ void require_in_range(const char* what, std::int64_t value) {
         fmt::format("TrainerOptions::{} is {}; with a stream give a number from 1 to {}", what, value, most));
 }
 
+bool has_next(const Run& run, StreamSteps& steps, const std::function<void()>& on_sample = {}) {
+  const ProfileSpan span(run.options.profile, "waiting for data", "data");
+  return steps.has_next(on_sample);
+}
+
+// Opens this rank's stream, passes over the samples that were used, and reads its next step. The other ranks wait as long
+// as samples come.
+void read_first_step(Run& run, StreamSteps& steps) {
+  WorkProgress progress(deadlines_without_progress * run.ranks().deadline_seconds());
+  const auto read = [&] {
+    has_next(run, steps, [&] { progress.made(); });
+    steps.check();
+  };
+  on_some_ranks(run.ranks(), true, "the first samples of the streams", read, &progress);
+}
+
 // An error of one rank is an error of all, also if the stream of another rank ends at the same step.
 bool any_rank_has_ended(Run& run, StreamSteps& steps) {
-  std::int64_t ended = steps.has_next() ? 0 : 1;
+  std::int64_t ended = has_next(run, steps) ? 0 : 1;
   run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&ended), 1, "whether a stream has ended");
   if (ended == 0) return false;
   together(run.ranks(), "the end of the streams", [&] { steps.check(); });
@@ -64,7 +84,7 @@ void check_stream(const TrainerParts& parts, const TrainerOptions& options, cons
         "it; choose another strategy, such as allreduce");
 }
 
-std::unique_ptr<StreamSteps> open_stream(const Run& run) {
+std::unique_ptr<StreamSteps> make_stream_steps(const Run& run) {
   const StreamSource& source = *run.parts.stream;
   const auto rank = static_cast<std::size_t>(run.ranks().rank());
   return std::make_unique<StreamSteps>(
@@ -79,10 +99,11 @@ std::unique_ptr<StreamSteps> open_stream(const Run& run) {
 }
 
 bool begin_stream(Run& run, StreamSteps& steps) {
+  read_first_step(run, steps);
   if (!any_rank_has_ended(run, steps)) return true;
-  const RunPlace& place = run.progress.place;
+  RunPlace& place = run.progress.place;
   if (place.step == 0)
-    together(run.ranks(), "the first samples of the streams", [&] {
+    together(run.ranks(), "the end of the streams", [&] {
       if (steps.has_next()) return;
       throw UserError(
           fmt::format("the stream of rank {} has too few samples for one step of {}; give it more, or lower "
@@ -90,7 +111,11 @@ bool begin_stream(Run& run, StreamSteps& steps) {
                       run.number(), run.options.batch_size));
     });
   run.progress.stopped = run.result.stream_ended = true;
-  return false;
+  if (place.step_in_epoch == 0) return false;
+  // The run that is resumed stopped after the last step of the stream, and could not know that its epoch had ended.
+  run.progress.end_epoch();
+  place.saved = false;
+  return prepare_step(run);
 }
 
 bool ends_with_stream(Run& run, StreamSteps& steps) {

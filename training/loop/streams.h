@@ -13,11 +13,13 @@ namespace plexaura {
 // for a strategy that does not let each rank read its own samples of each step.
 void check_stream(const TrainerParts& parts, const TrainerOptions& options, const StrategyParts& strategy);
 
-// Opens this rank's stream at the run's present place.
-std::unique_ptr<StreamSteps> open_stream(const Run& run);
+// Returns the steps of this rank's stream from the run's present place on.
+std::unique_ptr<StreamSteps> make_stream_steps(const Run& run);
 
-// Called by all ranks together before the first step. Returns false if there is none, which ends the run: a resumed run
-// has used all samples. Throws UserError on all ranks if a run that was not resumed has none.
+// Called by all ranks together before the first step. Opens the streams, and passes over the samples that the run has used,
+// for which it may take any time. Returns false if there is no step, which ends the run: a resumed run has used all
+// samples. An epoch that has begun then ends, with its validation and a checkpoint. Throws UserError on all ranks if a run
+// that was not resumed has no step.
 bool begin_stream(Run& run, StreamSteps& steps);
 
 // Called by all ranks together for each step before its launch. Returns true, and lets the run end, if the stream of a

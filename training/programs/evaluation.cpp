@@ -16,10 +16,6 @@ namespace plexaura {
 
 namespace {
 
-// A rank that makes no progress for this many deadlines is considered to hang. Compiling, and computing one
-// micro-batch, are one step of progress each.
-constexpr double deadlines_without_progress = 10;
-
 Step next_step(StepSource& steps, Profile* profile) {
   const ProfileSpan span(profile, "waiting for data", "data");
   return steps.next();
@@ -223,6 +219,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
                     Collective& ranks, const LoaderOptions& reading, Courier* courier) {
   std::map<std::int64_t, std::string> skipped;
   Evaluation mine;
+  // Compiling, and computing one micro-batch, are one step of progress each.
   WorkProgress progress(deadlines_without_progress * ranks.deadline_seconds());
   const auto evaluate_own = [&] {
     SampleStream stream(courier, Courier::Stream::validation);

@@ -8,6 +8,9 @@
 
 namespace plexaura {
 
+// A rank that makes no progress for so many deadlines is considered to hang.
+constexpr double deadlines_without_progress = 10;
+
 // The progress of work for which other ranks wait. Work may hang if it has made no progress for longer than
 // its patience. Functions may be called from any thread.
 class WorkProgress {

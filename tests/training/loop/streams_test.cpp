@@ -63,9 +63,9 @@ struct RankEnd {
 };
 
 std::array<RankEnd, rank_count> ends(const TrainerOptions& options, const PointStreamOptions& stream,
-                                     bool resumes = false) {
+                                     bool resumes = false, double deadline_seconds = 30) {
   std::array<RankEnd, rank_count> ends;
-  ThreadRanks(rank_count).run([&](Collective& ranks) {
+  ThreadRanks(rank_count, deadline_seconds).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
     SummingStrategy strategy(ranks);
@@ -148,7 +148,7 @@ TEST_CASE("a run on a stream that stops anywhere and goes on ends bitwise equal"
     options.shuffle_buffer = buffer;
     StreamRun whole;
     whole.train(options, {.counts = {80}});
-    for (const std::int64_t stop : {1, 4, 5, 8}) {
+    for (const std::int64_t stop : {1, 4, 5, 8, 13}) {
       const TemporaryFolder folder;
       options.output = folder / "run";
       options.steps = stop;
@@ -158,6 +158,10 @@ TEST_CASE("a run on a stream that stops anywhere and goes on ends bitwise equal"
       options.steps.reset();
       StreamRun second;
       second.train(options, {.counts = {80}}, true);
+      StreamRun third;
+      third.train(options, {.counts = {80}}, true);
+      CHECK(third.seen.epochs.empty());
+      CHECK(weights(third.store) == weights(whole.store));
       options.output.clear();
       CHECK(second.result.steps == 13);
       CHECK(second.result.stream_ended);
@@ -211,6 +215,21 @@ TEST_CASE("ranks with streams of their own go on bitwise, and only as many ranks
   options.steps_per_epoch = 0;
   Trainer trainer({small_model, table.store, test_backend(), points(35)}, options);
   CHECK(contains(user_error([&] { trainer.resume(); }), "now there is data that is no stream"));
+}
+
+TEST_CASE("other ranks wait for one that passes over samples for longer than a deadline") {
+  PointStreamOptions stream{.counts = {40, 40, 40}, .is_divided = true};
+  TrainerOptions options = five_steps();
+  const TemporaryFolder folder;
+  options.output = folder / "run";
+  options.steps = 8;
+  ends(options, stream);
+  options.steps = 9;
+  stream.slow = 16;
+  for (const RankEnd& end : ends(options, stream, true, 2)) {
+    CHECK(end.error.empty());
+    CHECK(end.steps == 9);
+  }
 }
 
 TEST_CASE("an error of one stream ends the run of all ranks with its sentence") {
