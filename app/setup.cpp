@@ -104,6 +104,7 @@ void check_stream(const Setup& setup, const CommandLine& line, int spares) {
   };
   if (setup.data_is_sent) refuse("with distributed.strategy scatter-gather rank 0 alone reads a table");
   if (setup.visit) refuse("with --join the server deals out the samples of a table");
+  if (!line.serve.empty()) refuse("with --serve the clients read the samples, which a table has");
   if (spares > 0) refuse("a spare of --spares cannot continue the stream of a lost rank");
   if (const char* const trial = trial_of(line))
     refuse(fmt::format("{} reads the same samples again, which a stream does not have", trial));

@@ -59,6 +59,11 @@ void check_names(const Section& data, const DataOptions& options) {
 void check_keys_of_stream(const Section& data, const DataOptions& options) {
   if (options.stream.command->empty())
     throw data.error("stream", "is empty; give a command that prints rows, or remove the key");
+  if (options.stream.command->find("{ranks}") != std::string::npos &&
+      options.stream.command->find("{rank}") == std::string::npos)
+    throw data.error("stream",
+                     "has {ranks} and no {rank}, so that all ranks would run the same command and read the "
+                     "same rows; use {rank}, too, or write the number itself");
   // The last column of the stream may be another one than that of the table.
   if (!options.label && !options.targets)
     throw data.error("stream", "is given, so that data.label must name the column of the labels");
@@ -120,8 +125,7 @@ std::vector<Key> table_keys(DataOptions& options) {
            "error; `drop` leaves out its row; `mean` replaces it by the mean of its column over the training "
            "rows, which is kept with the weights; `value` by `missing_value`. Missing targets and labels are "
            "errors, unless `drop` leaves out their rows. A missing word (`categories`) is 0 in all inputs of "
-           "its "
-           "column with `mean` and `value`"},
+           "its column with `mean` and `value`"},
       {.name = "missing_value",
        .into = &options.csv.missing_value,
        .range = {.minimum = -largest_missing, .maximum = largest_missing},
@@ -134,11 +138,10 @@ std::vector<Key> table_keys(DataOptions& options) {
       {.name = "stream",
        .into = &options.stream.command,
        .meaning =
-           "a command of the shell that prints the rows to train on ([a stream of "
-           "rows](../guide/own_data.md#a-stream-of-rows)); the table `path` then gives the classes, the "
-           "words, "
-           "the scale of the columns and the rows for validation. With `{rank}` in the command each rank "
-           "prints rows of its own"},
+           "a command of the shell that prints the rows to train on "
+           "([a stream of rows](../guide/own_data.md#a-stream-of-rows)); the table `path` then gives the "
+           "classes, the words, the scale of the columns and the rows for validation. With `{rank}` in the "
+           "command each rank prints rows of its own"},
       {.name = "steps_per_epoch",
        .into = &options.stream.steps_per_epoch,
        .range = {.minimum = 1, .maximum = 1'000'000'000},

@@ -55,6 +55,8 @@ class Streaming(ProgramTest):
         for option in ("--check", "--find-lr"):
             self.assertIn(f"{option} reads the same samples again", self.run_one("mlp", *arguments, option, status=2).err)
         self.assertIn("because data.stream is given", self.run_one("mlp", *arguments, "--overfit", "8", status=2).err)
+        serving = (*self.settings("distributed.strategy=async-server"), "--serve", "127.0.0.1:0")
+        self.assertIn("with --serve the clients read the samples", self.run_one("mlp", *arguments, *serving, status=2).err)
         for strategy, reason in (("scatter-gather", "rank 0 alone reads a table"), ("async-server", "a rank does not read the samples")):
             failed = self.run_ranks(3, "mlp", *arguments, *self.settings(f"distributed.strategy={strategy}"), status=2)
             self.assertIn(reason, failed.out + failed.err)

@@ -181,6 +181,7 @@ TEST_CASE("keys that a stream needs or cannot follow are errors") {
   CHECK(contains(error(", steps_per_epoch: 3"), "steps_per_epoch"));
   CHECK(contains(error(", shuffle_buffer: 3"), "shuffle_buffer"));
   CHECK(contains(error(", stream: '', steps_per_epoch: 3"), "is empty; give a command"));
+  CHECK(contains(error(", stream: 'cat {ranks}', steps_per_epoch: 3"), "has {ranks} and no {rank}"));
   for (const char* const key : {"limit: 3", "use_fraction: 0.5", "sampling: balanced", "shuffle: false",
                                 "workers: 2", "prefetch: 3", "on_error: skip"})
     CHECK(contains(error(fmt::format(", stream: cat, steps_per_epoch: 3, {}", key)),

@@ -48,7 +48,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
                           path.string(), dropped_));
   if (options.class_names.empty() && !options.missing_is_class) check_none_means_missing(rows.labels());
   class_names_ = options.class_names.empty() ? rows.classes() : options.class_names;
-  labels_ = rows.has_label() ? rows.placed_labels(class_names_)
+  labels_ = rows.has_label() ? rows.placed_labels(ClassPlaces(class_names_))
                              : std::vector<std::int64_t>(rows.labels().size(), 0);
   if (rows.has_label() || !target_names_.empty()) rows.check_numbers(path.string());
   feature_names_ = rows.feature_names();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "training/data/tables/csv_cells.h"
@@ -182,6 +182,18 @@ std::size_t CsvColumns::find_number(std::int64_t number) const {
   return static_cast<std::size_t>(number < 0 ? number + count : number);
 }
 
+ClassPlaces::ClassPlaces(std::vector<std::string> classes) : classes_(std::move(classes)) {
+  for (const std::string& name : classes_) places_.emplace(name, std::ssize(places_));
+}
+
+std::int64_t ClassPlaces::of(const CsvLabel& label) const {
+  const auto found = places_.find(label.text);
+  if (found == places_.end())
+    throw UserError(fmt::format("{}: '{}' is none of the classes {}; correct the label or add the class",
+                                label.place, shortened(label.text), list_of(classes_)));
+  return found->second;
+}
+
 CsvRows::CsvRows(const std::string& file, const CsvText& text, const CsvRow& first, const CsvOptions& options)
     : options_(options), columns_(file, first, options.header) {
   const bool has_targets = !options.targets.empty();
@@ -234,14 +246,14 @@ void CsvRows::clear() {
   labels_.clear();
 }
 
-std::vector<float> CsvRows::values() const {
+std::vector<float> CsvRows::values() {
   const std::size_t columns = numbers_.size();
-  std::vector<std::vector<std::size_t>> places(columns);  // of the words among the features of their column
+  places_.resize(columns);
   for (std::size_t i = 0; i < words_.size(); ++i)
-    if (words_[i]) places[i] = words_[i]->places();
+    if (words_[i] && places_[i].size() != words_[i]->size()) places_[i] = words_[i]->places();
   std::vector<float> made;
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    const std::vector<std::size_t>& place = places[i % columns];
+    const std::vector<std::size_t>& place = places_[i % columns];
     if (place.empty()) {
       made.push_back(static_cast<float>(values_[i]));
       continue;
@@ -259,17 +271,9 @@ std::vector<std::string> CsvRows::classes() const {
   return sorted_names(found);
 }
 
-std::vector<std::int64_t> CsvRows::placed_labels(const std::vector<std::string>& classes) const {
-  std::map<std::string, std::int64_t> numbers;
-  for (const std::string& name : classes) numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+std::vector<std::int64_t> CsvRows::placed_labels(const ClassPlaces& places) const {
   std::vector<std::int64_t> placed;
-  for (const CsvLabel& label : labels_) {
-    const auto found = numbers.find(label.text);
-    if (found == numbers.end())
-      throw UserError(fmt::format("{}: '{}' is none of the classes {}; correct the label or add the class",
-                                  label.place, shortened(label.text), list_of(classes)));
-    placed.push_back(found->second);
-  }
+  for (const CsvLabel& label : labels_) placed.push_back(places.of(label));
   return placed;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,6 +46,18 @@ struct CsvLabel {
   std::string place;
 };
 
+// The places of classes among all classes.
+class ClassPlaces {
+ public:
+  explicit ClassPlaces(std::vector<std::string> classes);
+  // Throws UserError for a label that is none of the classes.
+  std::int64_t of(const CsvLabel& label) const;
+
+ private:
+  std::vector<std::string> classes_;
+  std::map<std::string, std::int64_t> places_;
+};
+
 // The rows of a table that were read so far, as numbers, with labels as text. Used by the classes that read tables.
 class CsvRows {
  public:
@@ -61,10 +74,10 @@ class CsvRows {
   std::int64_t dropped() const { return dropped_; }
   // Returns the classes that the labels name, in their order.
   std::vector<std::string> classes() const;
-  // Returns the place of each label among the classes. Throws UserError for a label that is none of them.
-  std::vector<std::int64_t> placed_labels(const std::vector<std::string>& classes) const;
+  // Returns the place of each label. Throws UserError for a label that is none of the classes.
+  std::vector<std::int64_t> placed_labels(const ClassPlaces& places) const;
   // Returns features and targets, row by row: a word has a feature for each of its column's words.
-  std::vector<float> values() const;
+  std::vector<float> values();
   // The checks of csv_numbers.h. They may change the numbers.
   void check_numbers(const std::string& file);
 
@@ -85,6 +98,7 @@ class CsvRows {
   std::size_t features_ = 0;          // the first ones of `numbers_`
   std::size_t label_ = no_column;
   std::vector<std::optional<WordNumbers>> words_;  // of each feature; nothing for numbers
+  std::vector<std::vector<std::size_t>> places_;   // of the words of each feature among its words
   std::vector<double> values_;                     // NaN for a missing cell
   std::vector<CsvLabel> labels_;
   std::int64_t dropped_ = 0;

@@ -82,7 +82,7 @@ class CsvOutput {
 class CsvReader final : public StreamReader {
  public:
   CsvReader(const std::string& command, const CsvStreamOptions& options)
-      : output_(command, options.csv.delimiter), options_(options) {}
+      : output_(command, options.csv.delimiter), options_(options), classes_(options.csv.class_names) {}
 
   bool next(std::span<const std::span<std::byte>> values) override {
     do
@@ -96,7 +96,7 @@ class CsvReader final : public StreamReader {
       std::ranges::copy(bytes.subspan(values[0].size()), values[1].begin());
       return true;
     }
-    const std::int64_t label = rows_->placed_labels(options_.csv.class_names).front();
+    const std::int64_t label = classes_.of(rows_->labels().front());
     std::memcpy(values[1].data(), &label, sizeof label);
     return true;
   }
@@ -144,6 +144,7 @@ class CsvReader final : public StreamReader {
 
   CsvOutput output_;
   CsvStreamOptions options_;
+  ClassPlaces classes_;
   std::optional<CsvRows> rows_;  // with one row; nothing before the first line
   std::string text_;
   CsvRow row_;

@@ -40,15 +40,19 @@ void check_line_ends(const std::string& name, std::string_view text) {
     throw UserError(fmt::format("{}: its lines end in a single CR; save it with LF or CRLF", name));
 }
 
-void check_encoding(const std::string& name, std::string_view text, std::int64_t first_line) {
+// Throws for text that cannot be the beginning of a table.
+void check_beginning(const std::string& name, std::string_view text) {
   check_kind(name, text);
   if (text.starts_with(utf16_little) || text.starts_with(utf16_big))
     throw UserError(fmt::format("{}: its first bytes say that it is UTF-16; save it as UTF-8", name));
+  check_line_ends(name, text);
+}
+
+void check_encoding(const std::string& name, std::string_view text, std::int64_t first_line) {
   if (text.find('\0') != std::string_view::npos)
     throw UserError(fmt::format(
         "{}: contains a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
   check_utf8(name, text, first_line);
-  check_line_ends(name, text);
 }
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -57,8 +61,10 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 CsvText::CsvText(std::string name, std::string_view text, char delimiter, std::int64_t first_line)
     : name_(std::move(name)), text_(text), delimiter_(delimiter), line_(first_line) {
+  const bool is_beginning = first_line == 1;
+  if (is_beginning) check_beginning(name_, text_);
   check_encoding(name_, text_, first_line);
-  if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+  if (is_beginning && text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
 }
 
 std::string CsvText::place(const CsvCell& cell) const {

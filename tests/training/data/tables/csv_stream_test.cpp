@@ -82,6 +82,19 @@ TEST_CASE("rows of a stream that lack a cell follow the rule for missing cells")
   CHECK(all_of(rows, options) == "0 2 1;1 0 0;2 6 1;");
 }
 
+TEST_CASE("only the first row of a stream can say that it is no table") {
+  CsvStreamOptions options = labelled();
+  options.csv.label = "label";
+  options.csv.class_names = {"no", "PK\003\004"};
+  CHECK(all_of("printf 'label,a,b\nno,1,2\nPK\003\004,3,4\n'", options) == "0 2 0;1 4 1;");
+  const auto refusal = [&](const std::string& command) {
+    return user_error([&] { all_of(command, options); });
+  };
+  CHECK(contains(refusal("printf 'PK\003\004,1,2\n'"), "is a zip archive"));
+  CHECK(contains(refusal("printf 'label,a,b\rno,1,2\r'"), "end in a single CR"));
+  CHECK(contains(refusal("printf 'label,a,b\nno,1,\\0002\n'"), "contains a zero byte"));
+}
+
 TEST_CASE("an error of a row names the command, the line and the column") {
   const auto error = [](const std::string& command, const CsvStreamOptions& options) {
     return user_error([&] { all_of(command, options); });
