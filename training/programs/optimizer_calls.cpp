@@ -70,8 +70,8 @@ double Optimizer::gradients(std::span<const Feed> feeds) {
   if (!has_ranks()) {
     shape_for(feeds);
     separate_step();
+    pending_->check_not_limited();
   }
-  pending_->check_not_limited();
   const std::int64_t number = steps() + 1;
   const auto run_alone = [&] {
     check_labels(shapes_.front().labels, feeds);

@@ -145,7 +145,10 @@ StepMetrics Optimizer::run_on_ranks(std::span<const Feed> feeds, bool updates_we
   try {
     check_labels(shape_for(feeds).labels, feeds);
     ready_shape();
-    if (!updates_weights) separate_step().keep_batches();
+    if (!updates_weights) {
+      pending_->check_not_limited();
+      separate_step().keep_batches();
+    }
   } catch (...) {
     failure = std::current_exception();
   }

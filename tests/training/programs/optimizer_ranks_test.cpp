@@ -191,6 +191,24 @@ TEST_CASE("ranks that have made other calls since the last update are refused") 
   });
 }
 
+TEST_CASE("a batch after a limit that only one rank has set is refused on all ranks") {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    SummingStrategy strategy(ranks);
+    Rank rank(ranks, &strategy, {});
+    const Tensor part = part_of(batch_of(1), ranks.rank(), 2);
+    rank.optimizer->gradients({{"x", part}});
+    if (ranks.rank() == 1) rank.optimizer->clip_by_norm(0.5);
+    const std::string text = user_error([&] { rank.optimizer->gradients({{"x", part}}); });
+    const std::lock_guard lock(mutex);
+    texts.push_back(text);
+  });
+  REQUIRE(texts.size() == 2);
+  for (const std::string& text : texts)
+    CHECK(text.find("the gradients of this step were limited") != std::string::npos);
+}
+
 TEST_CASE("a batch that fails on one rank fails on all, and changes nothing") {
   const double infinite = std::numeric_limits<double>::infinity();
   const Tensor sound = Tensor::of<double>({4, 3}, std::vector<double>(12, 1));
