@@ -84,8 +84,12 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
   RegionQuery query{graph, region, options.given, std::vector<bool>(region.outputs.size(), true)};
   query.given.resize(region.inputs.size());
   const std::vector<Candidate> candidates = backend.propose(query);
-  if (candidates.empty()) throw UserError("no kernel for " + region.kind);
-  candidate_ = candidates[0];
+  const auto wanted = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
+    return options.implementation.empty() || candidate.implementation == options.implementation;
+  });
+  if (wanted == candidates.end())
+    throw UserError("no kernel " + options.implementation + " for " + region.kind);
+  candidate_ = *wanted;
   Binding binding;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs_.push_back(std::make_shared<DeviceValue>(backend, inputs[i], candidate_.inputs[i]));

@@ -41,6 +41,7 @@ class RegionRun {
     std::vector<std::pair<std::size_t, std::size_t>> in_place = {};  // pairs of output and input
     // layouts of the inputs; default: those of the candidate
     std::vector<std::optional<Layout>> given = {};
+    std::string implementation = {};  // that of the candidate to run; empty: the first candidate
   };
 
   RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs);

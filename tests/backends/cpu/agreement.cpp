@@ -152,7 +152,7 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
   Graph oracle_graph(options.mode);
   const NodeId fast_node = build(fast_graph, DType::float32)[0].id();
   const NodeId oracle_node = build(oracle_graph, DType::float64)[0].id();
-  RegionRun::Options run_options;
+  RegionRun::Options run_options{.implementation = options.implementation};
   for (const Layout& layout : layouts) run_options.given.emplace_back(layout);
   RegionRun fast(fast_backend(), fast_graph, single(fast_graph, fast_node),
                  inputs_of(fast_graph, fast_node, options), run_options);

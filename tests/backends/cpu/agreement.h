@@ -32,8 +32,9 @@ struct AgreementOptions {
   double high = 1;
   std::int64_t labels = 10;  // int64 inputs are drawn from [0, labels)
   Mode mode = Mode::train;
-  Backend* backend = nullptr;    // null: the CPU backend
-  DType dtype = DType::float32;  // of the graph on that backend
+  Backend* backend = nullptr;       // null: the CPU backend
+  DType dtype = DType::float32;     // of the graph on that backend
+  std::string implementation = {};  // with agreement_of_node(): see RegionRun::Options
 };
 
 // Errors of a kernel of float64 that adds up in another order than the portable one.
