@@ -26,16 +26,16 @@ struct VectorMath : StdMath {
   static PLEXAURA_INLINE float exp(float x) {
     x = x > 89.F ? 89.F : x;
     x = x < -104.F ? -104.F : x;
-    const ExponentialParts of(x);
+    const Reduced of(x);
     const std::int32_t half = of.n >> 1;
-    return of.power * power_of_two(half) * power_of_two(of.n - half);
+    return of.exponential() * power_of_two(half) * power_of_two(of.n - half);
   }
 
   // 2^x = 2^n 2^r with |r| <= 1/2. The polynomial of 2^r has the smallest possible maximum error.
   static PLEXAURA_INLINE float exp2(float x) {
     x = x > 129.F ? 129.F : x;
     x = x < -151.F ? -151.F : x;
-    constexpr float round = 12582912.F;  // see exp()
+    constexpr float round = 12582912.F;  // see Reduced
     const float shifted = x + round;
     const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
     const float r = x - (shifted - round);
@@ -50,16 +50,13 @@ struct VectorMath : StdMath {
     return sum * power_of_two(half) * power_of_two(n - half);
   }
 
-  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r as in exp(). Above 88 half of it is computed and doubled, so that 2^n
+  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r of Reduced. Above 88 half of it is computed and doubled, so that 2^n
   // is finite.
   static PLEXAURA_INLINE float expm1(float x) {
     float limited = x > 89.F ? 89.F : x;
     limited = limited < -40.F ? -40.F : limited;
-    constexpr float round = 12582912.F;  // see exp()
-    const float shifted = limited * 1.44269504F + round;
-    const std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
-    const float whole = shifted - round;
-    const float r = (limited - whole * 0.693359375F) + whole * 2.12194440e-4F;
+    const Reduced of(limited);
+    const float r = of.r;
     float sum = 1.9845886e-4F;
     sum = sum * r + 1.39407441e-3F;
     sum = sum * r + 8.33338965e-3F;
@@ -67,7 +64,7 @@ struct VectorMath : StdMath {
     sum = sum * r + 1.66666657e-1F;
     sum = sum * r + 0.5F;
     const bool is_halved = limited > 88.F;
-    const float power = power_of_two(n - (is_halved ? 1 : 0));
+    const float power = power_of_two(of.n - (is_halved ? 1 : 0));
     const float part = power * (r + r * r * sum) + (power - 1.F);
     const float result = std::copysign(is_halved ? 2.F * part : part, x);
     return x != x ? x : result;
@@ -224,31 +221,35 @@ struct VectorMath : StdMath {
   }
 
  private:
-  // The parts of e^x = 2^n e^r with |r| <= ln(2) / 2. e^r is computed by its series; the first omitted term is below 6e-9.
-  struct ExponentialParts {
+  // x = n log(2) + r with a whole number n and |r| <= log(2) / 2.
+  struct Reduced {
     std::int32_t n;
-    float power;  // e^r
+    float r;
 
-    PLEXAURA_INLINE explicit ExponentialParts(float x) {
+    PLEXAURA_INLINE explicit Reduced(float x) {
       constexpr float round = 12582912.F;  // 1.5 x 2^23: adding it rounds to an integer
       const float shifted = x * 1.44269504F + round;
       n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(round);
       const float whole = shifted - round;
-      const float r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
+      r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
+    }
+
+    // Returns e^r, computed by its series; the first omitted term is below 6e-9.
+    PLEXAURA_INLINE float exponential() const {
       float sum = 1.98412698e-4F;
       sum = sum * r + 1.38888889e-3F;
       sum = sum * r + 8.33333333e-3F;
       sum = sum * r + 4.16666667e-2F;
       sum = sum * r + 1.66666667e-1F;
       sum = sum * r + 0.5F;
-      power = sum * (r * r) + r + 1.F;
+      return sum * (r * r) + r + 1.F;
     }
   };
 
   // exp() of a number from -87 to 88, or of NaN: the result is a normal number.
   static PLEXAURA_INLINE float exp_of_normal(float x) {
-    const ExponentialParts of(x);
-    return of.power * power_of_two(of.n);
+    const Reduced of(x);
+    return of.exponential() * power_of_two(of.n);
   }
 
   // The parts of log(x) for x = 2^e m with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s) = 2 s + s tail, where
