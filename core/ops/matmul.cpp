@@ -49,11 +49,7 @@ std::vector<TensorType> MatMul::infer(std::span<const TensorType> inputs) const 
 namespace {
 
 // Joins the matrices of x [..., M, N], which has elements, to one of all rows.
-Node rows_of(const Node& x) {
-  const Shape& shape = x.shape();
-  const std::int64_t columns = shape[shape.rank() - 1];
-  return reshape(x, {shape.elements() / columns, columns});
-}
+Node rows_of(const Node& x) { return reshape(x, {-1, x.shape()[x.shape().rank() - 1]}); }
 
 }  // namespace
 
