@@ -226,9 +226,13 @@ void Optimizer::throw_diverged(std::int64_t step, double loss, std::string_view 
 void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   const InUse use = use_of(store_, "Optimizer::save");
   check_nothing_pending("save");
-  const RunState state{
+  RunState state{
       .step = store_.updates(), .seed = options_.seed, .optimizer = store_.trained_parts().names()};
   if (const auto& step = shapes_.front().step) step->await_weights();
+  if (has_ranks()) {
+    state.strategy_ranks = ranks().size();
+    state.strategy = gather_state(ranks(), strategy_.parts);
+  }
   on_rank_0(ranks(), "saving a checkpoint", [&] { save_checkpoint(directory, store_, state, keep); });
 }
 
@@ -246,6 +250,7 @@ bool Optimizer::resume(const std::filesystem::path& directory) {
     return loaded;
   });
   check_same_checkpoint(ranks(), state ? fmt::format("step {}", state->step) : "no checkpoint", directory);
+  if (state) restore_state(*state, ranks(), strategy_.parts);
   return state.has_value();
 }
 

@@ -124,12 +124,14 @@ class Optimizer {
   double learning_rate() const;
 
   // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder. The
-  // checkpoint holds the whole store, with the state and the steps of all its Optimizers.
+  // checkpoint holds the whole store, with the state and the steps of all its Optimizers, and the state of the strategy.
   void save(const std::filesystem::path& directory, int keep = 1) const;
   // Loads the newest checkpoint in the folder, for all Optimizers of the store; returns false if there is none. With the
-  // same feeds, the following steps give the same bits as in a run that was never stopped. Throws what load_checkpoint()
-  // throws, and UserError if the checkpoint was made with another seed, by other kinds of optimizers, or with other
-  // patterns of parameters, and if the ranks find checkpoints of different steps, because they have folders of their own.
+  // same feeds, the following steps give the same bits as in a run that was never stopped. With another number of ranks
+  // the strategy drops the state of single ranks, such as the gradients that a compression has not sent yet. Throws what
+  // load_checkpoint() throws, and UserError if the checkpoint was made with another seed, by other kinds of optimizers, or
+  // with other patterns of parameters, and if the ranks find checkpoints of different steps, because they have folders of
+  // their own.
   bool resume(const std::filesystem::path& directory);
 
  private:

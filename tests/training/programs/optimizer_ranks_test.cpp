@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -270,6 +271,41 @@ TEST_CASE("two ranks that save and go on have the bits of ranks that never stopp
     CHECK(second.optimizer->steps() == 3);
     steps(second, 4, 6);
     for (const char* name : {"w", "seen"}) CHECK(second.store.read(name) == whole.store.read(name));
+  });
+}
+
+TEST_CASE("a checkpoint of ranks holds the state of their strategies") {
+  // Has a number of its own on each rank, as a compression has gradients that it owes, and one that all ranks share.
+  class Owing final : public SummingStrategy, public KeptState {
+   public:
+    Owing(Collective& ranks, double owed) : SummingStrategy(ranks), owed_(owed) {}
+    StrategyParts parts() override { return {.gradients = this, .state = this}; }
+    std::vector<StrategyState> state() const override {
+      return {{"owed", Tensor::scalar(owed_), true}, {"agreed", Tensor::scalar(5.0)}};
+    }
+    void take_state(std::vector<StrategyState> state) override {
+      for (const StrategyState& part : state) taken[part.name] = part.value.as<double>()[0];
+    }
+    std::map<std::string, double> taken;
+
+   private:
+    double owed_;
+  };
+  const TemporaryFolder folder;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Owing saving(ranks, ranks.rank() + 1.0);
+    const Rank first(ranks, &saving, {});
+    first.optimizer->save(folder.path());
+    Owing resuming(ranks, 0);
+    Rank second(ranks, &resuming, {});
+    REQUIRE(second.optimizer->resume(folder.path()));
+    CHECK(resuming.taken == std::map<std::string, double>{{"owed", ranks.rank() + 1.0}, {"agreed", 5}});
+  });
+  ThreadRanks(4).run([&](Collective& ranks) {
+    Owing resuming(ranks, 0);
+    Rank rank(ranks, &resuming, {});
+    REQUIRE(rank.optimizer->resume(folder.path()));
+    CHECK(resuming.taken == std::map<std::string, double>{{"agreed", 5}});
   });
 }
 
