@@ -33,8 +33,8 @@ PLEXAURA_API std::vector<Node> vjp(std::span<const Node> outputs, std::span<cons
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed = {});
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::initializer_list<Node> wrt, Node seed = {});
 
-// Does the same, but returns an empty Node for an entry if the loss does not depend on it or no gradient
-// reaches it.
+// Appends gradients as gradients() does, but returns an empty Node for an entry if the loss does not depend on it or no
+// gradient reaches it.
 PLEXAURA_API std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed = {});
 
 }  // namespace plexaura

@@ -8,14 +8,14 @@
 
 namespace plexaura {
 
-// Products of derivatives and vectors, made of two vjp() each. Like its results, they are nodes of the graph and may be
-// differentiated again.
+// Products of derivatives and vectors, made of two vjp() each. Like the results of vjp(), the products are nodes of the
+// graph and may be differentiated again.
 
 // Appends Jacobian-vector products to the graph: for each output, the sum over all entries of `wrt` of the output's
-// derivatives with respect to the entry's elements, each times the same element of the entry's tangent. Returns one node for
-// each output, with its type. A returned node is empty, which stands for zero, if the output depends on no entry that has a
-// tangent. `tangents` has one node for each entry, with its type; an empty one stands for zero. It takes two vjp(), so that
-// the program computes the outputs once and about two passes more.
+// derivatives with respect to the entry's elements, each times the same element of the entry's tangent. Returns one node
+// for each output, with its type. A returned node is empty, which stands for zero, if the output depends on no entry that
+// has a tangent. `tangents` has one node for each entry, with its type; an empty one stands for zero. It takes two vjp(),
+// so that the program computes the outputs once and about two more passes through their graph.
 //
 // Throws UserError, with the names of the nodes, if there is no output or no entry, if the numbers of entries and tangents
 // differ, if a tangent and its entry have different types, and what vjp() throws.

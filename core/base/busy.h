@@ -15,7 +15,7 @@ namespace plexaura {
 class BusyFlag {
  public:
   BusyFlag() = default;
-  BusyFlag(BusyFlag&&) noexcept {}  // a moved object is not in use
+  BusyFlag(BusyFlag&&) noexcept {}  // the new object is not in use, even if the moved one is
   BusyFlag& operator=(BusyFlag&&) noexcept { return *this; }
 
  private:
@@ -31,7 +31,7 @@ class InUse {
   // describes the object ("a VM").
   InUse(BusyFlag& flag, std::string_view name, std::string_view rule)
       : InUse(flag, name, [&] { return std::string(rule); }) {}
-  // Does the same, but calls `rule` to make the text, and only for an error.
+  // Does the same as the other constructor, but makes the text by calling `rule`, and only for an error.
   template <std::invocable Rule>
   InUse(BusyFlag& flag, std::string_view name, const Rule& rule) : flag_(flag) {
     std::thread::id user;

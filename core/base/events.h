@@ -11,25 +11,25 @@ namespace plexaura {
 // store the numbers: see training/files/event_file.h. The comments name the event's number and text if it has
 // them.
 enum class EventKind : std::uint32_t {
-  start = 1,    // the process has started
-  ready = 2,    // all ranks are connected; number: the ranks
-  step = 3,     // a step begins; its number
-  data = 4,     // waits for samples
-  phase = 5,    // works alone, and other ranks may have to wait for it; text: the work
-  wait = 6,     // is in a call of all ranks, or waits for a rank; text: its name. See seconds_waited()
-  back = 7,     // data, phase or wait has ended; kind and text of the event around it
-  saved = 8,    // a checkpoint was saved; the number of updates so far
-  error = 9,    // ends with an error that this rank reports; exit status, sentence
-  echo = 10,    // ends with an error that another rank reports; exit status, sentence
-  lost = 11,    // ends because ranks were lost; the first of them, sentence
-  signal = 12,  // was asked to end by a signal; the signal's number
-  exit = 13,    // exit() was called; its argument
-  end = 14,     // the work is done; exit status
-  paused = 15,  // the process did not run for a while; the duration in seconds
-  bucket = 16,  // a bucket of gradients was made; the bucket's number, and the names of its tensors
-  // Continues although ranks have died; the number of ranks left, spares included, and a sentence.
+  start = 1,  // the process has started
+  ready = 2,  // all ranks are connected; number: the ranks
+  step = 3,   // a step begins; number: the step
+  data = 4,   // waits for samples
+  phase = 5,  // works alone, and other ranks may have to wait for it; text: the work
+  wait = 6,   // is in a call of all ranks, or waits for a rank; text: its name. See seconds_waited()
+  back = 7,   // a span of data, phase or wait has ended; number and text: kind and text of the span around it
+  saved = 8,  // a checkpoint was saved; number: the updates so far
+  error = 9,  // the process ends with an error that this rank reports; number: exit status; text: the error
+  echo = 10,  // as `error`, but another rank reports the error
+  lost = 11,  // the process ends because ranks were lost; number: the first of them; text: the error
+  signal = 12,  // a signal asked the process to end; number: the signal
+  exit = 13,    // exit() was called; number: its argument
+  end = 14,     // the work is done; number: exit status
+  paused = 15,  // the process did not run for a while; number: the duration in seconds
+  bucket = 16,  // a bucket of gradients was made; number: the bucket; text: the names of its tensors
+  // The process continues although ranks have died. Number: the ranks left, spares included. Text: a sentence.
   survived = 17,
-  spare = 18,  // 1: waits as a spare for a rank to die; 0: has taken a dead rank's place
+  spare = 18,  // number 1: waits as a spare for a rank to die; 0: has taken a dead rank's place
   serves = 19  // begins to store weights or sums for other ranks, and makes no steps itself
 };
 

@@ -24,8 +24,8 @@ struct GroupMemory {
   std::optional<std::size_t> available;
 };
 
-// Reads the limits. `groups` is the text of the process's /proc/PID/cgroup. `root` is the folder of version 2
-// of the control groups, or the folder `memory` of version 1.
+// Reads the limits. `groups` is the text of the process's /proc/PID/cgroup. `root` is the folder of version 2 of the
+// control groups, or the folder that contains the folder `memory` of version 1.
 PLEXAURA_API GroupMemory memory_of_groups(const std::string& groups, const std::filesystem::path& root);
 
 }  // namespace plexaura

@@ -23,8 +23,8 @@ class PLEXAURA_API Profile {
   // Adds an event. `start` is a value of now(), and `duration` is in microseconds. The trace shows `detail`
   // beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
-  // Sets how many microseconds after a reference profile this profile was made. events() adds them to all
-  // times, so that the traces of both have one time axis.
+  // Sets how many microseconds after a reference profile this profile was made. events() adds this number to all times,
+  // so that the traces of both profiles have one time axis.
   void begin_after(double microseconds) { later_ = microseconds; }
   // Returns all events as JSON, one on each line, for a TraceFile. `rank` is the rank where they happened.
   std::string events(int rank = 0) const;

@@ -372,8 +372,8 @@ class Binder {
     add_reorder(value, target.layout, &target);
   }
 
-  // Chooses layouts for parameters and buffers that have none yet, because no kernel reads them and no
-  // gradient fixes it. They become row-major, as the user sees them.
+  // Chooses layouts for parameters and buffers that have none yet, because no kernel reads them and no gradient has fixed
+  // their layouts. They become row-major, as the user sees them.
   void fix_unread() {
     for (const auto& [name, value] : result_.stored)
       if (!layout_of(value)) fix_layout(value, row_major(value));

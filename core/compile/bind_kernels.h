@@ -25,7 +25,7 @@ struct Target {
   Layout layout = {};
 };
 
-// An instruction without addresses. compile() adds them after it has planned memory.
+// An instruction without addresses. compile() adds the addresses after it has planned memory.
 struct BoundInstruction {
   Region region;
   Candidate candidate;
@@ -46,7 +46,7 @@ struct BoundInstruction {
 // A graph in which every value has a layout and every region an instruction.
 struct Lowered {
   std::unique_ptr<Graph> graph;  // the graph, with the reorders that were added
-  std::vector<Value> roots;      // the values that the caller wants to read, in its order
+  std::vector<Value> roots;      // the values that the caller wants to read, in the order of the request
   // The instructions in the order in which they run. Instructions of the prologue have their flag set.
   std::vector<BoundInstruction> steps;
   std::map<Value, Layout> layouts;

@@ -17,9 +17,9 @@ namespace plexaura {
 // A value that a program computes, and the place to which it is written.
 struct ProgramOutput {
   Node node;
-  // The name of a parameter or a buffer. The value is written to its place in the gradient arena, as the
-  // gradient of the parameter or as the update of the buffer, and is cast to the dtype of that arena. If this
-  // and the two members below are empty, VM::output reads the value.
+  // The name of a parameter or a buffer. The value is written to its place in the gradient arena, as the gradient of the
+  // parameter or as the update of the buffer, and is cast to the dtype of that arena. If this, `tail` and `output` are
+  // empty, VM::output reads the value.
   std::string gradient_of = {};
   // The slot at the end of the gradient arena to which the value, a scalar, is written.
   std::optional<TailSlot> tail = {};
@@ -35,8 +35,8 @@ struct CompileOptions {
   // The dtypes of the arenas, if `placement` is null and this program makes the placement. Empty: all arenas
   // have the dtype of the parameters.
   std::optional<ArenaTypes> types = {};
-  // False: the program stores no updates of buffers. A program for gradients does so, and writes them
-  // to the gradient arena instead: see ProgramOutput::gradient_of.
+  // False: the program stores no updates of buffers. A program for gradients writes them to the gradient arena instead:
+  // see ProgramOutput::gradient_of.
   bool apply_updates = true;
   // False: nodes are not merged or folded, no kernel computes several nodes, and values share no memory.
   // Meant for debugging.

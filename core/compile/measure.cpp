@@ -21,7 +21,8 @@ namespace plexaura {
 namespace {
 
 constexpr double shortest_span = 1e-4;  // seconds between two readings of the clock
-// In seconds, longer than on a CPU, since the host starts and awaits a run more slowly.
+// Seconds between two readings for a device with its own memory: longer than on a CPU, since the host starts and awaits a
+// run more slowly.
 constexpr double shortest_span_of_a_device = 1e-3;
 constexpr int most_repeats = 1000;
 constexpr int most_rounds = 20;

@@ -33,8 +33,8 @@ struct MemoryPlan {
 // time, whose cost is nearly linear.
 PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
-// Plans in the same way, but keeps the memory of a value occupied for up to `instructions` more instructions
-// after its last use. So these instructions can run beside the one with the last use. Does so only if the
+// Plans memory as plan_memory() does, but keeps the memory of a value occupied for up to `instructions` more instructions
+// after its last use. So these instructions can run at the same time as the one with the last use. Does this only if the
 // arena grows by at most a hundredth; otherwise returns the plan of plan_memory().
 PLEXAURA_API MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t instructions);
 

@@ -25,7 +25,7 @@ struct Place {
     // Values that the prologue computes from parameters, buffers and constants, again after the store has
     // changed.
     prologue,
-    value,  // arenas of the parameter store: this and the next five
+    value,  // arenas of the parameter store: `value` to `scaling`
     gradient,
     state,
     shadow,
@@ -137,7 +137,7 @@ struct PLEXAURA_API Program {
   // Returns the index of the first instruction that reads this range of elements of the value arena or of its
   // shadow; instructions.size() if there is none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
-  // Returns the index of the first instruction that reads these values, as first_use() does, or that reads or
+  // Returns the index of the first instruction that reads values of this range, as first_use() does, or that reads or
   // writes the gradients of this range.
   std::size_t first_touch(std::int64_t offset, std::int64_t offset_end) const;
   // Returns the index of the first instruction that reads the gradient arena at or after element `offset`;

@@ -46,7 +46,7 @@ class PLEXAURA_API Tuner {
 
   enum class Part : std::uint8_t {
     all,
-    own,  // sets of candidates that this object has measured, or others for it: see add_own()
+    own,  // sets of candidates that this object has measured, or another rank for it: see add_own()
     // Sets of candidates that compile() has asked for; their times suffice to choose the same kernels again.
     used
   };
@@ -54,7 +54,7 @@ class PLEXAURA_API Tuner {
   // Reads a text that to_text() returned, here or elsewhere. It does not replace times that this object has
   // measured. Returns false, and changes nothing, if to_text() cannot have written the text.
   bool add(std::string_view text) { return add(text, false); }
-  // Does the same with times that others have measured for this object.
+  // Does the same as add() with a text of times that another rank has measured for this object.
   bool add_own(std::string_view text) { return add(text, true); }
 
  private:

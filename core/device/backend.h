@@ -57,9 +57,9 @@ class PLEXAURA_API Event {
   virtual void wait() = 0;
 };
 
-// A captured segment. replay() enqueues all its work again: kernels on the compute stream, copies on the
-// stream to which they belong. Work that enters the compute stream later starts when all of it is done. Each
-// replay makes the events in it not passed again. The memory and the events that it uses must outlive it.
+// A captured segment. replay() enqueues all its work again: kernels on the compute stream, copies on the stream to which
+// they belong. Work that enters the compute stream later starts when all work of the replay is done. Each replay makes
+// the recorded events not passed again. The memory and the events that the work uses must outlive the recording.
 class PLEXAURA_API Recording {
  public:
   virtual ~Recording();

@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// A reference to a backend, for an object that uses it. If a std::shared_ptr owns the backend, this keeps the
-// backend alive. Otherwise this detects that the backend was destroyed.
+// A reference to a backend, for an object that uses it. If a std::shared_ptr owns the backend, the reference keeps the
+// backend alive. Otherwise the reference detects that the backend was destroyed.
 class PLEXAURA_API BackendUse {
  public:
   explicit BackendUse(Backend& backend)

@@ -13,9 +13,9 @@
 
 namespace plexaura {
 
-// One rank's part of these sums. The destructor does not wait for other ranks: unless all ranks have called
-// end(), a rank that still sums with the others then ends with an error. Any thread may call these functions,
-// but only one thread at a time may call sum().
+// One rank's connection to sums by devices. The destructor does not wait for other ranks: unless all ranks have called
+// end(), a rank that still sums with the others then ends with an error. Any thread may call these functions, but only
+// one thread at a time may call sum().
 class PLEXAURA_API DeviceSums {
  public:
   virtual ~DeviceSums();

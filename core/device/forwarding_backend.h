@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// Forwards all calls to another backend, which must outlive it. Derived classes override single functions.
+// Forwards all calls to another backend, which must outlive this object. Derived classes override single functions.
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}

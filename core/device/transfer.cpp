@@ -40,7 +40,7 @@ void drain(Backend& backend) noexcept {
       done->record(stream);
       done->wait();
     } catch (const std::exception&) {
-      // Ignored: no caller waited for the work that failed.
+      // The error is ignored: no caller waited for the work that failed.
     }
 }
 

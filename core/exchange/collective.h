@@ -18,13 +18,12 @@
 
 namespace plexaura {
 
-// The calls between ranks that the engine and the trainer use. All ranks must call the same functions in the
-// same order with the same sizes; a call that does not match is reported before any data moves. Every call
-// may wait for other ranks. Every wait has the implementation's deadline, and then ends in a DeviceError (or
-// the end of the process) that names `what` and the missing ranks. If another rank has failed, it ends in
-// that rank's error. After such an error the object must not be used any more. `what` is a short phrase: "the
-// loss of epoch 3", "bucket 2 of step 17". Only one thread at a time may call. The memory passed belongs to
-// the caller, and must stay until the call returns.
+// The calls between ranks that the engine and the trainer use. All ranks must call the same functions in the same order
+// with the same sizes; a call that does not match is reported before any data moves. Every call may wait for other ranks.
+// Every wait has the implementation's deadline, and then ends in a DeviceError (or the end of the process) that names
+// `what` and the missing ranks. If another rank has failed, the wait ends with that rank's error. After such an error the
+// object must not be used any more. `what` is a short phrase: "the loss of epoch 3", "bucket 2 of step 17". Only one
+// thread at a time may call. The memory passed belongs to the caller, and must stay until the call returns.
 class PLEXAURA_API Collective {
  public:
   virtual ~Collective();
@@ -73,9 +72,9 @@ class PLEXAURA_API SingleProcess final : public Collective {
   std::vector<std::string> gather_all(const std::string& mine, std::string_view) override { return {mine}; }
 };
 
-// Marks an error that another rank reports. It is mixed into an error of the same kind (see Remote), so that
-// handlers of UserError and the like, and exit_status(), work as on the rank where the error arose. Only the
-// reporting rank prints it: see speaks().
+// Marks an error that another rank reports. A Remote derives from it and from an error of the same kind, so that handlers
+// of UserError and the like, and exit_status(), work as on the rank where the error arose. Only the reporting rank prints
+// it: see speaks().
 class PLEXAURA_API RemoteError {
  public:
   explicit RemoteError(int reporting_rank) : reporting_rank_(reporting_rank) {}

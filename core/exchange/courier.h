@@ -29,8 +29,8 @@ class PLEXAURA_API Courier {
   // contents in messages.
   virtual std::optional<std::vector<std::byte>> receive(Stream stream, std::string_view what) = 0;
 
-  // On rank 0: ends the stream. On other ranks: drops all parcels up to the end of the stream, unless its end
-  // was received already. With `in_error`, when a run fails, it waits for no rank, and this rank receives no
+  // On rank 0: ends the stream. On other ranks: drops all parcels up to the end of the stream, unless its end was
+  // received already. `in_error` is true when the run fails: then the call waits for no rank, and this rank receives no
   // more parcels.
   virtual void close(Stream stream, bool in_error) noexcept = 0;
 };

@@ -22,7 +22,7 @@ class PLEXAURA_API ExchangeEvent final : public Event {
   void reset() override;
   void hold(Stream stream) override { event_->hold(stream); }
   bool passed() const override { return event_->passed(); }
-  // Throws the error with which the event has failed, until it is recorded or reset again.
+  // Waits for the event. Throws the error with which the event has failed, until it is recorded or reset again.
   void wait() override;
 
   // Lets the event pass as failed. Does nothing if it has passed already.

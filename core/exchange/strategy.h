@@ -34,9 +34,9 @@ class PLEXAURA_API GradientSum {
   // backward.
   virtual void gradients_ready(std::size_t bucket, Event& final) = 0;
 
-  // Called before the update of each bucket, in the order of the placement unless StrategyParts::updates_late
-  // is declared. The answer `skip` is legal for bucket 0 only, and a sum that may give it exchanges all
-  // buckets first. Some ranks may skip an update that others make. May call all ranks.
+  // Called before the update of each bucket, in the order of the placement unless StrategyParts::updates_late is
+  // declared. The answer `skip` is legal for bucket 0 only, and a sum that may return it exchanges all buckets first.
+  // Some ranks may skip an update that others make. May call all ranks.
   virtual UpdateAnswer before_update(std::size_t bucket) = 0;
 
   // Lets all ranks agree that the step is complete. Called once in a step, if StrategyParts::agrees is
@@ -163,7 +163,8 @@ struct StrategyParts {
   bool on_device = false;
 };
 
-// Throws UserError for a declaration about a part that is null, and for a dealer without local scope.
+// Throws UserError for a declaration about a part that is null, for a dealer without local scope, and for local scope
+// without a part that exchanges weights.
 PLEXAURA_API void check_strategy_parts(const StrategyParts& parts);
 
 // Defines how ranks work together. Each rank has one object, which may itself be several of its parts. The

@@ -112,8 +112,8 @@ class PLEXAURA_API WeightsImmigration {
   // holds zeros, and the tail has `failed` set. With StrategyParts::on_device the host cannot read the
   // gradients.
   std::span<std::byte> gradients(std::size_t bucket) const;
-  // Returns the same bucket of an earlier shard of this step: see StepInputs::shards. Shards are in order.
-  // The sum of all earlier shards and gradients() is this rank's part.
+  // Returns the elements of a bucket of an earlier shard of this step: see StepInputs::shards. Shards are in order. The
+  // sum of all earlier shards and gradients() is this rank's part.
   std::span<std::byte> shard(std::size_t index, std::size_t bucket);
   std::size_t shards_before() const { return shards_before_; }
   // Returns the device address of the elements of a bucket, for libraries that work in device memory.
@@ -139,8 +139,9 @@ class PLEXAURA_API WeightsImmigration {
   // For the engine. In host memory, waits for the answer. Otherwise lets the device wait for its event, and then
   // copy the bucket back if it was copied to the host.
   void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
-  // For the engine: wait for the event of an answer until its deadline, or for all events that stage_in() has
-  // not waited for. If one fails, the others are failed too, so that the device waits for none of them.
+  // For the engine. await() waits for the event of an answer until its deadline. await_answers() does so for all events
+  // that stage_in() has not waited for. If one event fails, the others are failed too, so that the device waits for none
+  // of them.
   void await(std::size_t bucket, const UpdateAnswer& answer) const;
   void await_answers();
 

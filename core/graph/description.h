@@ -37,7 +37,7 @@ class PLEXAURA_API Description {
 // Returns the fields as in "axes=[1], keepdims=true". Floats are printed with the fewest digits that parse to
 // the same number.
 PLEXAURA_API std::string to_string(const Description& description);
-// Returns one value in that form.
+// Returns one value in the form of to_string(description).
 PLEXAURA_API std::string text_of(const Description::Value& value);
 
 }  // namespace plexaura

@@ -64,9 +64,9 @@ class PLEXAURA_API Graph {
   // update for each buffer or arena slice.
   void update(Node buffer, Node next, Where where = Where::current());
 
-  // Appends an op. All ops enter the graph through this function. The origin is that of the living
-  // WithOrigin, if there is one, and otherwise `where`. Throws UserError if the op's shape rule refuses the
-  // inputs.
+  // Appends an op. All ops enter the graph through this function. The origin is that of the living WithOrigin, if there
+  // is one, and otherwise `where`. Throws UserError if an input belongs to another graph, or if the op's shape rule
+  // refuses the inputs.
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
   // Returns the origin of a node that is made now: that of the living WithOrigin, if there is one, and
@@ -84,9 +84,8 @@ class PLEXAURA_API Graph {
   // ordinal there, so that it depends neither on the batch size nor on passes.
   std::int64_t next_stream();
 
-  // While it lives, new nodes get a longer scope path: the current path and `name`. With Absolute they get
-  // `path` itself: the path of a module, which is the same wherever the module is called. An empty `path`
-  // changes nothing.
+  // While a Scope lives, new nodes get a longer scope path: the current path and `name`. With Absolute they get `path`
+  // itself: the path of a module, which is the same wherever the module is called. An empty `path` changes nothing.
   class PLEXAURA_API Scope {
    public:
     struct Absolute {};
@@ -101,9 +100,8 @@ class PLEXAURA_API Graph {
     std::string outer_;
   };
 
-  // While it lives, new nodes get this origin instead of the C++ line that makes them: a position in a YAML
-  // file, or the origin of the node whose gradient is built. If its scope is empty, the current scope is
-  // used.
+  // While a WithOrigin lives, new nodes get this origin instead of the C++ line that makes them: a position in a YAML
+  // file, or the origin of the node whose gradient is built. If its scope is empty, the current scope is used.
   class PLEXAURA_API WithOrigin {
    public:
     WithOrigin(Graph& graph, Origin origin);
@@ -117,8 +115,8 @@ class PLEXAURA_API Graph {
   };
   bool has_origin() const { return origin_.has_value(); }  // true while a WithOrigin lives
 
-  // While it lives, the origins of new nodes also name the line `where` that called the model. If several
-  // such objects live, the outermost one counts.
+  // While a Called lives, the origins of new nodes also name the line `where` that called the model. If several such
+  // objects live, the outermost one counts.
   class PLEXAURA_API Called {
    public:
     Called(Graph& graph, Where where);

@@ -8,8 +8,8 @@ namespace plexaura {
 
 namespace {
 
-// The objects that belong to no graph now. This is never destroyed, since a Node may outlive everything that
-// is destroyed at the end of a process.
+// The objects that belong to no graph now. The object of this struct is never destroyed, since a Node may outlive
+// everything that is destroyed at the end of a process.
 struct IdleLives {
   std::mutex mutex;
   std::vector<GraphLife*> lives;  // its capacity suffices for all objects

@@ -22,7 +22,7 @@ struct Subscript;
 
 using NodeId = std::uint32_t;
 
-// A value of a graph: one output of one node. The graph is not part of it.
+// A value of a graph: one output of one node. It does not say which graph that is.
 struct Value {
   NodeId node = 0;
   std::uint32_t output = 0;
@@ -52,7 +52,7 @@ class PLEXAURA_API Node {
   // and make a node of bool.
   bool operator==(const Node&) const = delete;
   bool operator!=(const Node&) const = delete;
-  // True if both are handles of the same value, or both are empty.
+  // True if both nodes are handles of the same value, or both are empty.
   friend bool same_value(const Node& a, const Node& b) {
     return a.life_ == b.life_ && a.generation_ == b.generation_ && a.value_ == b.value_;
   }

@@ -32,7 +32,7 @@ class PLEXAURA_API Subgraph {
   // Returns true for an operand that a node or an output reads.
   bool reads(std::size_t operand) const { return reads_[operand]; }
 
-  // True if both have the same structure. The places where nodes were written do not count.
+  // True if both graphs have the same structure. The places where nodes were written do not count.
   bool operator==(const Subgraph& other) const;
   std::uint64_t hash() const { return hash_; }  // hash of the structure; the same on every machine
 

@@ -12,8 +12,8 @@ constexpr double seconds_of_library_call = 4e-7;
 constexpr double bytes_of_memory = 2e10;
 constexpr double bytes_of_portable_kernels = 2e9;
 constexpr double bytes_of_reorders = 1e10;
-constexpr double traffic_of_tables = 4;  // factor of the bytes copied: a copy by tables also reads its tables
-// Factor of the bytes of x and y: batch norm reads its input twice.
+constexpr double traffic_of_tables = 4;  // bytes moved per byte copied: such a copy also reads its tables
+// Bytes moved for each byte of x and y: batch norm reads its input twice.
 constexpr double traffic_of_batch_norm = 1.5;
 
 // Floating-point operations of matrix products and convolutions. Operations on padding count too.

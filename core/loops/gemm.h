@@ -39,7 +39,7 @@ class GemmTile {
  private:
   static constexpr std::int64_t depth = 64;
 
-  // Adds four products at a time to each element of a row of the tile.
+  // Adds `count` products to each element of a row of the tile, four at a time while four are left.
   void add_products(std::int64_t count, Sum* sum) const {
     std::int64_t k = 0;
     for (; k + 4 <= count; k += 4) {

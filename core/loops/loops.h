@@ -144,7 +144,7 @@ StridedWalk<sizeof...(Shapes)> broadcast_walk(const Shape& result, const Shapes&
   return walk;
 }
 
-// Copies src[i * src_step] to dst[i * dst_step] for i in [0, count). The two do not overlap.
+// Copies src[i * src_step] to dst[i * dst_step] for i in [0, count). src and dst do not overlap.
 template <class T>
 void copy_run(T* dst, std::int64_t dst_step, const T* src, std::int64_t src_step, std::int64_t count) {
   if (dst_step == 1 && src_step == 1)

@@ -111,7 +111,7 @@ Node tile(Operand x, std::vector<std::int64_t> repeats) {
   extents.insert(extents.begin(), rank - extents.size(), 1);
   repeats.insert(repeats.begin(), rank - repeats.size(), 1);
   std::vector<std::int64_t> apart;     // an axis of extent 1 before each axis
-  std::vector<std::int64_t> repeated;  // that axis with the repeats
+  std::vector<std::int64_t> repeated;  // the axes of `apart`, with the repeats
   for (std::size_t i = 0; i < rank; ++i) {
     apart.insert(apart.end(), {1, extents[i]});
     repeated.insert(repeated.end(), {repeats[i], extents[i]});

@@ -111,7 +111,7 @@ Node with_origin(const Call& call, const ConvTransposeOptions<Size>& options) {
   return transposed(call, options);
 }
 
-// Computes it as a transposed convolution of images with one row.
+// Computes conv_transpose1d() as a transposed convolution of images with one row.
 Node with_rows(Call call, const ConvTranspose1dOptions& options) {
   call.axes = "L";
   call.require(call.x.node().shape().rank() == 3 && call.weights.node().shape().rank() == 3,

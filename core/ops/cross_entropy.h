@@ -46,9 +46,9 @@ struct CrossEntropyOptions {
 // ignored.
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
-// Does the same with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is
-// multiplied by the weight of its class. A mean is divided by the number of samples, not by the sum of their
-// weights: for that see weighted_cross_entropy().
+// The loss with weights for the classes, [C] of the logits' dtype: each term of a sample's loss is multiplied by the
+// weight of its class. A mean is divided by the number of samples, not by the sum of their weights: for that see
+// weighted_cross_entropy().
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, Operand class_weights,
                                         CrossEntropyOptions options = {});
 
@@ -68,9 +68,9 @@ PLEXAURA_API WeightedLoss weighted_cross_entropy(Operand logits, Operand labels,
 PLEXAURA_API WeightedLoss weighted_cross_entropy(Operand logits, Operand labels, Operand class_weights,
                                                  CrossEntropyOptions options = {});
 
-// -log_probabilities[n, labels[n]], for log_probabilities [N, C], floating, as of log_softmax(), and labels as
-// above. A label that is neither a class nor ignored ends the run with a UserError that names it. Refuses label
-// smoothing. With class_weights [C] each loss is multiplied by the weight of its class.
+// -log_probabilities[n, labels[n]], for log_probabilities [N, C], floating, as of log_softmax(), and labels as for
+// softmax_cross_entropy(). A label that is neither a class nor ignored ends the run with a UserError that names it.
+// Refuses label smoothing. With class_weights [C] each loss is multiplied by the weight of its class.
 PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, CrossEntropyOptions options = {});
 PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, Operand class_weights,
                       CrossEntropyOptions options = {});

@@ -12,7 +12,7 @@ namespace plexaura {
 PLEXAURA_API ValuesAndIndices cummax(Operand x, std::int64_t axis);
 PLEXAURA_API ValuesAndIndices cummin(Operand x, std::int64_t axis);
 
-// Only the indices. No gradient.
+// The indices that cummax() and cummin() return. No gradient.
 PLEXAURA_API Node argcummax(Operand x, std::int64_t axis);
 PLEXAURA_API Node argcummin(Operand x, std::int64_t axis);
 

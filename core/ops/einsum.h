@@ -18,7 +18,7 @@ namespace plexaura {
 // other axes of a, then those of b. Negative axes count from the end. Without axes it has all products.
 PLEXAURA_API Node tensordot(Operand a, Operand b, std::vector<std::int64_t> axes_a,
                             std::vector<std::int64_t> axes_b);
-// Does the same over the last `count` axes of a and the first `count` axes of b.
+// tensordot() over the last `count` axes of a and the first `count` axes of b.
 PLEXAURA_API Node tensordot(Operand a, Operand b, std::int64_t count);
 
 // Einstein's notation, as in numpy: einsum("bik,bkj->bij", {a, b}) is a batched matrix product. Each operand has a

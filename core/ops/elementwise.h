@@ -108,7 +108,7 @@ void require_inputs(std::span<const TensorType> inputs, std::size_t count);
 void require_floating(const TensorType& type);
 // Throws RuleError unless the dtype is an integer. Bool is not an integer.
 void require_integer(const TensorType& type);
-// Throws RuleError, which suggests cast(), unless both have the same dtype.
+// Throws RuleError, which suggests cast(), unless a and b have the same dtype.
 void require_same_dtype(const TensorType& a, const TensorType& b);
 // Returns the common dtype with the broadcast shape. Throws RuleError if the dtypes differ.
 TensorType broadcast_types(const TensorType& a, const TensorType& b);

@@ -39,8 +39,8 @@ Node spread_to(const Node& values, const Shape& x, std::int64_t axis, std::int64
   return values.shape() == shape ? values : broadcast_to(values, shape);
 }
 
-// The operands of scatter() and scatter_add(), broadcast and checked. While it lives, new nodes have the line of the
-// caller as their origin.
+// The operands of scatter() and scatter_add(), broadcast and checked. While this object lives, new nodes have the line of
+// the caller as their origin.
 struct ScatterOperands {
   ScatterOperands(std::string_view builder, const Operand& target, const Operand& places,
                   const Operand& values, std::int64_t at)

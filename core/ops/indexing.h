@@ -9,8 +9,8 @@ namespace plexaura {
 // int64. Those of an axis of extent N are from 0 to N - 1. Any other index ends the run with a UserError that names
 // it. gather.h has gather(), which takes whole rows. A negative axis counts from the end.
 
-// The elements of x at the indices of an axis: result[i, j, k] = x[i, indices[i, j, k], k] for axis 1 of 3. x and
-// indices have as many axes, and all but this one broadcast. numpy's take_along_axis, PyTorch's gather.
+// The elements of x at the indices of an axis: result[i, j, k] = x[i, indices[i, j, k], k] for axis 1 of 3. x and indices
+// have the same number of axes, and all axes but this one broadcast. numpy's take_along_axis, PyTorch's gather.
 PLEXAURA_API Node take_along_axis(Operand x, Operand indices, std::int64_t axis);
 
 // The rows of x at these indices [M] of an axis: x [A..., N, B...] -> [A..., M, B...]. It is gather() for indices

@@ -17,7 +17,7 @@ namespace plexaura {
 namespace {
 
 // One pixel for each element of the result along an axis: the position from which the element is read, and the weight of
-// the pixel. If there are no weights, they are 1.
+// the pixel. Without weights, each pixel counts as it is.
 struct Tap {
   std::vector<std::int64_t> positions;
   std::vector<double> weights;

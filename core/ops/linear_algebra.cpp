@@ -58,8 +58,8 @@ void require_factors(const TensorType& a, const TensorType& factors) {
   if (factors != factors_of(a)) throw RuleError("needs the matrices and their factors");
 }
 
-// An operand of an op of matrices, in the dtype in which it is computed. While it lives, new nodes have the line of
-// the caller as their origin.
+// An operand of an op of matrices, in the dtype in which it is computed. While this object lives, new nodes have the line
+// of the caller as their origin.
 struct MatrixOperand {
   MatrixOperand(std::string_view builder, const Operand& a)
       : guard(a.node().graph(), a.node().graph().origin_of(a.where())), dtype(a.node().dtype()) {
@@ -193,7 +193,8 @@ std::vector<TensorType> LuDet::infer(std::span<const TensorType> inputs) const {
   return {{inputs[0].dtype, Shape(axes_before_matrices(inputs[0].shape))}};
 }
 
-// The gradient is the transpose of the inverse, times the determinant unless this is its logarithm.
+// The gradient of the logarithm is the transpose of the inverse. The gradient of the determinant is that gradient times
+// the determinant.
 std::vector<Node> LuDet::vjp(const VjpRequest& request) const {
   const Node& a = request.inputs[0];
   const Node& grad = request.grad_outputs[0];

@@ -28,7 +28,7 @@ struct Grid {
 };
 
 struct Sizes {
-  std::int64_t count;  // of matrices
+  std::int64_t count;  // number of matrices
   std::int64_t rows;
   std::int64_t columns;
   explicit Sizes(const Shape& shape)
@@ -60,7 +60,7 @@ void substitute(const Grid<const T>& a, const Grid<T>& x, std::int64_t column, s
   }
 }
 
-// Returns false if the matrix is not positive definite. Reads the lower triangle of a.
+// Writes the Cholesky factor of a to `lower`. Returns false if a is not positive definite. Reads the lower triangle of a.
 template <class T>
 bool factorise_symmetric(const Grid<const T>& a, const Grid<T>& lower, std::int64_t size) {
   for (std::int64_t i = 0; i < size; ++i) {

@@ -60,7 +60,7 @@ struct OrderedAxis {
 struct Neighbours {
   std::int64_t lower = 0;
   std::int64_t higher = 0;
-  double fraction = 0;  // of the way from the lower to the higher one
+  double fraction = 0;  // share of the way from the lower to the higher element
 };
 
 Neighbours neighbours_of(double place, Interpolation interpolation) {
@@ -195,7 +195,8 @@ bool is_less(T a, T b) {
   return is_nan(b) || static_cast<Compute<T>>(a) < static_cast<Compute<T>>(b);
 }
 
-// Writes the first `count` places of the order. While it looks at the line, they are a heap of the best ones so far.
+// Writes the first `count` places of the order. Until the whole line is visited, the places are a heap of the best ones
+// so far.
 template <class Before>
 void order_line(std::int64_t* places, std::int64_t extent, std::int64_t count, const Before& before) {
   std::iota(places, places + count, 0);

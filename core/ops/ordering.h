@@ -41,8 +41,8 @@ struct QuantileOptions {
   Interpolation interpolation = Interpolation::linear;
 };
 
-// The value at place q (n - 1) among the n elements in order, 0 <= q <= 1. If there is a NaN, it is NaN. Floating. The
-// axis must not be empty. 16-bit floats are interpolated in float32.
+// The value at place q (n - 1) among the n elements in order, 0 <= q <= 1. If there is a NaN, the value is NaN. Floating.
+// The axis must not be empty. 16-bit floats are interpolated in float32.
 PLEXAURA_API Node quantile(Operand x, double q, QuantileOptions options = {});
 
 // The number of elements of `sorted` that are smaller than each value or, if `right`, not larger than it. It

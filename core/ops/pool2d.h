@@ -19,7 +19,7 @@ struct MaxPool2dOptions {
 // padding - KH) / stride + 1, rounded down, or up in ceil mode. If several are largest, the first one gets the
 // gradient. If the window has a NaN, the result is NaN. Windows have at most 255 elements. Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
-// Does the same for a square window of this size.
+// max_pool2d() with a square window of this size.
 inline Node max_pool2d(Operand x, WrittenInteger auto kernel) { return max_pool2d(x, {.kernel = kernel}); }
 
 // The gradient of max_pool2d() by x: grad_out goes to the elements that `index` selects. -> [N, C, H, W];

@@ -88,7 +88,8 @@ void LinearRecurrence::compute(const HostCall& call) const {
   const bool reverse = options().reverse;
   const std::int64_t start = reverse ? (lines.extent - 1) * lines.behind : 0;
   const std::int64_t groups =
-      (lines.behind + most_lines - 1) / most_lines;  // for each index of the axes before
+      // Groups of lines for each index of the axes before `axis`.
+      (lines.behind + most_lines - 1) / most_lines;
   dispatch(result.dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_for(lines.before * groups, lines.extent * 2 * std::min(lines.behind, most_lines),
                  [&](std::int64_t group) {

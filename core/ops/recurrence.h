@@ -23,7 +23,7 @@ PLEXAURA_API Node linear_recurrence(Operand a, Operand b, RecurrenceOptions opti
 // is also correct if elements are 0. Negative axes count from the end.
 PLEXAURA_API Node cumprod(Operand x, std::int64_t axis);
 
-// Inputs: a, b. Its axis is from the front.
+// Inputs: a, b. The axis of its options counts from the front.
 class PLEXAURA_API LinearRecurrence final : public OpOf<LinearRecurrence, RecurrenceOptions> {
  public:
   using OpOf::OpOf;

@@ -17,14 +17,13 @@ struct ReduceOptions {
   }
 };
 
-// The sum over axes. Numbers of any dtype but bool. Floats of 32 and 16 bits are added up in a wider type.
-// The result has x's dtype. A sum of integers that does not fit into it wraps around; cast() them to a wider
-// dtype before.
+// The sum over axes. Numbers of any dtype but bool. Floats of 32 and 16 bits are added up in a wider type. The result has
+// x's dtype. A sum of integers that this dtype cannot hold wraps around; cast() x to a wider dtype to avoid that.
 PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
 // The mean over axes; NaN if there are no elements. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
 
-// Does the same along one axis.
+// sum() or mean() along one axis.
 inline Node sum(Operand x, WrittenInteger auto axis) {
   return sum(x, {.axes = {static_cast<std::int64_t>(axis)}});
 }
@@ -37,7 +36,7 @@ inline Node mean(Operand x, WrittenInteger auto axis) {
 PLEXAURA_API Node max(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
 
-// Does the same along one axis. For the larger one of two values see maximum().
+// max() or min() along one axis. For the larger one of two values see maximum().
 inline Node max(Operand x, WrittenInteger auto axis) {
   return max(x, {.axes = {static_cast<std::int64_t>(axis)}});
 }
@@ -71,7 +70,7 @@ class PLEXAURA_API Reduce final : public OpOf<Reduce, ReduceOptions> {
   Kind kind_;
 };
 
-// Has exactly one axis.
+// The op of argmax(). Its options have exactly one axis.
 class PLEXAURA_API ArgMax final : public OpOf<ArgMax, ReduceOptions> {
  public:
   using OpOf::OpOf;

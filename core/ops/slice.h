@@ -25,11 +25,12 @@ struct SliceOptions {
   }
 };
 
-// The elements of x at these indices of one axis, and all elements along the other axes. Any dtype. May be
-// empty.
+// The elements of x at the indices of one axis that `options` selects, and all elements along the other axes. Any dtype.
+// May be empty.
 PLEXAURA_API Node slice(Operand x, SliceOptions options);
 
-// The gradient of slice() by x: grad_out at these indices of an axis of size `extent`, and 0 at all others.
+// The gradient of slice() by x: grad_out at the indices that `options` selects of an axis of size `extent`, and 0 at all
+// others.
 PLEXAURA_API Node slice_grad(Operand grad_out, std::int64_t extent, SliceOptions options);
 
 // The indices that SliceOptions select, for an axis of known extent.

@@ -25,7 +25,7 @@ struct ReducedAxes {
   std::vector<std::int64_t> axes;
   Shape kept;              // reduced axes have extent 1
   Shape result;            // the shape that the caller gets
-  std::int64_t count = 1;  // of elements that are reduced to one
+  std::int64_t count = 1;  // number of elements that are reduced to one
 };
 
 ReducedAxes reduction_of(std::string_view builder, const Operand& x, const ReduceOptions& options) {

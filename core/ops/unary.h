@@ -29,7 +29,7 @@ PLEXAURA_API Node log2(Operand x);        // logarithm to base 2
 PLEXAURA_API Node log10(Operand x);       // logarithm to base 10
 PLEXAURA_API Node log1p(Operand x);       // log(1 + x), without loss of digits near 0
 
-// These have no gradient. Zeros keep their sign, and NaN stays NaN.
+// sign() to trunc() have no gradient. Zeros keep their sign, and NaN stays NaN.
 PLEXAURA_API Node sign(Operand x);   // 1, 0 or -1
 PLEXAURA_API Node ceil(Operand x);   // the nearest whole number that is not below x
 PLEXAURA_API Node floor(Operand x);  // the nearest whole number that is not above x
@@ -37,7 +37,7 @@ PLEXAURA_API Node round(Operand x);  // the nearest whole number; of two equally
 PLEXAURA_API Node trunc(Operand x);  // the whole part
 
 struct GeluOptions {
-  // Uses x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) instead, which differs by up to 5e-4.
+  // Computes x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which differs from the exact value by up to 5e-4.
   bool tanh = false;
 };
 
@@ -51,8 +51,8 @@ PLEXAURA_API Node leaky_relu(Operand x, double slope = 0.01);
 // infinite. The gradient passes where low <= x <= high.
 PLEXAURA_API Node clip(Operand x, double low, double high);
 
-// Converts x to another dtype. Floats to integers truncate; values that do not fit become the nearest value
-// that does, and NaN becomes 0. Integers to smaller ones wrap around. Anything but zero is true. Between
+// Converts x to another dtype. Floats to integers truncate; values that do not fit become the nearest value that does,
+// and NaN becomes 0. Integers to smaller ones wrap around. Converted to bool, every value but zero is true. Between
 // floating dtypes the gradient passes, and is cast back.
 PLEXAURA_API Node cast(Operand x, DType dtype);
 

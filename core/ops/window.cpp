@@ -15,7 +15,7 @@ struct AxisWindow {
   char axis;
   std::int64_t kernel;
   std::int64_t stride;
-  std::int64_t padding;  // of both sides together
+  std::int64_t padding;  // padding of both sides together
   std::int64_t dilation;
 };
 

@@ -43,11 +43,11 @@ struct PLEXAURA_API Initialiser {
   static Initialiser he_normal_fan_out() {
     return {Kind::normal, Fan::out, 2};
   }  // the initial values of published ResNets
-  // Values in [-1, 1) / sqrt(fan_in).
+  // Values in [-limit, limit) with limit = 1 / sqrt(fan_in).
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 
   // The parameter starts with the values that `read` returns, such as those of a file, converted to its dtype. `read` is
-  // called when the parameter is made, and may throw UserError. A ParameterStore then drops it from its specs.
+  // called when the parameter is made, and may throw UserError. A ParameterStore then drops `read` from its specs.
   static Initialiser given(std::function<Tensor()> read);
 
   // Makes the initial tensor of the parameter `name`. Throws UserError if the type is not floating, if a

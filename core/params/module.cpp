@@ -81,7 +81,7 @@ class Naming final : public MemberVisitor {
   std::vector<ParameterSpec> take() { return std::move(specs_); }
 
  private:
-  // Extends the path by a member's name while it lives.
+  // Extends the path by a member's name while this object lives.
   class Longer {
    public:
     Longer(std::string& path, std::string_view name) : path_(path), outer_length_(path.size()) {

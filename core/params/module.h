@@ -77,8 +77,8 @@ class PLEXAURA_API Module {
  protected:
   enum class Lines : std::uint8_t { own, of_caller };
 
-  // One call of a module. While it lives, nodes get the module's path. Beside their own line they also get
-  // the line that passed the operand to the outermost module being called.
+  // One call of a module. While a Call lives, nodes get the module's path. Beside their own line they also get the line
+  // that passed the operand to the outermost module being called.
   class PLEXAURA_API Call {
    public:
     Call(const Module& module, const Operand& x, Lines lines);

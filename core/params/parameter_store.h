@@ -85,7 +85,7 @@ class PLEXAURA_API ParameterStore {
   const ArenaTypes& types() const { return state_->types; }
   void set_types(const ArenaTypes& types);
 
-  // Returns the placement with all parameters that it lacks, which are appended as frozen.
+  // Returns the placement, to which all parameters of the store that it lacks are appended as frozen ones.
   Placement complete(Placement placement) const;
 
   // Moves everything to arenas, according to the complete placement. May be called again with another
@@ -116,8 +116,8 @@ class PLEXAURA_API ParameterStore {
   LossScale read_loss_scale() const;
   void write_loss_scale(const LossScale& scale);
 
-  // Returns the gradient of the last step. For a buffer, returns what its update adds to it or, if the update
-  // replaces the value, the next value: see replaced_buffers().
+  // Returns the gradient of the last step. Throws UserError for a frozen parameter. For a buffer, returns what its update
+  // adds to it or, if the update replaces the value, the next value: see replaced_buffers().
   Tensor read_gradient(std::string_view name) const;
 
   // Returns a parameter's values in the shadow. Throws UserError if ArenaTypes::shadow is empty.
@@ -143,7 +143,7 @@ class PLEXAURA_API ParameterStore {
   std::uint64_t version() const { return state_->version; }
   void raise_version() { ++state_->version; }
 
-  // Throws UserError if the backend was destroyed.
+  // Throws UserError if the store is not placed, and if the backend was destroyed.
   Backend& backend() const;
 
  private:

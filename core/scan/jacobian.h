@@ -7,9 +7,9 @@
 
 namespace plexaura {
 
-// Appends to the graph all derivatives of `output` [A...] with respect to `wrt` [B...]: [A..., B...], of the output's dtype. Zeros if the
-// output does not depend on it. It is a scan with one vjp for each element of the output, so that the size of the program
-// does not depend on their number.
+// Appends to the graph all derivatives of `output` [A...] with respect to `wrt` [B...]: [A..., B...], of the output's
+// dtype. Zeros if the output does not depend on `wrt`. It is a scan with one vjp for each element of the output, so that
+// the size of the program does not depend on the number of elements.
 //
 // Throws UserError as vjp() does, and if `wrt` has another dtype than the output.
 PLEXAURA_API Node jacobian(const Node& output, const Node& wrt,

@@ -12,7 +12,7 @@ namespace plexaura {
 // The roles of the operands and the outputs of a scan's body.
 struct ScanForm {
   std::int64_t steps = 0;
-  // Number of the first operands; as many first outputs are these operands in the next step.
+  // Number of carries. The first operands of a step are the first outputs of the step before.
   std::size_t carries = 0;
   // Number of operands after the carries; each step gets one element of them, along axis 0.
   std::size_t stacked = 0;
@@ -21,9 +21,9 @@ struct ScanForm {
   bool recompute = false;
 };
 
-// The op of scan(). The operands of the body are carries, stacked operands, and operands that are the same in
-// each step; the op has an input for each of them. Its outputs are the carries after the last step, followed
-// by all other outputs of the body, stacked. The last of the unsaved ones are the carries before each step.
+// The op of scan(). The operands of the body are carries, stacked operands, and operands that are the same in each step;
+// the op has an input for each of them. Its outputs are the carries after the last step, followed by all other outputs of
+// the body, stacked. The last of its unsaved outputs are the carries before each step.
 //
 // The gradient of a scan that saves values holds two bodies. `whole` reads no saved value and computes all of
 // them again. `body`, which is run, is a part of `whole`: it has further stacked operands for the saved
@@ -57,7 +57,7 @@ class PLEXAURA_API Scan final : public Op {
 };
 
 // Returns a scan that saves all values that ops of the body compute, unless `form` says that its gradient computes them
-// again. `body` has the other outputs.
+// again. `body` has the outputs that are not saved.
 PLEXAURA_API std::shared_ptr<const Scan> make_scan(ScanForm form, const Subgraph& body);
 
 // Returns the op as a Scan, or null if it is another op.

@@ -13,12 +13,12 @@ namespace plexaura {
 // of a step all updates are open, that is, not run yet.
 class LateUpdates {
  public:
-  // `programs` has one entry per bucket; null for a bucket without an update. They run while another program is running,
-  // so they have a workspace of their own.
+  // `programs` has one entry per bucket; null for a bucket without an update. The programs run while another program is
+  // running, so LateUpdates has a workspace of its own.
   LateUpdates(const std::vector<std::shared_ptr<const Program>>& programs, Backend& backend,
               ParameterStore& store, Profile* profile);
 
-  // Makes all updates open. With `failed` this rank will not run them.
+  // Makes all updates open. If `failed` is true, this rank will not run them.
   void open(const StepBlock& block, bool failed);
   // Closes the update of the bucket. Returns true if it was open.
   bool take(std::size_t bucket);

@@ -153,7 +153,7 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, std::vector
 void TrainingStep::add_points_of_update(const Program* update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
   if (parts_.gradients == nullptr) return;
-  // One update for all buckets, or one for each.
+  // One point asks for all buckets if ranks agree before the update. Otherwise each bucket has its own point.
   const std::size_t asked = parts_.agrees ? 1 : border_.buckets().size();
   for (std::size_t bucket = 0; bucket < asked; ++bucket) {
     const std::size_t first =

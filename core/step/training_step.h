@@ -72,13 +72,12 @@ PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 // are missing although there is a function of values.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
-// Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail.
-// Returns these outputs. The output of a buffer is what its update adds to the old value; for
-// replaced_buffers() it is the next value. It is multiplied by this micro-batch's share of the step's
-// samples. Gradients of a loss with a weight are those of its sum over the number of the step's samples: the update divides
-// them by the mean weight of a sample. With `samples` = 0, gradients, updates of buffers and loss are zero. Only the parameters in
-// `trained` get gradients; null: all trainable ones. Throws UserError if the loss does not use one of them,
-// and what check_model() throws.
+// Appends to a model's graph what a gradient program computes: gradients, updates of buffers and the tail. Returns these
+// outputs. The output of a buffer is what its update adds to the old value; for replaced_buffers() it is the next value.
+// This output is multiplied by this micro-batch's share of the step's samples. Gradients of a loss with a weight are
+// those of its sum over the number of the step's samples: the update divides them by the mean weight of a sample. With
+// `samples` = 0, gradients, updates of buffers and loss are zero. Only the parameters in `trained` get gradients; null:
+// all trainable ones. Throws UserError if the loss does not use one of them, and what check_model() throws.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples,
                                                          const std::set<std::string>* trained = nullptr);
@@ -224,7 +223,7 @@ class PLEXAURA_API TrainingStep {
   std::vector<PointWork>
       works_;  // the work at each host point of the programs; the index is the id of the host point
   std::optional<LateUpdates> late_;  // the updates of the step before that are still open
-  // Destroyed before the members above: the device may wait for exchanges that its destructor cancels.
+  // Destroyed before the members above: the device may wait for exchanges that the destructor of border_ cancels.
   WeightsImmigration border_;
   bool divides_loss_scale_ = false;  // the update divides by StepInputs::loss_scale
   bool sums_in_programs_ = false;    // an op of a program sums over all ranks

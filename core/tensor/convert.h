@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// Converts one element to another type. Floats to integers truncate; values that do not fit become the
-// nearest value that does, and NaN becomes 0. Integers to smaller ones wrap around. Anything but zero is
-// true.
+// Converts one element to another type. Floats to integers truncate; values that do not fit become the nearest value that
+// does, and NaN becomes 0. Integers to smaller ones wrap around. Converted to bool, zero is false, and every other value
+// is true.
 template <class To, class From>
 To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -77,7 +77,7 @@ class PLEXAURA_API FeedMemory {
   std::shared_ptr<FeedSlot> take_slot(std::size_t bytes);
   // Returns the slot that contains the address; null if none does.
   FeedSlot* find(const std::byte* address) const;
-  // Returns the slot from which kernels read: the given slot, or a slot in device memory to which it is
+  // Returns the slot from which kernels read: the given slot, or a slot in device memory to which the given slot is
   // copied.
   FeedSlot& send(FeedSlot& slot, std::size_t bytes);
 

@@ -27,10 +27,9 @@ namespace plexaura {
 // store is placed anew, for example by an Optimizer, the next call compiles again. It can be moved.
 class PLEXAURA_API Function {
  public:
-  // `inputs` are inputs of the graph, in the order of the arguments. They include all inputs that the outputs
-  // need, and none of them twice. `outputs` are any nodes of the graph, at least one. `store` is needed if
-  // they need parameters or buffers. Throws UserError if one of these rules is broken, and what compile()
-  // throws.
+  // `inputs` are inputs of the graph, in the order of the arguments. They include all inputs that the outputs need, and
+  // none of them twice. `outputs` are any nodes of the graph, at least one. `store` is needed if the outputs need
+  // parameters or buffers. Throws UserError if one of these rules is broken, and what compile() throws.
   Function(const Graph& graph, std::vector<Node> inputs, std::vector<Node> outputs, Backend& backend,
            ParameterStore* store = nullptr);
 

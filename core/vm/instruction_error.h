@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// Throws the exception in flight again, with the name of the instruction that threw it.
+// Throws the current exception again, and adds the name of the instruction that threw it to the text.
 [[noreturn]] void rethrow_as_of(const Instruction& instruction);
 
 }  // namespace plexaura

@@ -21,11 +21,12 @@ struct LoopObserver {
       observe;
 };
 
-// A loop with its addresses. An instruction of the body is bound to addresses once if its operands are the
-// same in each step, twice if it uses carries, and once for each step if it uses stacked operands.
+// A loop whose instructions are bound to addresses. An instruction of the body is bound to addresses once if its operands
+// are the same in each step, twice if it uses carries, and once for each step if it uses stacked operands.
 class LoopLaunch final : public Launch {
  public:
-  // The loop, the binding's name and the backend must outlive this object. `constants` are those of the body.
+  // The loop, the binding's name and the backend must outlive this object. `constants` is the address of the body's
+  // constants.
   LoopLaunch(const LoopWork& loop, Binding binding, Address constants, Backend& backend,
              LoopObserver observer);
 

@@ -29,7 +29,7 @@ class ProgramFeeds {
  private:
   void resolve(std::span<const Feed> feeds);
   // Returns the index in Program::feeds of the input of feeds[place]; usually it is `place`. Returns the size of
-  // Program::feeds for an input that is never read.
+  // Program::feeds for an input that is never read. Throws UserError if the program has no such input.
   std::size_t index_of(std::span<const Feed> feeds, std::size_t place) const;
   // Returns the slot that contains all given values at the offsets that the program expects; null if there is none.
   FeedSlot* slot_of_given() const;

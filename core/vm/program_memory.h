@@ -15,11 +15,13 @@ namespace plexaura {
 class ProgramMemory {
  public:
   // The program, the backend and the store must outlive this object. `store` may be null if the program reads no
-  // parameters. Makes a workspace if that is null. Throws UserError if store, workspace or prologue do not fit the program.
+  // parameters. Makes a workspace if `workspace` is null. Throws UserError if store, workspace or prologue do not fit the
+  // program.
   ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                 std::shared_ptr<Workspace> workspace, std::shared_ptr<PrologueMemory> prologue);
 
-  // Called before the first address in the prologue is needed, so that a program that never runs allocates none.
+  // Called before the first address in the prologue is needed, so that a program that never runs allocates no memory for
+  // it.
   void allocate_prologue();
   PrologueMemory& prologue() { return *prologue_; }
   // Returns the address of a place. A feed is in the current slot.

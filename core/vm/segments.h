@@ -15,7 +15,8 @@ namespace plexaura {
 // A point of a program at which a VmRun stops. All instructions before it are enqueued by then.
 struct HostPoint {
   std::size_t
-      // The run stops before the instruction with this index; the number of instructions: at the end.
+      // The run stops before the instruction with this index. If this is the number of instructions, the run stops at the
+      // end of the program.
       instruction;
   std::size_t id = 0;  // number that VmRun::next() returns at this point
   // Enqueues copies and events at this point. If it is empty, a segment ends at the point, and no later

@@ -21,7 +21,8 @@ namespace plexaura {
 
 struct VmOptions {
   ParameterStore* store = nullptr;  // needed if the program reads parameters, buffers or arenas
-  // Memory for intermediate values and feeds. Programs that share it overwrite each other's. Null: the VM allocates its own.
+  // Memory for intermediate values and feeds. Programs that share a workspace overwrite each other's values. Null: the VM
+  // allocates its own.
   std::shared_ptr<Workspace> workspace = {};
   Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
   std::vector<HostPoint> host_points = {};  // points at which a VmRun stops, in any order
@@ -77,11 +78,11 @@ class PLEXAURA_API VM {
 //   VmRun run(vm, feeds, block);
 //   while (const std::optional<std::size_t> point = run.next()) work_at(*point);
 //
-// VM::run() is the same without the work. The run has failed if next() or end() throws, or if this is destroyed before the
-// end. The VM serves no other run as long as this exists.
+// VM::run() is the same without the work. The run has failed if next() or end() throws, or if the VmRun is destroyed
+// before the run has ended. The VM serves no other run as long as the VmRun exists.
 class PLEXAURA_API VmRun {
  public:
-  // Begin a run, with or without a step block; see VM::run(). The VM must outlive it.
+  // Begin a run, with or without a step block; see VM::run(). The VM must outlive the VmRun.
   VmRun(VM& vm, std::span<const Feed> feeds, const StepBlock& block);
   VmRun(VM& vm, std::span<const Feed> feeds);
   ~VmRun();
@@ -97,7 +98,8 @@ class PLEXAURA_API VmRun {
   void end();
 
  private:
-  // Calls `work` on a run that goes on. If it throws, the run has failed.
+  // Calls `work`, unless the run has ended. Throws UserError if the run has failed before. If `work` throws, the run has
+  // failed.
   template <class Work>
   void proceed(const Work& work);
 

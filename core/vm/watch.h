@@ -17,7 +17,7 @@ PLEXAURA_API bool all_zero(const Tensor& tensor);
 PLEXAURA_API std::string first_bad(const Tensor& tensor);  // such as "NaN at element 17"
 
 // Throws UserError if an output of the instruction, which has just run, is not finite. The message has the instruction's
-// name, the element, and the ranges of its inputs. `read` returns a value in logical layout.
+// name, the element, and the ranges of its floating inputs that still exist. `read` returns a value in logical layout.
 void check_finite(const Instruction& instruction, const std::function<Tensor(const Slot&)>& read);
 
 // Returns a text with shapes, GB/s and, for convolutions and matmuls, GFLOP/s. `microseconds` is the duration of the
