@@ -48,8 +48,8 @@ struct RunState {
   // The goal by which epochs are compared (see name_of()), and the best epoch so far. Empty without a goal.
   std::string goal = {};
   BestEpoch best = {};
-  // The number of samples of the stream that the run has used; with a stream for each rank, those of each. Empty
-  // without a stream.
+  // The number of samples of the stream that the run has used; with a stream for each rank, the number of each rank.
+  // Empty without a stream.
   std::vector<std::int64_t> streamed = {};
   SavedStrategy strategy = {};  // the strategy's state in a checkpoint, until the strategy takes it
   int strategy_ranks = 0;       // number of ranks whose state was saved
@@ -92,7 +92,7 @@ std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, 
 // no times, or if it cannot be read; load_checkpoint() will report that.
 std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
-// Returns RunState::compression of the newest checkpoint, in the same way.
+// Returns RunState::compression of the newest checkpoint, under the same conditions as kernel_times_of_newest().
 std::string compression_of_newest(const std::filesystem::path& directory);
 
 }  // namespace plexaura

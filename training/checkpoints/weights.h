@@ -39,9 +39,9 @@ void require_weights_file(const std::filesystem::path& path);
 // store nor a tensor of the file, not counting num_batches_tracked. Returns the metadata of the file.
 Metadata load_weights(const std::filesystem::path& path, ParameterStore& store,
                       const std::vector<std::string>& skip = {});
-// Does the same for a caller whose user cannot skip parameters: no error advises it.
+// Overwrites as load_weights() does, for a caller whose user cannot skip parameters: no error advises it.
 Metadata load_all_weights(const std::filesystem::path& path, ParameterStore& store);
-// Does the same for a file that was already read.
+// Overwrites as load_weights() does, from a file that was already read.
 void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store);
 
 // Returns the first parameter or buffer of the store that matches one of the patterns.

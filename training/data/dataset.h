@@ -40,7 +40,7 @@ requires std::same_as<T, float> || std::same_as<T, std::uint8_t>
 class DatasetOf : public Dataset {
  public:
   DType sample_dtype() const final { return dtype_of<T>; }
-  // Like read_sample(); `sample` has sample_shape().elements() values.
+  // Reads as read_sample() does; `sample` has sample_shape().elements() values.
   virtual void read(std::int64_t index, const SampleContext& context, std::span<T> sample,
                     std::int64_t& label) const = 0;
   void read_sample(std::int64_t index, const SampleContext& context, std::span<std::byte> sample,

@@ -41,8 +41,8 @@ struct LoaderOptions {
   // The weights of the samples, one for each sample. If set, the samples of an epoch are those of
   // weighted_order(), and `shuffle` has no effect. Null: each sample comes once.
   std::shared_ptr<const std::vector<double>> weights = {};
-  // Number of threads that read ahead; 0: next() reads on the calling thread. It also does so if samples are
-  // in memory and copying those of a step takes less time than waking a thread.
+  // Number of threads that read ahead; 0: next() reads on the calling thread. next() also reads there if samples are in
+  // memory and copying those of a step takes less time than waking a thread.
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;  // number of steps read ahead of the current one
   OnError on_error = OnError::fail;

@@ -145,7 +145,7 @@ void MixedSamples::read_fields(std::int64_t index, const SampleContext& context,
     } catch (const LimitReached&) {
       throw;
     } catch (const UserError&) {
-      // Ignored here: the error is reported when the partner is read at its own place in the batch.
+      // The error is ignored here: it is reported when the partner is read at its own place in the batch.
     }
   }
   kept.owner = 0;

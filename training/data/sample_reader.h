@@ -17,8 +17,9 @@ struct EpochPosition {
   const std::vector<std::int64_t>& order;  // the order of the epoch
   std::int64_t epoch = 0;
   std::int64_t step = 0;
-  std::int64_t position = 0;  // in the order
-  std::int64_t part = 0;      // of the step's batch; samples of this part may replace the one at `position`
+  std::int64_t position = 0;  // index in the order
+  // A part of the step's batch; samples of this part may replace the one at `position`.
+  std::int64_t part = 0;
 };
 
 // Reads the sample at a position of an epoch's order. With OnError::skip, a sample that cannot be read is
@@ -32,8 +33,8 @@ class SampleReader {
   SampleReader(const SampleSource& source, const BatchPlan& plan, std::uint64_t seed, OnError on_error,
                bool replace);
 
-  // Like SampleSource::read_fields(). Returns false if the sample is left out. Throws the source's error if
-  // it must not be skipped, and UserError if no sample of the part can replace it.
+  // Reads as SampleSource::read_fields() does. Returns false if the sample is left out. Throws the source's error if it
+  // must not be skipped, and UserError if no sample of the part can replace it.
   bool read(const EpochPosition& place, std::span<const std::span<std::byte>> values);
 
   // Returns the index and the error of every sample that was skipped so far.

@@ -23,8 +23,8 @@ struct SampleContext {
 
 // One tensor of every sample: an input of the model, or a target of its loss.
 struct Field {
-  std::string name;  // the name by which the model asks for it
-  TensorType type;   // of one sample, without the batch axis
+  std::string name;  // the name by which the model asks for the field
+  TensorType type;   // type of one sample, without the batch axis
   bool operator==(const Field&) const = default;
 };
 

@@ -108,7 +108,7 @@ class StepSender final : public StepSource {
   std::exception_ptr failure_;
 };
 
-// The source of the other ranks.
+// The source on all ranks but 0: unpacks what rank 0 sends.
 class StepReceiver final : public StepSource {
  public:
   StepReceiver(const SampleSource& samples, const LoaderOptions& options, SampleStream& stream)

@@ -54,8 +54,7 @@ class StepSource {
 Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step,
                          std::int64_t first_part, std::int64_t parts = 1);
 
-// Returns uninitialised tensors for `samples` samples, in `memory`. If that is null, they have memory of
-// their own.
+// Returns uninitialised tensors for `samples` samples, in `memory`. If `memory` is null, they have memory of their own.
 std::vector<Tensor> make_fields(std::span<const Field> fields, std::int64_t samples, FeedMemory* memory);
 
 }  // namespace plexaura

@@ -56,7 +56,7 @@ class ShuffledReader final : public StreamReader {
   std::unique_ptr<StreamReader> reader_;
   std::size_t buffer_;
   Random random_;
-  std::vector<std::size_t> sizes_;  // of the fields, in bytes
+  std::vector<std::size_t> sizes_;  // sizes of the fields, in bytes
   std::vector<std::vector<std::byte>> samples_;
   bool has_more_ = true;
 };

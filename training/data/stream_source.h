@@ -34,11 +34,12 @@ class StreamSource {
   virtual ~StreamSource();
 
   virtual std::vector<Field> fields() const = 0;
-  // True if each rank reads samples of its own. False if all ranks read the same samples: each then trains on its part
-  // of each batch, so that the run does not depend on the number of ranks. The same on all ranks.
-  // TrainerOptions::data_origin must differ between the two, because a checkpoint counts their samples in different ways.
+  // True if each rank reads samples of its own. False if all ranks read the same samples: each then trains on its part of
+  // each batch, so that the run does not depend on the number of ranks. Returns the same on all ranks.
+  // TrainerOptions::data_origin must differ between divided and undivided streams, because a checkpoint counts their
+  // samples in different ways.
   virtual bool is_divided() const = 0;
-  // Opens the samples of a rank, from the first one on. Ignores the numbers if the stream is not divided. Throws
+  // Opens the samples of a rank, from the first one on. Ignores `rank` and `ranks` if the stream is not divided. Throws
   // UserError.
   virtual std::unique_ptr<StreamReader> open(std::int64_t rank, std::int64_t ranks) const = 0;
 };

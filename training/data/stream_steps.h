@@ -17,13 +17,13 @@
 namespace plexaura {
 
 struct StreamOptions {
-  BatchPlan plan = {};  // of an epoch, which consists of whole batches
+  BatchPlan plan = {};  // plan of an epoch, which consists of whole batches
   std::int64_t rank = 0;
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
   std::int64_t used = 0;  // the number of samples to pass over first, because the run has used them before
-  std::int64_t shuffle_buffer = 1;  // see shuffled(); 1: the order of the stream
-  std::uint64_t seed = 0;           // of shuffled()
+  std::int64_t shuffle_buffer = 1;  // number of samples that shuffled() keeps; 1: the order of the stream
+  std::uint64_t seed = 0;           // seed of shuffled()
   std::shared_ptr<FeedMemory> memory = {};
 };
 
@@ -55,7 +55,7 @@ class StreamSteps final : public StepSource {
   std::shared_ptr<const StreamSource> source_;
   StreamOptions options_;
   std::vector<Field> fields_;
-  std::function<void()> on_sample_;             // of the call of has_next() that reads
+  std::function<void()> on_sample_;             // argument of the call of has_next() that reads
   std::unique_ptr<StreamReader> reader_;        // null before the first step is read
   std::vector<std::vector<std::byte>> passed_;  // memory for a sample that is not used
   std::optional<Step> ahead_;

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double longest_wait = 5;  // in seconds
+constexpr double longest_wait = 5;  // seconds for which a run waits for the lock
 
 fs::path folder_in(const char* variable, const char* below) {
   const char* value = std::getenv(variable);

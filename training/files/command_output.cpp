@@ -65,8 +65,8 @@ pid_t wait_for(pid_t process, int& status) {
   return found;
 }
 
-// Ends the group of a process of this one. The process counts as a member of its group until its status is read, so that
-// this comes before the question whether others are left.
+// Ends the process group of a command. Its first process counts as a member until its status is read, so its status is
+// read before the function looks for other members.
 void end_group(pid_t leader) {
   constexpr int most_tries = 100;
   constexpr std::chrono::milliseconds pause{10};

@@ -19,8 +19,8 @@ class CommandOutput {
   explicit CommandOutput(std::string command);
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;
-  // Ends the command, with the processes of its group, if it is still running. Kills those that have not
-  // followed the request after a second.
+  // Ends the command, with the processes of its group, if it is still running. Kills processes that have not ended a
+  // second after the request.
   ~CommandOutput();
 
   // Asks all commands that are running to end, with the processes of their groups. A signal handler may call it.

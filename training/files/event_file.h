@@ -62,10 +62,10 @@ class EventFile final : public EventSink {
   static constexpr std::size_t slots_at = header_bytes + bucket_count * sizeof(Bucket);
   static constexpr std::size_t slot_count = (file_bytes - slots_at) / sizeof(Slot);
 
-  // Creates FOLDER/rank-0003 and receives the events of the process until it is destroyed. If the file cannot
-  // be created, or if another process writes to it, no events are kept, and nothing is thrown. Must be made
-  // by the main thread: steps, waits and phases of other threads are not kept. `ranks` is the number of
-  // ranks, or 0 if unknown. `job` is equal for all ranks of the job.
+  // Creates the file of the rank, such as FOLDER/rank-0003, and receives the events of the process until it is destroyed.
+  // If the file cannot be created, or if another process writes to it, no events are kept, and nothing is thrown. Must be
+  // made by the main thread: steps, waits and phases of other threads are not kept. `ranks` is the number of ranks, or 0
+  // if unknown. `job` is equal for all ranks of the job.
   EventFile(const std::filesystem::path& folder, int rank, int ranks, std::string_view job);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;

@@ -80,7 +80,7 @@ bool user_can_mend(int error);
 // left on device; ...". UserError if the user can correct it (RemovedError for ENOENT), otherwise
 // DeviceError.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
-// Throws the error for a file or a folder that could not be created, in the same way.
+// Throws the error for a file or a folder that could not be created, as throw_write_error() does.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);
 [[noreturn]] void throw_create_folder_error(const std::filesystem::path& path, int error);
 

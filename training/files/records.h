@@ -51,7 +51,7 @@ struct EpochRecord {
   std::optional<ExchangeRecord> exchange = {};
   // Empty with one rank, and if a device computes while the host waits.
   std::optional<RankWaits> waits = {};
-  std::optional<LossScale> loss_scale = {};  // at the end of the epoch; only in float16
+  std::optional<LossScale> loss_scale = {};  // loss scale at the end of the epoch; only in float16
   std::int64_t step = 0;                     // number of updates at the end of the epoch; not in the log
 };
 

@@ -29,10 +29,10 @@ struct SafeTensorsHeader {
   Metadata metadata;
 };
 
-// Both functions throw UserError that names the file (and the tensor) for anything but a well-formed file.
-// They check all numbers in the file before they use them, and allocate no more memory than the file has
-// bytes. If the file contains the checksum of write_safetensors(), read_safetensors() compares it with the
-// data. The metadata that they return does not contain it.
+// read_safetensors() and read_safetensors_header() throw UserError that names the file (and the tensor) for anything but
+// a well-formed file. They check all numbers in the file before they use them, and allocate no more memory than the file
+// has bytes. If the file contains the checksum of write_safetensors(), read_safetensors() compares it with the data. The
+// metadata that they return does not contain the checksum.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 

@@ -17,7 +17,7 @@ struct SafeTensorsTable {
   struct Entry {
     std::string name;
     TensorType type;
-    std::uint64_t begin = 0;  // bytes from the start of the data
+    std::uint64_t begin = 0;  // offset in bytes from the start of the data
   };
   std::vector<Entry> entries;
   std::map<std::string, std::string> metadata;

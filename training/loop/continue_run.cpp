@@ -102,7 +102,7 @@ void regroup(Run& run, Collective& ranks, Strategy* strategy, const std::optiona
   Progress& progress = run.progress;
   if (progress.deal_begin) {
     progress.go_to(*std::exchange(progress.deal_begin, std::nullopt));
-    // No checkpoint of that step can be written now, because the weights have changed since.
+    // No checkpoint of the present step can be written now, because the weights have changed since.
     progress.place.saved = true;
   }
   run.history.saved.clear();  // the former strategy may not have taken its saved state

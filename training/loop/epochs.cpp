@@ -109,8 +109,8 @@ PlateauState observe_validation(const Run& run, const EpochRecord& record) {
   });
 }
 
-// A step whose labels are all ignored has no gradients, and its weight is 0. The sum is also 0 if the steps of the epoch were
-// made by ranks that are lost.
+// A step whose labels are all ignored has no gradients, and its weight is 0. The sum of the weights is also 0 if the
+// steps of the epoch were made by ranks that are lost.
 void check_has_labels(Run& run) {
   const bool was_weightless = std::exchange(run.progress.is_weightless, false);
   const RunPlace& place = run.progress.place;
@@ -207,8 +207,8 @@ void summarize(Run& run, const StepSource& steps, double rate) {
     run.result.skipped = gather_skipped(run.ranks(), steps.skipped(), "the samples that could not be read");
 }
 
-// Evaluates the validation data. If exchanging the weights fails on one rank, it fails on all: otherwise the
-// others would wait for that rank in the validation.
+// Evaluates the validation data. If exchanging the weights fails on one rank, it fails on all: otherwise the other ranks
+// would wait for that rank in the validation.
 Validation validate(Run& run) {
   const OptimizerSpec& optimizer = run.options.optimizer;
   const auto validated = [&] {

@@ -13,8 +13,8 @@ void begin_run(Run& run);
 // Ends an epoch or saves a checkpoint if that is due. Called before each step. Returns false at the end of
 // the run.
 bool prepare_step(Run& run);
-// Ends the strategy and saves a checkpoint, unless the last step is already saved. Called after the last
-// step.
+// Ends the strategy and saves a checkpoint, unless the last step is already saved or this run has made none. Called after
+// the last step.
 void end_run(Run& run);
 // Fills in the summary of TrainingResult. Called after end_run(). `rate` is in images per second of all
 // ranks.

@@ -26,14 +26,15 @@ struct LearningRateSweep {
   // The rates and losses in the order of the steps. The sweep ends early if the loss is not finite, or if the
   // mean of five losses in a row is more than four times the smallest such mean.
   std::vector<SweptRate> rates = {};
-  // The learning rate at which the smoothed loss falls fastest; empty if it falls at none.
+  // The learning rate at which the smoothed loss falls fastest; empty if the loss falls by less than 5 %, see
+  // suggested_rate().
   std::optional<double> suggestion = {};
   // The signal that ended the sweep early; 0: none. After a signal there is no suggestion.
   int signal = 0;
 };
 
-// Returns the learning rate at which the smoothed loss falls fastest, among the steps up to its minimum. Empty if the
-// minimum is less than 5 % of the first value below it.
+// Returns the learning rate at which the smoothed loss falls fastest, among the steps up to its minimum. Empty for fewer
+// than three rates, and unless the minimum is at least 5 % below the first value.
 std::optional<double> suggested_rate(std::span<const SweptRate> rates);
 
 // Trains with a learning rate that grows by the same factor from step to step, and then restores the weights

@@ -15,7 +15,7 @@ class Observers {
   using List = std::vector<std::reference_wrapper<TrainingObserver>>;
 
   void set(List observers) { observers_ = std::move(observers); }
-  // Calls step() of all observers, and keeps the first exception. While one is kept, does nothing.
+  // Calls step() of all observers, and keeps the first exception. Once it has kept one, it does nothing.
   void step(const StepRecord& record, std::int64_t steps_in_epoch);
   // Calls epoch() of all observers, then throws the first exception.
   void epoch(const EpochRecord& record);

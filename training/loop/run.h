@@ -31,7 +31,7 @@ struct Division {
 // The progress of a run. A loop reads this before each step. If a rank is lost, the others continue from
 // here.
 struct Progress {
-  // The place after the last launched step. Its loss sums cover only steps whose metrics were read.
+  // The place after the last launched step. The loss sums in it cover only steps whose metrics were read.
   RunPlace place = {};
   // The number, in the epoch, of the first step of this rank's deal; empty outside a deal.
   std::optional<std::int64_t> deal_begin = {};
@@ -57,8 +57,9 @@ struct StopRequest {
 
 // Times of a run, in seconds.
 struct RunClock {
-  double begin = seconds_now();             // start of the last call of Trainer::run()
-  double epoch_begin = seconds_now();       // when that call began its part of the epoch
+  double begin = seconds_now();  // start of the last call of Trainer::run()
+  // When the last call of Trainer::run() began its part of the epoch.
+  double epoch_begin = seconds_now();
   double waited_before = seconds_waited();  // seconds that this rank had waited at epoch_begin
   double noted_at = 0;                      // when the last step was noted
   RecentValues rates = {};                  // images per second of each step

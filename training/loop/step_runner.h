@@ -35,8 +35,9 @@ class StepRunner {
   // For `report_seconds` see TailSums.
   StepRunner(TrainingPrograms& programs, Collective& ranks, bool watch, double report_seconds);
 
-  // Returns `inputs` with the micro-batches of `data`, which remain valid until the next call. If they cannot be made into
-  // feeds, returns the error in `failure`. The caller passes no micro-batches if it has set `inputs.failure`.
+  // Returns `inputs` with the micro-batches of `data`, which remain valid until the next call. If the micro-batches
+  // cannot be made into feeds, returns the error in `failure`. The caller passes no micro-batches if it has set
+  // `inputs.failure`.
   StepInputs with_batches(const Step& data, StepInputs inputs);
 
   // Keeps a launched step whose metrics read() will read.

@@ -23,7 +23,8 @@ std::unique_ptr<StreamSteps> make_stream_steps(const Run& run);
 bool begin_stream(Run& run, StreamSteps& steps);
 
 // Called by all ranks together for each step before its launch. Returns true, and lets the run end, if the stream of a
-// rank has no samples for the step after it, which is read here unless the run needs none.
+// rank has no samples for the step after that step. Reads the samples of that later step here, unless the run ends before
+// it.
 bool ends_with_stream(Run& run, StreamSteps& steps);
 
 // Counts the samples of a step that was launched.

@@ -37,9 +37,9 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
-  // Returns what must be equal on all ranks before they exchange data: the seed, the next step, hashes of the plan, of the
-  // weights and of the optimizer's state, and the compression if it was chosen. Also the choice of kernels, unless the
-  // strategy realigns weights.
+  // Returns what must be equal on all ranks before they exchange data: the seed, the next step, a hash of the plan, and
+  // the compression if it was chosen. Also the choice of kernels, unless the strategy realigns weights. Also hashes of
+  // the weights and, after the first step, of the optimizer's state, unless StrategyHistory::own_state is set.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const;
 

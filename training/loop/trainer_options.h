@@ -30,8 +30,8 @@ struct TrainerParts {
   std::shared_ptr<const SampleSource> validation = {};
   Collective* collective = nullptr;  // the calls between ranks; null: the program runs alone
   Strategy* strategy = nullptr;      // null if the program runs alone
-  // Instead of `train`. Needs TrainerOptions::steps_per_epoch. The run ends early, after a validation and a checkpoint,
-  // if the stream of a rank has no samples for another step.
+  // The training data as a stream, instead of `train`. Needs TrainerOptions::steps_per_epoch. The run ends early, after a
+  // validation and a checkpoint, if the stream of a rank has no samples for another step.
   std::shared_ptr<const StreamSource> stream = {};
 };
 
@@ -40,7 +40,7 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // number of updates in all after which the run stops
-  std::int64_t steps_per_epoch = 0;        // with a stream only
+  std::int64_t steps_per_epoch = 0;        // number of steps in an epoch; with a stream only
   // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them.
   // The store holds the weights that are trained; see with_averages(). The Trainer throws UserError if the
   // strategy lets ranks update by different sums.
@@ -58,8 +58,9 @@ struct TrainerOptions {
   std::optional<std::uint64_t> older_data_origin = {};
   Settings settings = {};  // see RunState
   Metadata notes = {};     // see RunState
-  bool shuffle = true;     // not of a stream
-  // With a stream only: see shuffled(); 1: the order of the stream. Each rank shuffles its own stream.
+  bool shuffle = true;     // true: an epoch visits samples in random order; no effect on a stream
+  // With a stream only: the number of samples that shuffled() keeps. 1: the order of the stream. Each rank shuffles its
+  // own stream.
   std::int64_t shuffle_buffer = 1;
   // The weights of the training samples, which are then drawn with replacement: see weighted_order(). Null: each sample
   // comes once in an epoch.

@@ -23,7 +23,7 @@ void visit_pieces(const ParameterStore& store, const std::function<bool(std::siz
 
 }  // namespace
 
-// True if averages exist. They are 0 before the first update, which sets them to its weights. These are not
+// True if averages exist. Averages are 0 before the first update, which sets them to the new weights. The weights are not
 // all 0.
 bool has_averages(const ParameterStore& store, const OptimizerSpec& optimizer) {
   if (!optimizer.ema) return false;

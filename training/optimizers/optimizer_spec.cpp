@@ -80,8 +80,8 @@ class UpdateBuilder {
     divisor_ = divisor_.is_empty() ? scaling(ScalingSlot::scale) : divisor_ * scaling(ScalingSlot::scale);
   }
 
-  // Sets the divisor to the mean weight of a sample. A step whose weight is 0 has no loss, and the number of its samples
-  // divides it.
+  // Sets the divisor to the mean weight of a sample. If the weight of a step is 0, the step has no loss, and the mean
+  // counts as 1.
   void divide_by_weight() {
     weight_ = reshape(tail(weight_slot), {});
     const Node mean = where(eq(weight_, 0), 1, weight_ / reshape(tail(TailSlot::samples), {}));
@@ -132,9 +132,9 @@ class UpdateBuilder {
     update_buffers(alike, are_replaced);
   }
 
-  // Checks that the loss and all gradients are finite. A number times 0 is 0 if the number is finite, and NaN
-  // otherwise, so the sum of these products is 0 if all numbers are finite; a maximum might ignore a NaN.
-  // With a LossScale, gradients that are not finite are no failure: the step is skipped. A rank that has failed is one.
+  // Checks that the loss and all gradients are finite. A number times 0 is 0 if the number is finite, and NaN otherwise,
+  // so the sum of these products is 0 if all numbers are finite; a maximum might ignore a NaN. With a LossScale,
+  // gradients that are not finite are no failure: the step is skipped. The failure of a rank is a failure in any case.
   void guard(std::span<const Bucket> buckets) {
     Node zero = reshape(tail(TailSlot::loss) * 0 + tail(TailSlot::failed), {});
     if (!weight_.is_empty()) zero = zero + weight_ * 0;
@@ -353,9 +353,9 @@ class UpdateBuilder {
   const OptimizerSpec& optimizer_;
   const Placement& placement_;
   const ArenaTypes& types_;
-  DType dtype_;                     // of the values; steps are computed in it
-  Node divisor_;                    // of the gradients; empty: they are not divided
-  Node weight_ = {};                // of the step; empty: the loss is a mean over samples
+  DType dtype_;                     // dtype of the values, in which steps are computed
+  Node divisor_;                    // divisor of the gradients; empty: they are not divided
+  Node weight_ = {};                // weight of the step; empty: the loss is a mean over samples
   std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, if there is one
   Node is_good_ = {};               // true if the step is not skipped; empty: no step is ever skipped
 };

@@ -35,7 +35,7 @@ struct OptimizerSpec {
   bool centered = false;  // rmsprop: divides by the standard deviation instead of the root of the mean square
   double lr_decay = 0;    // adagrad: update n, from 1, has the learning rate / (1 + (n - 1) * lr_decay)
   double initial_accumulator = 0;    // adagrad: the sum of squares before the first update
-  double weight_decay = 0;           // of all trainables; for lars and lamb see above
+  double weight_decay = 0;           // weight decay of all trainables; for lars and lamb see Kind
   double trust_coefficient = 0.001;  // lars
   // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
   // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does; 0: never.
@@ -52,14 +52,14 @@ struct OptimizerSpec {
   std::optional<double> ema = {};
 };
 
-// Returns the name by which a checkpoint knows the optimizer. That of one rule is "sgd", "adam", "adamw", "lars", "lamb",
-// "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad". Groups with rules of their own follow,
-// with the groups before them, which decide what is left to them: "adamw (*.bias: sgd with momentum)". With averages
-// "with training.ema" is added.
+// Returns the name by which a checkpoint knows the optimizer. The name of one rule is "sgd", "adam", "adamw", "lars",
+// "lamb", "rmsprop", "centered rmsprop", whose state has another meaning, or "adagrad". Groups with rules of their own
+// follow, with the groups before them, which decide what is left to them: "adamw (*.bias: sgd with momentum)". With
+// averages "with training.ema" is added.
 std::string optimizer_name(const OptimizerSpec& optimizer);
 
-// Returns the number of state arenas that the optimizer needs, for that of its rules which needs most, and for the
-// averages: 0 to 4.
+// Returns the number of state arenas that the optimizer needs, for the rule that needs most, and for the averages: 0 to
+// 4.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {

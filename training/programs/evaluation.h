@@ -68,8 +68,8 @@ class Evaluator {
   // workspace yet, makes one.
   void prepare(std::span<const std::int64_t> sizes);
 
-  // Returns the memory in which batches should be created: programs read them from there without a copy. Null
-  // before make_machines() or prepare().
+  // Returns the memory in which batches should be created: programs read them from there without a copy. Null until
+  // make_machines(), prepare() or evaluate() has got a workspace.
   std::shared_ptr<FeedMemory> feed_memory() const;
 
   // Evaluates one batch; `fields` are its fields, each of shape [samples, ...]. Compiles a program first if the size is new.

@@ -34,7 +34,7 @@ LossScale first_loss_scale(const LossOutputs& model, std::int64_t samples) {
   LossScale scale;
   if (model.weight.is_empty()) return scale;
   const std::int64_t labels = elements_reduced_to(model.weight) / std::max<std::int64_t>(samples, 1);
-  constexpr int room = 3;  // powers of 2
+  constexpr int room = 3;  // the scale is smaller by this power of 2
   if (labels > 1)
     scale.scale = std::max(std::ldexp(scale.scale, -std::ilogb(labels) - room), LossScale::least);
   return scale;

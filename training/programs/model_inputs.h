@@ -20,7 +20,7 @@ class ModelInputs {
  public:
   ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype);
 
-  // The inputs for one batch, with exactly its types. The longest first axis counts the samples.
+  // Makes the inputs for one batch, with exactly its types. samples() is then the longest first axis.
   ModelInputs(Graph& graph, std::span<const Feed> batch);
 
   Graph& graph() const { return graph_; }

@@ -75,7 +75,7 @@ Optimizer::Optimizer(ModelBuilder model, std::initializer_list<Feed> batch, Para
                      Backend& backend, const OptimizerOptions& options)
     : Optimizer(std::move(model), std::span(batch.begin(), batch.size()), store, backend, options) {}
 
-// A mistake on one rank ends this call on all ranks, because the others would wait for that rank.
+// A mistake on one rank ends this call on all ranks, because the other ranks would wait for that rank.
 void Optimizer::begin(Backend& backend, const std::function<OptimizerShape()>& make_shape) {
   place(backend, together(ranks(), "the options of an Optimizer", [&] { return take_part(make_shape); }));
 }
@@ -113,7 +113,7 @@ PartBesideOthers Optimizer::take_part(const std::function<OptimizerShape()>& mak
 
 Collective& Optimizer::ranks() const { return options_.ranks != nullptr ? *options_.ranks : the_only_rank(); }
 
-// Places the store for this optimizer and the others, whose state is kept.
+// Places the store for this Optimizer and the other Optimizers of the store, whose state is kept.
 void Optimizer::place(Backend& backend, PartBesideOthers placed) {
   auto& [part, others] = placed;
   if (has_ranks()) return place_on_ranks(backend, std::move(part));
@@ -141,7 +141,8 @@ void Optimizer::place(Backend& backend, PartBesideOthers placed) {
   make_step(shape);
 }
 
-// True if another Optimizer has placed the store since. If that has ended this one, its programs say so when they run.
+// True if another Optimizer has placed the store since this one compiled. If the other Optimizer has ended this one,
+// returns false: the programs of this one report that when they run.
 bool Optimizer::must_compile_again() const {
   if (placed_times_ == store_.placed_times() || !store_.trained_parts().has(part_)) return false;
   return std::ranges::all_of(parameters_, [&](const std::string& name) {
@@ -180,7 +181,7 @@ double direction_of(Plateau::Mode mode) { return mode == Plateau::max ? 1 : 0; }
 
 }  // namespace
 
-// The state belongs to one direction of the metric. A schedule with another one begins to observe anew.
+// The state belongs to one direction of the metric. A schedule with another direction begins to observe anew.
 PlateauState Optimizer::plateau() const {
   const Plateau* const plateau = options_.learning_rate.plateau();
   if (plateau == nullptr || part_->schedule.empty() || part_->schedule.back() != direction_of(plateau->mode))
@@ -259,7 +260,7 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 }
 
 double Optimizer::metric(std::string_view name) const {
-  // A mean is that of the ranks' batches.
+  // A metric that is a mean is averaged over the batches of the ranks.
   const std::vector<Metric>& metrics = shapes_.front().model.outputs.metrics;
   const auto value_at = [&](std::size_t i) {
     if (!metrics_) return 0.0;

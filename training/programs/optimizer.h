@@ -27,7 +27,7 @@ struct OptimizerOptions {
   std::vector<std::string> parameters = {};
   OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
-  std::int64_t seed = 0;          // of random ops such as dropout
+  std::int64_t seed = 0;          // seed of random ops such as dropout
   // The ranks that make each step together, and the strategy by which they sum gradients, such as one of make_strategy()
   // (distributed/strategies/strategies.h). Both must outlive the Optimizer. A single rank needs no strategy. Null: one rank.
   Collective* ranks = nullptr;
@@ -158,21 +158,21 @@ class Optimizer {
   SeparateStep& separate_step();
   SeparateStep& pending_step(std::string_view call);
   void check_nothing_pending(std::string_view call) const;
-  // `rest`: the end of the message.
+  // Throws the error for a loss or gradient that is not finite. `rest` is the end of its text.
   [[noreturn]] void throw_diverged(std::int64_t step, double loss, std::string_view rest = {}) const;
 
   OptimizerOptions options_;
   BackendUse backend_;
   ParameterStore store_;
-  std::set<std::string> parameters_;  // which this Optimizer trains
+  std::set<std::string> parameters_;  // names of the parameters that this Optimizer trains
   TrainedParts::Part part_;
   StrategyInUse strategy_;
   ModelBuilder build_;                    // empty: the only shape was made from a graph
-  std::shared_ptr<Workspace> workspace_;  // of all shapes
+  std::shared_ptr<Workspace> workspace_;  // memory of intermediate values that step() uses for all shapes
   std::list<OptimizerShape> shapes_;      // the one used last comes first; at least one
   std::shared_ptr<PendingBatches> pending_ = std::make_shared<PendingBatches>();
-  std::uint64_t placed_times_ = 0;      // of the store, when the programs were made
-  std::optional<StepMetrics> metrics_;  // of the last step
+  std::uint64_t placed_times_ = 0;      // ParameterStore::placed_times() when the programs were made
+  std::optional<StepMetrics> metrics_;  // metrics of the last step
 };
 
 }  // namespace plexaura

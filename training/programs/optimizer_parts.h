@@ -11,12 +11,12 @@
 #include "core/vm/feed.h"
 #include "training/checkpoints/checkpoint.h"
 
-// What an Optimizer needs to train a part of the parameters of a store, beside others.
+// Functions that an Optimizer needs to train a part of the parameters of a store, beside others.
 namespace plexaura {
 
 class Collective;
 
-// The part of a store that a new Optimizer trains, and the parts of those that the store has.
+// The part of a store that a new Optimizer trains, and the parts that the store's other Optimizers train.
 struct PartBesideOthers {
   TrainedPart part;
   std::vector<TrainedParts::Part> others;

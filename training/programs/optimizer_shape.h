@@ -14,22 +14,22 @@ namespace plexaura {
 
 // The names and types of a batch.
 using FeedTypes = std::vector<std::pair<std::string, TensorType>>;
-// Returns them in the order of the names.
+// Returns the names and types of the feeds, ordered by name.
 FeedTypes types_of(std::span<const Feed> feeds);
 
-// What an Optimizer has made for batches of one shape.
+// The programs that an Optimizer has made for batches of one shape.
 struct OptimizerShape {
   FeedTypes batch;  // empty: the shapes are those of the user's graph
   BuiltModel model;
   std::vector<LabelInput> labels;
-  std::vector<ProgramOutput> outputs;  // of the program of gradients
-  // Compiled for the present placement of the store; null if they are not.
+  std::vector<ProgramOutput> outputs;  // outputs of the program of gradients
+  // The programs for the present placement of the store; null if they are not compiled.
   std::shared_ptr<const Program> gradients = nullptr;
   std::shared_ptr<const Program> update = nullptr;
   std::unique_ptr<TrainingStep> step = nullptr;      // null while the programs have no memory
   std::unique_ptr<SeparateStep> separate = nullptr;  // made by the first call of gradients()
 
-  // Drops what depends on the placement of the store.
+  // Drops the objects that depend on the placement of the store.
   void forget_programs() {
     step.reset();
     separate.reset();

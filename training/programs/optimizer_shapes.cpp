@@ -103,7 +103,7 @@ void Optimizer::reserve(const OptimizerShape& shape) {
 void Optimizer::make_step(OptimizerShape& shape) {
   Backend& backend = backend_.get();
   if (!shape.gradients) shape.gradients = compile_gradients(shape, &store_.placement());
-  // One rank has nothing to exchange, and one bucket.
+  // A single rank has nothing to exchange, and so has one bucket.
   const std::int64_t bucket_bytes =
       has_ranks() ? 25 << 20 : static_cast<std::int64_t>(store_.placement().bytes(ArenaKind::gradient));
   auto step = std::make_unique<TrainingStep>(backend, store_, strategy_, bucket_bytes, options_.watch);
@@ -117,7 +117,8 @@ void Optimizer::make_step(OptimizerShape& shape) {
                   .updated = updated_buffers(*shape.model.graph),
                   .is_weighted = !shape.model.outputs.weight.is_empty(),
                   .is_guarded = true});
-    // Not the store's placement, which may also contain frozen parameters: linked programs must have the same placement.
+    // Uses the placement of the gradients, and not the store's, which may also contain frozen parameters: linked programs
+    // must have the same placement.
     shape.update = compile(update, {}, backend, {.placement = &shape.gradients->placement});
   }
   reserve(shape);

@@ -16,9 +16,9 @@ namespace plexaura {
 // The batches whose gradients are added up for the next update.
 struct PendingBatches {
   std::int64_t batches = 0;
-  std::int64_t samples = 0;  // of all ranks: the longest first axes of the batches
+  std::int64_t samples = 0;  // sum of the batches' longest first axes, over all ranks
   bool has_mean = false;     // the gradients are the mean over the batches
-  std::string limits = {};   // on the gradients, in order, as calls of the Optimizer
+  std::string limits = {};   // limits on the gradients, in order, as texts of calls
 
   // Throws UserError if the gradients were limited, so that no batch can be added.
   void check_not_limited() const;
@@ -38,10 +38,10 @@ class SeparateStep {
                Backend& backend, std::vector<Bucket> trained, const OptimizerSpec& optimizer,
                Collective& ranks, std::shared_ptr<PendingBatches> pending, bool watch);
 
-  // The gradients of one more batch are added by three calls. keep_batches() keeps the sum of the gradients in the arena, and
-  // run() overwrites them, or a program of the caller does. count_batch() returns whether the loss and all gradients are
-  // finite. If they are, it updates the buffers; otherwise it drops the gradients of all batches. `samples`: those of the
-  // batch, over all ranks.
+  // The gradients of one more batch are added by three calls. keep_batches() keeps the sum of the gradients in the arena,
+  // and run(), or a program of the caller, overwrites the gradients. count_batch() returns whether the loss and all
+  // gradients are finite. If they are, it updates the buffers; otherwise it drops the gradients of all batches.
+  // `samples`: those of the batch, over all ranks.
   void keep_batches();
   StepMetrics run(std::span<const Feed> feeds, const StepBlock& block);
   bool count_batch(double loss, std::int64_t samples);

@@ -24,7 +24,7 @@ struct BestEpoch {
   std::int64_t epoch = -1;  // number of the epoch, from 0; -1: no epoch was compared yet
   std::int64_t step = 0;    // number of updates at the end of the epoch
   double value = 0;         // value of the metric
-  std::int64_t worse = 0;   // number of epochs since then, none of which was better
+  std::int64_t worse = 0;   // number of epochs since the best one, none of which was better
 
   bool is_known() const { return epoch >= 0; }
   bool operator==(const BestEpoch&) const = default;

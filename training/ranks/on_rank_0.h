@@ -36,7 +36,7 @@ class WorkProgress {
 void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work,
                    const WorkProgress* progress = nullptr);
 
-// Does the same for work of rank 0 only.
+// Runs `work` as on_some_ranks() does, on rank 0 only.
 void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work);
 
 }  // namespace plexaura

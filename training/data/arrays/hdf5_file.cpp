@@ -170,7 +170,7 @@ class Hdf5Dataset {
   }
 
   std::vector<std::uint8_t> read_bytes() const {
-    // A damaged file may declare more than any memory holds. No common compression is stronger than this.
+    // A damaged file may declare more than any memory holds. No common compression is stronger than `strongest`.
     constexpr std::uint64_t small = std::uint64_t{64} << 20;
     constexpr std::uint64_t strongest = 1 << 16;
     if (bytes() > small && bytes() / strongest > H5Dget_storage_size(id_))

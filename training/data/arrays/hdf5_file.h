@@ -20,9 +20,9 @@ class Hdf5File {
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
 
-  // Returns a dataset, which may be in groups: "train/x". One that is contiguous stays at its place in the file; one in
-  // chunks, or of text of variable length, is read into memory. Throws if there is no such dataset, and for elements of
-  // another type than numpy.save() writes for numbers, bool and text.
+  // Returns a dataset, which may be in groups: "train/x". A contiguous dataset stays at its place in the file; a dataset
+  // in chunks, or of text of variable length, is read into memory. Throws if there is no such dataset, and for elements
+  // of another type than numpy.save() writes for numbers, bool and text.
   NpyArray open(const std::string& name) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// Reads a number that is stored with its least significant byte first, at `offset` of `bytes`, which must have
-// so many.
+// Reads a number that is stored with its least significant byte first, at `offset` of `bytes`, which must reach to the
+// end of the number.
 template <std::unsigned_integral T>
 T little_endian(std::span<const std::byte> bytes, std::size_t offset) {
   std::array<std::byte, sizeof(T)> number{};

@@ -27,8 +27,8 @@ struct NpyType {
 // Source: numpy.lib.format, versions 1.0 to 3.0.
 class NpyArray {
  public:
-  // Reads the header. Throws if it is not one of numpy, for elements of another type, for an array in Fortran's
-  // order, and if the file is shorter or longer than its shape needs.
+  // Reads the header. Throws if the file does not begin with a header of numpy, for elements of another type, for an
+  // array in Fortran's order, and if the file is shorter or longer than its shape needs.
   explicit NpyArray(ByteRange file);
   // An array whose elements are all of `elements`. Throws if the shape needs another number of bytes.
   NpyArray(ByteRange elements, NpyType type, std::vector<std::int64_t> extents);

@@ -43,11 +43,11 @@ std::vector<std::byte> bytes_at(const InputFile& file, std::uint64_t offset, std
   return bytes;
 }
 
-// The place of the directory of an archive.
+// The place of the central directory of an archive, which lists its members.
 struct DirectoryPlace {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t count = 0;  // members
+  std::uint64_t count = 0;  // number of members
 };
 
 // Reads the record for archives above 4 GiB, which stands before the end record if there is one.
@@ -72,7 +72,7 @@ DirectoryPlace find_directory(const InputFile& file) {
     const std::size_t at = tail.size() - back;
     if (little_endian<std::uint32_t>(tail, at) != end_signature) continue;
     if (little_endian<std::uint16_t>(tail, at + 20) != back - end_bytes)
-      continue;  // the length of the comment
+      continue;  // the number is not the length of the comment
     if (little_endian<std::uint16_t>(tail, at + 4) != 0)
       refuse(file.path().string(), tail_begin + at, "the zip archive is one of several parts");
     DirectoryPlace place{.begin = little_endian<std::uint32_t>(tail, at + 16),

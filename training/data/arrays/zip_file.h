@@ -33,9 +33,9 @@ class ZipFile {
     std::uint16_t flags = 0;
     std::uint16_t method = 0;
     std::uint32_t checksum = 0;
-    std::uint64_t compressed = 0;  // bytes
+    std::uint64_t compressed = 0;  // bytes of the compressed contents
     std::uint64_t bytes = 0;
-    std::uint64_t header = 0;  // offset
+    std::uint64_t header = 0;  // offset of the member's own header in the archive
   };
 
   void read_directory(std::uint64_t begin, std::uint64_t bytes, std::uint64_t count);

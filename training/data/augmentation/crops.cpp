@@ -24,7 +24,7 @@ Image window_of(const Image& image, std::int64_t left, std::int64_t top, std::in
   return result;
 }
 
-// Returns the first pixel of a window of `side` pixels on an axis of `pixels` pixels with `padding` on both ends.
+// Returns a random first pixel of a window of `side` pixels on an axis of `pixels` pixels with `padding` on both ends.
 std::int64_t random_start(std::int64_t pixels, std::int64_t padding, std::int64_t side, Random& random) {
   const std::int64_t missing = std::max<std::int64_t>(side - pixels - 2 * padding, 0);
   const std::int64_t places = pixels + 2 * padding + 2 * missing - side + 1;

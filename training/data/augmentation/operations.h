@@ -141,9 +141,9 @@ class RandomAffine final : public ImageOperation {
  public:
   struct Options {
     double degrees = 0;
-    std::array<double, 2> translate{};  // as shares of the width and of the height
+    std::array<double, 2> translate{};  // largest shifts, as shares of the width and of the height
     Span scale = {1, 1};
-    Span shear_x{};  // in degrees
+    Span shear_x{};  // angles in degrees
     Span shear_y{};
     Interpolation interpolation = Interpolation::nearest;
     Colour fill{};
@@ -195,7 +195,7 @@ class RandomGrayscale final : public ImageOperation {
 class RandomGaussianBlur final : public ImageOperation {
  public:
   struct Options {
-    std::int64_t kernel_size = 3;  // in pixels, odd
+    std::int64_t kernel_size = 3;  // size in pixels, odd
     Span sigma = {0.1, 2};
     double p = 1;
   };

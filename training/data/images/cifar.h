@@ -34,7 +34,7 @@ class CifarDataset final : public DatasetOf<std::uint8_t> {
             std::int64_t& label) const override;
 
  private:
-  // `label_bytes`: of a record, before the pixels. `label_at`: which of them is the label.
+  // A record begins with `label_bytes` bytes of labels; byte `label_at` of these is the label. The pixels follow.
   void add_file(const std::filesystem::path& file, std::size_t label_bytes, std::size_t label_at);
 
   std::vector<std::string> class_names_;

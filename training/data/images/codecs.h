@@ -16,7 +16,7 @@ struct CodecError {
 
 Image decode_jpeg(std::span<const std::uint8_t> bytes);
 Image decode_png(std::span<const std::uint8_t> bytes);
-// See decode_class_mask().
+// Decodes a PNG file for decode_class_mask(), so that its pixels hold class numbers.
 Image decode_png_numbers(std::span<const std::uint8_t> bytes);
 
 // Returns an image of this size with undefined pixels. Throws CodecError if the size is implausibly large.

@@ -28,8 +28,8 @@ struct Crop {
   bool horizontal_flip = false;
 };
 
-// These functions return the crops of torchvision's transforms, with the same rounding. The sample has `side`
-// pixels on both sides.
+// The functions below return the crops of torchvision's transforms, with the same rounding. The sample has `side` pixels
+// on both sides.
 
 // Resize(shorter_side), then CenterCrop(side); `shorter_side` is not below `side`.
 Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
@@ -48,7 +48,7 @@ struct BoxRule {
   double widest = 4.0 / 3.0;
 };
 
-// Returns the part of the image that random_crop() scales, under another rule.
+// Draws a part of an image as random_crop() does, but within the limits of `rule`.
 Box random_box(ImageSize size, const BoxRule& rule, Random& random);
 
 }  // namespace plexaura

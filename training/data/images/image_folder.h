@@ -20,8 +20,8 @@ struct ImageFolderOptions {
   // If true, samples are random crops whose shape and place are functions of (seed, epoch, index), and half
   // of them are flipped. If false, the shorter side is scaled to shorter_side_of() and the centre is taken.
   bool augment = false;
-  double min_crop_scale = 0.08;  // as a share of the image's area
-  bool horizontal_flip = true;   // whether augmentation flips
+  double min_crop_scale = 0.08;  // smallest area of a crop, as a share of the image's area
+  bool horizontal_flip = true;   // true: augmentation flips half of the samples
   // If not empty, augmentation applies these instead of the random crop and the flip. If none of them changes the size,
   // they begin with the crop that is made without augmentation. The images that they produce have image_size pixels on
   // each side.
@@ -46,7 +46,7 @@ std::int64_t shorter_side_of(const ImageFolderOptions& options);
 class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
-  // The same files with other options.
+  // Opens the files of another dataset with other options.
   ImageFolderDataset(const ImageFolderDataset& files, const ImageFolderOptions& options);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }

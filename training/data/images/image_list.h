@@ -35,14 +35,15 @@ class ImageList {
 
   // Returns names relative to the folder, sorted by the path of their own folder and then by name.
   std::vector<std::string> sorted_names() const;
-  // Throws UserError unless one of the files begins like an image: FOLDER: SUBJECTcontains no image; REMEDY.
+  // Throws UserError unless one of the files begins like an image. Its text is "FOLDER: SUBJECTcontains no image (a JPEG
+  // or PNG file); REMEDY", in which a list of unread pictures may precede the semicolon.
   void require_image(std::string_view subject, std::string_view remedy) const;
   const IgnoredFiles& ignored() const { return ignored_; }
 
  private:
   // Returns a text such as " but 3 in WebP"; empty if all pictures have a format that is read.
   std::string unread_pictures() const;
-  // `above`: the real paths of the folders that lead to this one.
+  // `above`: the real paths of the folders that lead to the folder `below`.
   void add(const std::string& below, std::vector<std::filesystem::path> above);
   // Adds a file whose name does not show its format.
   void add_unnamed(const std::string& below, const std::filesystem::path& path);

@@ -37,8 +37,8 @@ class ImagePairs final : public SampleSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(pairs_.size()); }
   std::vector<Field> fields() const override;
-  // Throws UserError that names the file if one cannot be read, if the two differ in size, and if a mask has a number that
-  // is no class.
+  // Throws UserError that names the file if a file of the pair cannot be read, if image and target differ in size, and if
+  // a mask has a number that is no class.
   void read_fields(std::int64_t index, const SampleContext& context,
                    std::span<const std::span<std::byte>> values) const override;
 

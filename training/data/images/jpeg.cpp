@@ -64,7 +64,7 @@ void convert_cmyk(std::span<const std::uint8_t> cmyk, std::uint8_t* rgb) {
 
 class JpegReader {
  public:
-  // delegates, so that the destructor runs if this throws
+  // Delegates to the other constructor, so that the destructor runs if this one throws.
   explicit JpegReader(std::span<const std::uint8_t> bytes) : JpegReader() {
     if (!read_header(bytes)) throw_error();
   }

@@ -37,7 +37,7 @@ void read_bytes(png_structp png, png_bytep into, std::size_t count) {
 
 class PngReader {
  public:
-  // delegates, so that the destructor runs if this throws
+  // Delegates to the other constructor, so that the destructor runs if this one throws.
   explicit PngReader(std::span<const std::uint8_t> bytes) : PngReader() {
     left_ = bytes;
     if (!read_header()) throw_error();
@@ -142,7 +142,7 @@ std::vector<std::uint8_t> encode_pixels(std::int64_t width, std::int64_t height,
   const auto write = [&](void* memory) {
     return png_image_write_to_memory(&header, memory, &size, 0, pixels.data(), 0, nullptr) != 0;
   };
-  bool is_written = write(nullptr);  // only finds the size
+  bool is_written = write(nullptr);  // this call only finds the size
   if (is_written) {
     bytes.resize(size);
     is_written = write(bytes.data());

@@ -28,9 +28,9 @@ constexpr std::string_view index_magic = "PLXINDEX";
 constexpr std::string_view shard_magic = "PLXSHARD";
 constexpr std::uint32_t version = 1;
 constexpr std::size_t head_bytes = 16;    // magic, version, bytes of the header
-constexpr std::size_t record_bytes = 24;  // of the index
+constexpr std::size_t record_bytes = 24;  // bytes of a record in the index
 constexpr std::size_t checksum_bytes = 4;
-constexpr std::int64_t most_elements = std::int64_t{1} << 30;  // of a sample
+constexpr std::int64_t most_elements = std::int64_t{1} << 30;  // largest number of elements of a sample
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
   throw UserError(
@@ -63,7 +63,7 @@ std::string header_text(const ShardIndex& index) {
   return header.dump();
 }
 
-// Reads the header. Any exception of the JSON library means that it is not one of ours.
+// Reads the header. Any exception of the JSON library means that the header is not one of ours.
 class HeaderReader {
  public:
   HeaderReader(std::string name, const std::string& text) : name_(std::move(name)) {

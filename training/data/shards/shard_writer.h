@@ -12,9 +12,9 @@
 
 namespace plexaura {
 
-// Prepares a folder for shards. The index of the training samples is to be written last, so that data which were
-// packed in part are not read: an index of validation samples without it is removed. Throws UserError if the
-// folder has the index of training samples, and as throw_write_error() does.
+// Prepares a folder for shards. The index of the training samples is to be written last, so that data which were packed
+// in part are not read: an index of validation samples is removed if there is none of training samples. Throws UserError
+// if the folder has the index of training samples, and as throw_write_error() does.
 void prepare_shards(const std::filesystem::path& folder);
 
 // Writes the shards and the index of a part of the data, such as "train". Each file appears completely or not
@@ -27,8 +27,8 @@ class ShardWriter {
 
   // Appends a sample. Throws UserError for a record of 4 GiB or more.
   void add(std::span<const std::byte> record, std::int64_t label);
-  // Writes the last shard and the index. Must be called once, after the last sample. Throws UserError if there
-  // is none.
+  // Writes the last shard and the index. Must be called once, after the last sample. Throws UserError if there is no
+  // sample.
   void finish();
 
   const ShardIndex& index() const { return index_; }
@@ -40,7 +40,7 @@ class ShardWriter {
   std::string part_;
   std::uint64_t shard_bytes_;
   ShardIndex index_;
-  std::optional<AtomicFile> file_;  // of the present shard
+  std::optional<AtomicFile> file_;  // file of the present shard
 };
 
 }  // namespace plexaura

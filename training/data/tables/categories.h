@@ -13,7 +13,8 @@ namespace plexaura {
 // this word and 0 in all others.
 struct CategoryColumn {
   std::string name;
-  std::vector<std::string> words = {};  // in the order of the features; empty: those in the file, sorted
+  // The words in the order of the features; empty: those in the file, sorted.
+  std::vector<std::string> words = {};
   bool operator==(const CategoryColumn&) const = default;
 };
 
@@ -27,7 +28,7 @@ const std::string* category_of(const std::string& feature, std::span<const std::
 // Returns the columns in the order of their features.
 std::vector<std::string> table_columns(std::span<const std::string> features,
                                        std::span<const std::string> categories);
-// Returns the columns of words with their words. One without a feature has no words.
+// Returns the columns of words with their words. A column without a feature has no words.
 std::vector<CategoryColumn> words_of_features(std::span<const std::string> features,
                                               std::span<const std::string> categories);
 
@@ -40,10 +41,10 @@ class WordNumbers {
   // Returns the number of a word, or nothing if it is not permitted. A new word gets the next number.
   std::optional<std::int64_t> number_of(const std::string& word);
   std::size_t size() const { return numbers_.size(); }
-  // Returns the permitted words, or otherwise all words that were numbered, as whole numbers if all are such, otherwise
-  // as text, sorted.
+  // Returns the permitted words in their order. If all words are permitted, returns all that were numbered: sorted as
+  // whole numbers if all are whole numbers, otherwise as text.
   std::vector<std::string> words() const;
-  // Returns the place of each number in words().
+  // Returns for each number the index of its word in words().
   std::vector<std::size_t> places() const;
 
  private:

@@ -25,9 +25,9 @@ class MissingColumn final : public UserError {
   ColumnRef column;
 };
 
-// What is done about a cell of a feature that is empty or has a word for a missing value ("NA", "nan", "?"): it is
-// an error; its row is left out; it becomes NaN, which StandardisedDataset replaces by the mean of its column; or it
-// becomes CsvOptions::missing_value.
+// The treatment of a cell of a feature that is empty or has a word for a missing value ("NA", "nan", "?"): it is an
+// error; its row is left out; it becomes NaN, which StandardisedDataset replaces by the mean of its column; or it becomes
+// CsvOptions::missing_value.
 enum class MissingCells : std::uint8_t { error, drop, mean, value };
 
 struct CsvOptions {
@@ -42,11 +42,12 @@ struct CsvOptions {
   bool labelled = true;  // false: there is no label column, and every label is 0
   // Columns of numbers to predict. If some are given, there is no label column.
   std::vector<ColumnRef> targets{};
-  // In the order of a sample; empty: all columns except the label's, the targets' and ignored ones, in the file's order.
+  // The features, in the order of a sample. Empty: all columns except the label's, the targets' and ignored ones, in the
+  // file's order.
   std::vector<ColumnRef> features{};
   // Columns that are not read. Their names and cells may be anything.
   std::vector<ColumnRef> ignored{};
-  // Features whose cells are words, each with the permitted words, or with none to permit those in the file.
+  // Features whose cells are words, each with the permitted words, or with none, which permits the words in the file.
   std::vector<CategoryColumn> categories{};
   char delimiter = ',';
   // The permitted classes, in order (those of the training set, for a validation set). Empty: the classes in

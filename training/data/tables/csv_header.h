@@ -10,7 +10,7 @@ namespace plexaura {
 // Checks of the first line of a table, which usually find a wrong option. They throw UserError with
 // file:line:column. `features` and `used` are columns, counted from 0.
 
-// Throws if the line has one cell although it contains another delimiter, or if it is no part of the table.
+// Throws if the line has one cell although it contains another delimiter, or if the line is no part of the table.
 void check_first_line(const CsvText& text, const CsvRow& first);
 
 // Throws if the features of the first line are numbers: the line would be used as names of columns, and lost

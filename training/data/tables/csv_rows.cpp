@@ -43,7 +43,7 @@ void check_ignored(const std::string& file, const CsvColumns& columns, const Csv
                                   column == label ? "the label" : "a target"));
 }
 
-// Returns the number of the column of words that each feature is, or nothing for numbers.
+// Returns for each column of features its WordNumbers, or nothing if it is a column of numbers.
 std::vector<std::optional<WordNumbers>> words_of(const std::string& file, const CsvColumns& columns,
                                                  const std::vector<std::size_t>& features,
                                                  const std::vector<CategoryColumn>& categories) {

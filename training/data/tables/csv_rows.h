@@ -81,7 +81,7 @@ class CsvRows {
   // The checks of csv_numbers.h. They may change the numbers.
   void check_numbers(const std::string& file);
 
-  // The names of the features, with one for each word; of the columns of targets; and of that of the label.
+  // Return the names of the features, one for each word; of the targets; and of the label.
   std::vector<std::string> feature_names() const;
   std::vector<std::string> target_names() const;
   std::string label_name() const;
@@ -94,12 +94,14 @@ class CsvRows {
 
   CsvOptions options_;
   CsvColumns columns_;
-  std::vector<std::size_t> numbers_;  // the columns of features, and then of targets
-  std::size_t features_ = 0;          // the first ones of `numbers_`
+  std::vector<std::size_t> numbers_;  // the columns of the features, and then of the targets
+  std::size_t features_ = 0;          // number of columns of features in `numbers_`
   std::size_t label_ = no_column;
-  std::vector<std::optional<WordNumbers>> words_;  // of each feature; nothing for numbers
-  std::vector<std::vector<std::size_t>> places_;   // of the words of each feature among its words
-  std::vector<double> values_;                     // NaN for a missing cell
+  // For each column of features: its words; empty for numbers.
+  std::vector<std::optional<WordNumbers>> words_;
+  // For each column of features: WordNumbers::places() of its words.
+  std::vector<std::vector<std::size_t>> places_;
+  std::vector<double> values_;  // features and targets, row by row; NaN for a missing cell
   std::vector<CsvLabel> labels_;
   std::int64_t dropped_ = 0;
 };

@@ -26,7 +26,7 @@ class CsvOutput {
       : name_("`" + shortened(command) + "`"), command_(command), delimiter_(delimiter), block_(1 << 16) {}
 
   const std::string& name() const { return name_; }
-  std::int64_t line() const { return line_; }  // of the beginning of the next row
+  std::int64_t line() const { return line_; }  // line at which the next row begins
 
   // Reads the text of the next row, with the end of its line. Returns false at the end of the output.
   bool next(std::string& row) {
@@ -145,7 +145,7 @@ class CsvReader final : public StreamReader {
   CsvOutput output_;
   CsvStreamOptions options_;
   ClassPlaces classes_;
-  std::optional<CsvRows> rows_;  // with one row; nothing before the first line
+  std::optional<CsvRows> rows_;  // the present row; empty before the first line
   std::string text_;
   CsvRow row_;
 };

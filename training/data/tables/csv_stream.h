@@ -12,11 +12,11 @@
 namespace plexaura {
 
 struct CsvStreamOptions {
-  // With class_names, if there are labels, and with the words of each column of words: a stream cannot be searched for
-  // them.
+  // The options of the rows. If there are labels, class_names must be set, and each column of words must have its words,
+  // because a stream cannot be searched for them.
   CsvOptions csv = {};
-  Standardisation scale = {};       // of each feature and then each target, as StandardisedDataset uses it
-  std::int64_t targets = 0;         // their number; 0: the rows have labels
+  Standardisation scale = {};       // scale of each feature and target, as StandardisedDataset uses it
+  std::int64_t targets = 0;         // number of targets; 0: the rows have labels
   bool targets_are_labels = false;  // each target must be 0 or 1
 };
 

@@ -47,7 +47,7 @@ class CsvText {
   char delimiter_;
   std::size_t at_ = 0;
   std::int64_t line_ = 1;
-  std::int64_t column_ = 1;  // of the character at `counted_`
+  std::int64_t column_ = 1;  // column of the character at `counted_`
   std::size_t counted_ = 0;
 };
 

@@ -17,20 +17,21 @@ struct Standardisation {
 };
 
 // Reads the values of a sample. With OnError::skip returns false for a sample that cannot be read; otherwise throws its
-// UserError.
+// UserError. Always throws LimitReached.
 bool read_values(const Dataset& samples, std::int64_t index, std::span<std::byte> values, OnError on_error);
 
-// Measures the training set; the result is used for training and validation sets. The standard deviation is
-// that of the population (divided by the number of samples). Ignores values that are NaN, which stand for missing
-// ones. Throws UserError if all of a value are NaN. Throws UserError for an empty dataset, and for
-// samples of another dtype than float32. `on_error`: what is done about a sample that cannot be read; skip leaves it out.
+// Measures the training set; the result is used for training and validation sets. The standard deviation is that of the
+// population (divided by the number of samples). Ignores values that are NaN, which stand for missing ones. Throws
+// UserError for a value that is NaN in every sample, for an empty dataset, and for samples of another dtype than float32.
+// `on_error`: what is done about a sample that cannot be read; skip leaves it out.
 Standardisation measure_standardisation(const Dataset& training_set, OnError on_error = OnError::fail);
 
 // Another dataset with every value of a sample replaced by (value - mean) / stddev. With `fills_missing` NaN is
 // replaced by 0, which stands for the mean; otherwise it stays, and reading the sample is an error. Thread-safe.
 class StandardisedDataset final : public DatasetOf<float> {
  public:
-  // Throws UserError if the numbers of values differ, and for samples of another dtype than float32.
+  // Throws UserError if `standardisation` has another number of values than a sample, and for samples of another dtype
+  // than float32.
   StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation,
                       bool fills_missing = false);
 

@@ -10,8 +10,9 @@ namespace plexaura {
 // The target after the end of a text, which the loss of a language model ignores.
 inline constexpr std::int64_t no_target = -100;
 
-// Returns where the windows of a text of `tokens` tokens begin: at 0, `stride`, 2 `stride`, …, until a window contains the
-// last token that is followed by another. Throws UserError for less than two tokens, and for a length or stride below 1.
+// Returns where the windows of a text of `tokens` tokens begin: at 0, `stride`, 2 `stride`, …, until a window contains
+// the last token that is followed by another, or the next window would begin after that token. Throws UserError for less
+// than two tokens, and for a length or stride below 1.
 std::vector<std::int64_t> window_starts(std::int64_t tokens, std::int64_t length, std::int64_t stride);
 
 // Windows of a text: int64 "samples" [length], the tokens of a window, and int64 "targets" [length], the token after each

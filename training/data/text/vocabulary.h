@@ -12,7 +12,7 @@ namespace plexaura {
 // How a text is divided into tokens.
 enum class TokenKind : std::uint8_t {
   bytes,
-  characters,  // of UTF-8
+  characters,  // single characters of UTF-8
   // A run of letters, digits and '_', or any other single character. A blank before it belongs to it. All characters beyond
   // ASCII count as letters.
   words,
@@ -27,11 +27,11 @@ inline constexpr std::string_view unknown_token = "<unk>";
 class Vocabulary {
  public:
   Vocabulary() = default;  // the 256 bytes
-  // Of characters or words: the token of each number, beginning with unknown_token. Throws UserError if the first token is
-  // another one, or if a token occurs twice.
+  // Makes a vocabulary of characters or words. `tokens` has the token of each number, beginning with unknown_token.
+  // Throws UserError if the first token is another one, or if a token occurs twice.
   Vocabulary(TokenKind kind, std::vector<std::string> tokens);
-  // Returns the tokens that occur at least `minimum_count` times in a text, the most frequent ones first. `text` must be
-  // UTF-8 unless the kind is bytes.
+  // Makes a vocabulary of the tokens that occur at least `minimum_count` times in a text, the most frequent ones first;
+  // for bytes it is always that of the 256 bytes. `text` must be UTF-8 unless the kind is bytes.
   static Vocabulary of_text(TokenKind kind, std::string_view text, std::int64_t minimum_count);
 
   TokenKind kind() const { return kind_; }
