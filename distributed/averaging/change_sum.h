@@ -28,8 +28,8 @@ class ChangeSum {
   // `slices` are the slices of the trainable parameters in the value arena, each of which one call of sum()
   // sums. Throws UserError for weights of a type that the compression does not support.
   void begin(const Placement& placement, std::span<const Bucket> slices);
-  // Collective, in place. `changes` holds this rank's part of a slice, followed by elements that are never
-  // compressed. T is the type of the value arena.
+  // Sums the changes over the ranks, in place. Collective. `changes` holds this rank's part of a slice, followed by
+  // elements that are never compressed. T is the type of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
   // Returns the bytes that the compression has sent; 0 without a compression. See Compression::bytes_sent().
@@ -38,8 +38,8 @@ class ChangeSum {
   // Before the call it owes what it owed before the sum.
   void accept(std::size_t slice);
 
-  // Adds the owed part to a strategy's state. `is_accepted` is true if accept() was called for every sum that
-  // was made.
+  // Adds the owed part to a strategy's state. `is_accepted` is true if accept() was called for every sum that was made;
+  // otherwise the part that would be owed after accept() is added too.
   void keep(bool is_accepted, std::vector<StrategyState>& state) const;
   void take(const StrategyState& part);
 

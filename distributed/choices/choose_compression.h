@@ -19,18 +19,18 @@ inline constexpr std::string_view automatic_compression = "auto";
 // The chosen method of compression. It is the same on all ranks.
 struct CompressionChoice {
   std::string name = {};
-  // The estimates of all methods that can compress these gradients, in the order of compression_names(). Empty if all ranks are on
-  // one host: then the choice is `none`, and nothing was measured.
+  // Estimates of all methods that can compress these gradients, in the order of compression_names(). Empty if all ranks
+  // are on one host: then the choice is `none`, and nothing was measured.
   std::vector<ExpectedSeconds> expected = {};
   double bytes_per_second = 0;  // bytes per second that left a host in a sum
 };
 
-// Measures how long an exchange of these gradients takes between these ranks, and how long their processors
-// take to compress them; then chooses by the estimates of cost_model.h. `options` defines ratio and rank; its
-// name is ignored. The parameters of `placement` are float32. `bucket_bytes` is the least size of a bucket.
-// `overlaps` is true if the exchange overlaps with the backward pass. The call takes about a second, and two
-// over slow links; with many parameters also the time to compress them twice by each method. It needs memory
-// for three times the gradients, and frees it before it returns. The sums must be those of the algorithm
+// Chooses `none` if all ranks are on one host. Otherwise measures how long an exchange of these gradients takes between
+// these ranks, and how long their processors take to compress them; then chooses by the estimates of cost_model.h.
+// `options` defines ratio and rank; its name is ignored. The parameters of `placement` are float32. `bucket_bytes` is the
+// least size of a bucket. `overlaps` is true if the exchange overlaps with the backward pass. The call takes about a
+// second, and two over slow links; with many parameters also the time to compress them twice by each method. It needs
+// memory for three times the gradients, and frees it before it returns. The sums must be those of the algorithm
 // `hierarchical`. Collective.
 CompressionChoice choose_compression(const CompressionOptions& options, const Placement& placement,
                                      std::int64_t bucket_bytes, bool overlaps, Communicator& ranks);

@@ -24,7 +24,8 @@ constexpr double seconds_for_others = 1;  // no further algorithm is measured af
 
 constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
 
-// Returns the bytes of each bucket of gradients. The last bucket, with buffers and the tail, is left out: it is the same for all sizes.
+// Returns the bytes of each bucket of gradients. The last bucket, with buffers and the tail, is left out: its size does
+// not depend on `least_bytes`.
 std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t least_bytes) {
   std::vector<std::int64_t> bytes;
   for (const Bucket& bucket : make_buckets(placement, least_bytes))

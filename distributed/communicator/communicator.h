@@ -102,7 +102,7 @@ class Communicator : public Collective {
   virtual void all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
                           std::string_view what) = 0;
 
-  // Collective. From now on this communicator, and duplicates and parts made of it, sum by this algorithm.
+  // Collective. From now on this communicator, and duplicates and splits made of it afterwards, sum by this algorithm.
   //   auto          window if all ranks share memory, otherwise hierarchical
   //   window        on one host: each rank adds its part, in memory that all share
   //   hierarchical  the ranks of each host add up, then hosts exchange parts of these sums

@@ -61,9 +61,9 @@ class Mailbox {
   // rank has died or that the run ends. Returns true if letters are still under way.
   bool drive(int tag, std::int64_t most_arriving);
 
-  // Like take(), for a rank that cannot continue without the other ranks. Throws a RankLost if a rank has
-  // died that spare() did not name. Returns the next letter with any of these tags. If several letters have
-  // come, returns one with the earliest tag in the list. `what` names the expected letter in errors.
+  // Waits as take() does, for a rank that cannot continue without the other ranks. Throws a RankLost if a rank has died
+  // that spare() did not name. Returns the next letter with any of these tags. If several letters have come, returns one
+  // with the earliest tag in the list. `what` names the expected letter in errors.
   std::optional<Letter> take_from_living(std::span<const int> tags, double seconds, std::string_view what);
   std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
     return take_from_living(std::span(&tag, 1), seconds, what);
@@ -73,8 +73,8 @@ class Mailbox {
   [[noreturn]] void give_up(double seconds, std::string_view what);
   // Returns the ranks that a RankLost names, numbered as in this mailbox. Used for errors with is_outlived().
   std::vector<int> ranks_of(const RankLost& loss) const;
-  // Lets no wait of this mailbox end because one of these ranks dies, from now on. Called by a rank that
-  // continues without them.
+  // From now on, the death of one of these ranks ends no wait of this mailbox. Called by a rank that continues without
+  // them.
   void spare(const std::vector<int>& ranks);
 
   int rank() const { return transport_->rank(); }

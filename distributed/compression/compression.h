@@ -73,7 +73,8 @@ const std::vector<std::string>& compression_names();
 //   powersgd    transmits a low-rank approximation of each matrix, as two factors
 // If hosts_add_first(), one rank of each host compresses for all of them (host_compression.h).
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator);
-// Does the same, but always lets one rank of each host compress for all ranks of the host.
+// Makes a compression as make_compression() does, but always lets one rank of each host compress for all ranks of the
+// host.
 std::unique_ptr<Compression> make_host_compression(const CompressionOptions& options,
                                                    Communicator& communicator);
 

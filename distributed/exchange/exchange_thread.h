@@ -20,7 +20,7 @@ class ExchangeThread {
   // buckets, the thread waits for it.
   using Order = std::function<std::size_t(std::size_t place, std::size_t begun)>;
 
-  // Both functions are called on the thread. `exchange` gets the number of a bucket.
+  // `exchange` and `order` are called on the thread. `exchange` gets the number of a bucket.
   explicit ExchangeThread(
       std::function<void(std::size_t)> exchange,
       Order order = [](std::size_t place, std::size_t) { return place; });

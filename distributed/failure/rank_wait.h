@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// One wait of this rank for other ranks. Calls the alarm regularly, and calls its give_up() when the deadline
-// has passed. The alarm and the references in the call must outlive it.
+// One wait of this rank for other ranks. Calls the alarm regularly, and calls its give_up() when the deadline has passed.
+// The alarm and the references in the call must outlive the RankWait.
 class RankWait {
  public:
   RankWait(Alarm& alarm, const PendingCall& call)

@@ -29,7 +29,7 @@ class Watchdog {
   // and for how long.
   using Alarm = std::function<void(const std::string& sentence)>;
 
-  // `who` is the beginning of the sentence, such as "rank 2 on host h1".
+  // `who` is the beginning of the sentence, such as "process 4711".
   explicit Watchdog(std::string who, Alarm alarm = end_process);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -45,8 +45,7 @@ class Watchdog {
   // Prints the sentence on stderr, and ends the process with status 1, without running destructors.
   [[noreturn]] static void end_process(const std::string& sentence);
 
-  // While an object lives, the watchdog observes the call `what` ("MPI_Finalize, until all other ranks have
-  // come").
+  // While an object lives, the watchdog observes the call `what` ("MPI_Finalize, where all ranks come together").
   class Guard {
    public:
     Guard(Watchdog& watchdog, std::string what, double deadline_seconds);

@@ -41,7 +41,7 @@ std::optional<Ulfm> Ulfm::find() {
 }
 
 void Ulfm::prepare() {
-  // Mpirun --with-ft ulfm sets this variable.
+  // `mpirun --with-ft ulfm` sets this variable.
   const char* const wanted = std::getenv("OMPI_MCA_mpi_ft_enable");
   if (wanted != nullptr && std::string_view(wanted) != "0") setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }

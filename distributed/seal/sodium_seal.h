@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// See make_seal(), which calls it.
+// Makes the seal of make_seal() with libsodium.
 std::unique_ptr<Seal> make_sodium_seal(Seal::Side side, std::string_view key);
 std::string sodium_version();
 

@@ -67,13 +67,12 @@ bool has_parameter_server(std::string_view strategy);
 //   async-server      each rank except the servers trains at its own pace; rank 0, or the first ranks, serve
 //                     and mix the others' weights into their own
 //   downpour          the same, but the servers add the changes of the others' weights
-// If Communicator::keeps_order(), all except async-server and downpour give the same bits in every run, and
-// allreduce, reduce-broadcast, send-recv and scatter-gather give the same bits as one another, for every
-// bucket size. Returns null if the communicator has one rank: nothing is exchanged, and a step without a
-// strategy has no host points. The communicator must outlive the strategy, which uses it on the training
-// thread, between other calls on that thread; with overlap also on another thread during a step. Throws
-// UserError for an unknown name, and for a compression that the strategy does not offer; on all ranks if one
-// has such options. Collective.
+// If Communicator::keeps_order(), all except async-server and downpour give the same bits in every run, and allreduce,
+// reduce-broadcast, send-recv and scatter-gather give the same bits as one another, for every bucket size. Returns null
+// if the communicator has one rank and options.even_alone is false: nothing is exchanged, and a step without a strategy
+// has no host points. The communicator must outlive the strategy, which uses it on the training thread, between other
+// calls on that thread; with overlap also on another thread during a step. Throws UserError for an unknown name, and for
+// a compression that the strategy does not offer; on all ranks if one has such options. Collective.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator);
 
 }  // namespace plexaura

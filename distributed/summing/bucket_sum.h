@@ -39,8 +39,7 @@ class BucketSum : public Strategy, public GradientSum {
   UpdateAnswer before_update(std::size_t bucket) override;
   void agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
-  // Returns the meter for Overlapped, which may exchange during the next step, when the border already has
-  // the next step's number.
+  // Returns the meter, for Overlapped, which may still exchange during the next step.
   ExchangeMeter& meter() { return meter_; }
   std::int64_t step() const { return step_; }  // number of the step whose gradients are exchanged
   // True if the gradients of a bucket that was announced are final. May be called from any thread.

@@ -7,7 +7,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr int reader = 0;  // number of the rank that sends
+constexpr int reader = 0;  // number of the rank that reads the samples and sends them
 // The largest number of parcels that arrive before they are taken. With two, one step can arrive while the
 // step before waits to be taken. If a rank falls behind and all its data was read ahead, as in validation,
 // the rest waits on rank 0 in the mailbox.
@@ -54,7 +54,7 @@ void MailCourier::close(Stream stream, bool in_error) noexcept {
     else
       drop_rest(stream);
   } catch (const std::exception&) {
-    // Ignored: the run is ending with an error that is reported elsewhere.
+    // The error is ignored: the run is ending with another error that is reported elsewhere.
   }
 }
 

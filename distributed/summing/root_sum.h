@@ -21,7 +21,7 @@ class RootSum {
 
   // Collective, in place. `what` names the call in errors.
   void sum(DType dtype, std::span<std::byte> values, std::string_view what);
-  // Does the same, but only the root gets the sums. The values of the other ranks do not change.
+  // Sums as sum() does, but only the root gets the sums. The values of the other ranks do not change.
   void gather(DType dtype, std::span<std::byte> values, std::string_view what);
 
  private:

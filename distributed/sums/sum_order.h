@@ -43,9 +43,9 @@ struct Summand {
   const std::byte* data = nullptr;
 };
 
-// Adds `count` elements of all summands in the order above, and writes the sums to each array in `to`. These
-// may be arrays of summands. The summands must be in ascending order and form one block. Each cache line is
-// read and written once.
+// Adds `count` elements of all summands in the order that the comment at the beginning of this file defines, and writes
+// the sums to each array in `to`. These may be arrays of summands. The summands must be in ascending order and form one
+// block. Each cache line is read and written once.
 void add_in_order(DType dtype, std::span<const Summand> summands, std::int64_t count,
                   std::span<std::byte* const> to);
 

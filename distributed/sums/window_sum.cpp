@@ -12,7 +12,7 @@ std::int64_t piece_length(const CallSignature& call) {
   return static_cast<std::int64_t>(WindowSum::staging_bytes / 2 / size_of(call.dtype));
 }
 
-// Returns the intersection of both. An empty result lies within `a`.
+// Returns the intersection of a and b. An empty result lies within `a`.
 Part common(Part a, Part b) {
   const std::int64_t end = a.first + a.count;
   const std::int64_t first = std::min(std::max(a.first, b.first), end);

@@ -55,7 +55,7 @@ class WindowSum final : public SumAlgorithm {
   // The staging areas of all ranks for arrays that are copied when the ranks meet. Copies alternate between
   // two halves of an area, because a rank may be one meeting ahead of a rank that still adds.
   std::vector<std::byte*> brought_areas_;
-  std::uint64_t brought_ = 0;  // number of such copies so far
+  std::uint64_t brought_ = 0;  // number of arrays copied to brought_areas_ so far
   std::vector<std::byte*> staged_;
   std::vector<Summand> summands_;  // buffer with a summand for each rank
   std::vector<std::byte*> sums_;   // buffer for the addresses of the sums

@@ -31,7 +31,8 @@ class Door {
   // Warns at once that a client was turned away. Counts the clients that are turned away within the next
   // minute, for the next warning.
   void note_turned_away(const std::string& from, const std::string& why);
-  // Warns about the counted clients. Called regularly and at the end.
+  // Warns about the counted clients, if there are any and the minute is over or `is_at_end` is true. Called regularly and
+  // at the end.
   void report_turned_away(bool is_at_end);
 
  private:

@@ -28,7 +28,8 @@ class LogicalWeights {
   std::size_t shared_bytes() const { return shared_bytes_; }  // bytes of trainable parameters and buffers
   std::size_t trainables() const { return trainables_; }      // number of elements of trainable parameters
 
-  // Both functions process as many parameters as `weights` holds: all parameters, or the shared ones.
+  // read() copies parameters from `from` to `weights`, and write() passes the parameters in `weights` to `to`. Both
+  // process as many parameters as `weights` holds: all of them, or the shared ones.
   using Read = std::function<Tensor(std::string_view name)>;
   void read(const Read& from, std::span<std::byte> weights) const;
   using Write = std::function<void(std::string_view name, const Tensor& value)>;

@@ -19,8 +19,8 @@ struct ServerPlace {
 // holds a lock on it as long as it lives.
 class ServerFile {
  public:
-  // Throws UserError if the file cannot be written, if it is a link, if other users may open it, if no server
-  // has written its contents, and if another server holds it.
+  // Throws UserError if the file cannot be written, if it is a link, if other users may open it, if it has contents that
+  // no server has written, and if another server holds it.
   explicit ServerFile(std::filesystem::path path);
   ServerFile(const ServerFile&) = delete;
   ServerFile& operator=(const ServerFile&) = delete;

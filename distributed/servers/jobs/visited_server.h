@@ -87,7 +87,7 @@ class VisitedServer {
   struct Guest {
     Line line;
     std::string from;
-    // Time when bytes last moved, in seconds; before the proof, the time when the guest came.
+    // Time when bytes last moved, in seconds; before the proof, the time when the connection was accepted.
     double heard_at;
     std::uint64_t moved = 0;  // number of bytes that had moved by that time
     int number = 0;           // number of the client; 0: it has not joined

@@ -40,8 +40,9 @@ class Visiting final : public Strategy, public WeightExchange {
   std::optional<std::int64_t> push_every_;
   WeightsImmigration* border_ = nullptr;
   std::optional<LogicalWeights> form_;
-  std::int64_t steps_ = 0;          // number of steps since the last push
-  std::vector<std::byte> began_;    // the last weights that the server sent; changes are counted from these
+  std::int64_t steps_ = 0;  // number of steps since the last push
+  // The last weights that the server sent; changes are differences from these.
+  std::vector<std::byte> began_;
   std::vector<std::byte> weights_;  // this client's own weights, row-major
   std::vector<std::byte> pushed_;
 };

@@ -158,7 +158,7 @@ void Visitor::come_back() {
         return;
       }
     } catch (const LineLost&) {
-      // Ignored: the server may still come back.
+      // The error is ignored: the server may still come back.
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }

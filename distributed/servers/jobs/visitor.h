@@ -52,7 +52,8 @@ class Visitor {
   void post(LineHead head, std::span<const std::byte> content = {});
   void come_back();
   void beat();
-  // Throws the error, with the deadline and the last failure.
+  // fail() and fail_with() throw a DeviceError whose text begins with the file. fail() adds the deadline and the last
+  // failure to `what`.
   [[noreturn]] void fail(std::string_view what) const;
   [[noreturn]] void fail_with(std::string_view what) const;
 

@@ -56,7 +56,7 @@ class AsyncServer final : public Strategy {
 
   Communicator& communicator_;
   std::unique_ptr<Mailbox> mailbox_;
-  // A rank has at most one of the two. A rank that trains has no client if it is not the lowest of its group.
+  // A rank has at most one of server_ and client_. A rank that trains has no client if it is not the lowest of its group.
   std::unique_ptr<ParameterServer> server_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ClientGroup> group_;  // null on ranks that serve, and if a client is a single rank

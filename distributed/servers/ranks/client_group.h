@@ -15,10 +15,10 @@
 
 namespace plexaura {
 
-// Several ranks that are one client: they make each step together and sum their gradients. The lowest rank has the ParameterClient.
-// It draws one part of the data for each rank at once. After a step in which it gets weights it sends these to the other ranks, and at
-// the end of an epoch it also sends them its state of the optimizer. So all ranks of the group have the same weights and the same
-// state, even if their processors round differently.
+// Several ranks that are one client: they make each step together and sum their gradients. The lowest rank has the
+// ParameterClient. This rank draws one part of the data for each rank at once. After a step in which it gets weights it
+// sends these to the other ranks, and at the end of an epoch it also sends them its state of the optimizer. So all ranks
+// of the group have the same weights and the same state, even if their processors round differently.
 //
 // A rank that fails makes no more steps, but still draws. The others notice this before their next step. From then on each rank makes
 // its steps alone, and the run ends at the next call of all ranks.
@@ -38,7 +38,7 @@ class ClientGroup final : public Dealer, public GradientSum, public WeightExchan
   Draw draw(const DealtSteps& steps) override;
   void stop() override { wants_stop_ = true; }
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
-  // Replaces the gradients of a bucket by their mean over the samples of all ranks. Leaves the tail
+  // Replaces the gradients of a bucket by their mean over the samples of all ranks of the group. Leaves the tail
   // unchanged.
   UpdateAnswer before_update(std::size_t bucket) override;
   // See the same functions of ParameterClient.

@@ -31,7 +31,7 @@ std::span<const std::byte> Draft::seal(const LetterHead& head) {
 
 std::span<const std::byte> Draft::seal_all(const LetterHead& head, std::string_view account) {
   const std::size_t size = sizeof head + content_bytes_ + account.size();
-  // Resize() alone might reserve twice this size.
+  // Without this call, resize() might reserve twice this size.
   if (bytes_.capacity() < size) bytes_.reserve(size + account.size());
   bytes_.resize(size);
   seal(head);

@@ -32,7 +32,7 @@ enum class Word : std::int64_t {
   // Reports that a client has died while no deal is open, so that the survivors make a new communicator; no
   // answer.
   regroup,
-  // Sent by both:
+  // Sent by the server and by clients:
   patience  // shows that the sender is at work and will still answer; no answer
 };
 

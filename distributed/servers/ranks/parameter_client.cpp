@@ -157,9 +157,8 @@ bool ParameterClient::take_in(std::vector<Letter> answers) {
   return true;
 }
 
-// Takes in the weights of one answer. If this client has made steps since its push, it keeps its own buffers
-// until it rests. They follow its samples. A running variance that was corrected in the way of weights could
-// fall below 0.
+// Takes in the weights of one answer. If this client has made steps since its push, it keeps its own buffers until it
+// rests. They follow its samples. A running variance that was corrected as weights are could fall below 0.
 void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
   Server& from = server(answer.from);
   const Shard& shard = from.shard;

@@ -95,7 +95,7 @@ class ParameterClient final : public Dealer, public WeightExchange {
   std::optional<SharedWeights> weights_;
   int server_count_;
   std::vector<Server> servers_;  // the servers in the order of ranks; empty before begin()
-  // The last weights that this client got or pushed; changes are counted from these.
+  // The last weights that this client got or pushed; changes are differences from these.
   std::vector<std::byte> began_;
   std::int64_t steps_ = 0;                 // number of steps since the last push
   std::ptrdiff_t answers_due_ = 0;         // number of servers that have not answered the last push

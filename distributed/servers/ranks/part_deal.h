@@ -37,8 +37,8 @@ class PartDeal {
   // Closes the deal.
   void close();
 
-  // pack() writes as text which parts of the last deal are finished, for a server that takes over. The other
-  // function reads such a text. If the same deal is opened again, only the other parts are dealt.
+  // pack() writes as text which parts of the last deal are finished, for a server that takes over. unpack() reads such a
+  // text. If the same deal is opened again, only the other parts are dealt.
   std::string pack() const;
   void unpack(std::istream& packed);
 
@@ -50,7 +50,7 @@ class PartDeal {
   std::optional<std::int64_t> next_ = {};
   std::int64_t end_ = 0;
   std::int64_t behind_ = -1;                     // DealtSteps::behind, which identifies the deal
-  std::optional<std::int64_t> resumes_at_ = {};  // value of next_ when that deal was closed
+  std::optional<std::int64_t> resumes_at_ = {};  // value of next_ when the deal of behind_ was closed
   std::deque<std::int64_t> returned_;            // parts that are dealt again, numbered as in next_
   // The unfinished parts of each client, in the order in which it has drawn them.
   std::vector<std::deque<std::int64_t>> unfinished_;

@@ -13,7 +13,7 @@ namespace plexaura {
 // The contiguous range of the shared weights that one server holds. It is cut at cache lines, also within a
 // parameter.
 struct Shard {
-  std::size_t begin = 0;  // in bytes
+  std::size_t begin = 0;  // offset in bytes
   std::size_t bytes = 0;
   std::size_t trainables = 0;  // number of elements of trainable parameters; the elements of buffers follow
 
