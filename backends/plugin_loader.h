@@ -16,8 +16,8 @@ std::vector<std::string> plugin_folders();
 // Returns the path of the plugin plexaura_<name>.so, or nothing if no folder has it.
 std::optional<std::string> find_plugin(std::string_view name);
 
-// Returns the path of the plugin that describes devices of a backend,
-// plexaura_described/plexaura_<backend>.so in one of the same folders, or nothing if there is none.
+// Returns the path of the plugin that describes devices of a backend, plexaura_described/plexaura_<backend>.so in one of
+// plugin_folders(), or nothing if there is none.
 std::optional<std::string> find_describing_plugin(std::string_view backend);
 
 // Returns the names of all plugins found, sorted.

@@ -22,8 +22,8 @@ std::unique_ptr<Backend> make_portable_backend();
 // Returns a text about the library with which make_cpu_backend() computes, such as "oneDNN 2.7.3" or "no
 // oneDNN".
 std::string cpu_libraries();
-// Returns a text about the instruction sets that these kernels use on this processor, such as "x86-64-v3,
-// oneDNN cpu_isa_avx2".
+// Returns a text about the instruction sets that the kernels of make_cpu_backend() use on this processor, such as
+// "x86-64-v3, oneDNN cpu_isa_avx2".
 std::string cpu_instructions();
 
 // Returns the sources of kernels of make_cpu_backend(), in the order in which it queries them.

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// Describes such a region. Forward, relu(normalise(x) + addend):
+// Describes a region around a batch norm. Forward, relu(normalise(x) + addend):
 //   inputs: x, scale, shift; mean and inverse, unless the region computes these; the addend, if any
 //   outputs: the result; mean, variance and inverse, if the region computes them
 // Backward, the sum of the gradients of normalise and moments by x. An addend may be added between the two:

@@ -21,8 +21,8 @@ class ChainGrowth {
   using Accepts = std::function<bool(NodeId)>;
   ChainGrowth(const Graph& graph, const Uses& uses, NodeId last);
 
-  // Adds the last node of the graph that fits and that keeps the chain within `most_nodes` and `most_inputs`.
-  // Returns false if there is none.
+  // Adds the last node of the graph that `accepts` allows, whose results only the chain reads, and that keeps the chain
+  // within `most_nodes` and `most_inputs`. Returns false if there is none.
   bool grow(std::size_t most_nodes, std::size_t most_inputs, const Accepts& accepts);
 
   const std::set<NodeId>& nodes() const { return nodes_; }

@@ -17,7 +17,7 @@ struct ReluMask {
   std::vector<Value> zeros;  // the constants of the expression, each once
 };
 
-// Returns the parts of such a gradient if `value` is one and no other node reads its mask.
+// Returns the ReluMask of `value` if `value` is a gradient of relu whose mask no other node reads.
 std::optional<ReluMask> find_relu_mask(const Graph& graph, Value value, const Uses& uses);
 
 }  // namespace plexaura

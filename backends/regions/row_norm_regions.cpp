@@ -92,7 +92,7 @@ class RowNormPattern {
   Node x, scale, shift, epsilon;
   Node centred, inverse, root, normal, result;
   Node grad, addend;
-  // The latter two are empty if the gradients are no sums.
+  // scale_grad and shift_grad are empty if the gradients of scale and shift are no sums.
   Node x_grad, x_grad_and_addend, scale_grad, shift_grad;
 
  private:

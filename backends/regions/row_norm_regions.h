@@ -12,8 +12,7 @@
 
 namespace plexaura {
 
-// Describes such a region.
-// Forward:
+// Describes a region of row_norm_regions.h. Forward:
 //   inputs: x; scale and shift, if any; epsilon; constants that kernels need not read
 //   outputs: the result; the normalised x, if it is not the result; x - mean, if the region centres; and for each row
 //     1 / root and root, where root = sqrt(variance + epsilon)

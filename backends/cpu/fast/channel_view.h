@@ -29,7 +29,7 @@ struct ChannelView {
   }
 };
 
-// Returns nothing for a layout without such vectors.
+// Returns the view of a value in this layout. Returns nothing for a layout without such vectors.
 std::optional<ChannelView> channel_view(const Layout& layout, const Shape& shape);
 
 // Returns channels in blocks of 16, or in blocks of 8 if these need less padding.

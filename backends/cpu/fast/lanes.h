@@ -12,8 +12,8 @@
 
 namespace plexaura::fast {
 
-// Writes values past the caches, if they are too many for the caches to keep. `to` is aligned to 16 bytes,
-// and `count` is a multiple of 4.
+// Writes values to memory without keeping them in the caches. Meant for more values than the caches can keep. `to` is
+// aligned to 16 bytes, and `count` is a multiple of 4.
 template <int count>
 PLEXAURA_INLINE void stream(float* to, const float* from) {
 #if defined(__x86_64__)

@@ -8,7 +8,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_per_run = 2;  // to clear a few neighbours
+constexpr double nanoseconds_per_run = 2;  // time to clear a few neighbours
 
 }  // namespace
 

@@ -23,7 +23,7 @@ class PaddingEraser {
 
   // The elements whose index along one axis is beyond the last real element.
   struct Band {
-    std::vector<Run> runs;                           // along the axis
+    std::vector<Run> runs;                           // runs of padding along the axis
     std::vector<std::vector<std::int64_t>> corners;  // for each other axis: the offset of each index
     std::int64_t rows = 1;  // the product of the extents of all other axes but the last
 

@@ -10,8 +10,8 @@
 namespace plexaura::fast {
 
 struct PhysicalAxis {
-  std::int64_t axis;    // the logical axis that this belongs to
-  std::int64_t extent;  // padding included
+  std::int64_t axis;    // the logical axis to which the physical axis belongs
+  std::int64_t extent;  // the extent, padding included
 };
 
 // Returns the axes, outermost first: those of the layout's order, then its blocks.

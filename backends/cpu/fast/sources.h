@@ -17,41 +17,41 @@ std::string instruction_set();
 std::unique_ptr<const KernelSource> make_elementwise_source();
 // Regions of several elementwise ops whose results have one shape.
 std::unique_ptr<const KernelSource> make_chain_source();
-// reorder, from a layout to the same or another one.
+// Reorders, from a layout to the same or another one.
 std::unique_ptr<const KernelSource> make_transfer_source();
-// permute, slice and its gradient, concat, of any dtype.
+// The ops permute, slice and its gradient, concat, of any dtype.
 std::unique_ptr<const KernelSource> make_move_source();
 // Regions of the gradients of gelu, silu and hard_swish.
 std::unique_ptr<const KernelSource> make_slope_source();
 // Regions of elementwise ops around slices of the last axis, computed row by row.
 std::unique_ptr<const KernelSource> make_row_chain_source();
-// gather, take_along_axis and their gradients, scatter.
+// The ops gather, take_along_axis and their gradients, scatter.
 std::unique_ptr<const KernelSource> make_index_source();
-// sgd_step, adam_step, rms_step.
+// The ops sgd_step, adam_step and rms_step.
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // Batch norm: its ops and regions.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
-// matmul of two small matrices.
+// The op matmul for two small matrices.
 std::unique_ptr<const KernelSource> make_small_matmul_source();
-// matmul of float64 or float32, in blocks for the caches.
+// The op matmul for float64 or float32, in blocks for the caches.
 std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
-// max_pool2d, avg_pool2d and their gradients.
+// The ops max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
-// max_pool3d, avg_pool3d, also adaptive ones, and their gradients.
+// The ops max_pool3d, avg_pool3d, also adaptive ones, and their gradients.
 std::unique_ptr<const KernelSource> make_pool3d_source();
-// sum, mean, max, min.
+// The ops sum, mean, max and min.
 std::unique_ptr<const KernelSource> make_reduce_source();
-// softmax_cross_entropy and its gradient, top_k_correct, one_hot.
+// The ops softmax_cross_entropy with its gradient, top_k_correct and one_hot.
 std::unique_ptr<const KernelSource> make_class_source();
-// softmax, log_softmax and their gradients over the last axis.
+// The ops softmax, log_softmax and their gradients over the last axis.
 std::unique_ptr<const KernelSource> make_softmax_source();
 // Regions of layer_norm, group_norm, instance_norm, standardise, rms_norm and their gradients.
 std::unique_ptr<const KernelSource> make_row_norm_source();
-// normalise_image.
+// The op normalise_image.
 std::unique_ptr<const KernelSource> make_image_source();
-// dropout and its gradient.
+// The op dropout and its gradient.
 std::unique_ptr<const KernelSource> make_dropout_source();
-// uniform, normal.
+// The ops uniform and normal.
 std::unique_ptr<const KernelSource> make_random_source();
 
 // Offers the kernels that `source` has for float32 to regions of bfloat16 and float16. Such a kernel converts its

@@ -7,8 +7,7 @@
 
 namespace plexaura::onednn {
 
-// Return a candidate in these layouts. Return nothing if the library has no fast kernel for them; some throw
-// dnnl::error instead.
+// Return a candidate in these layouts. Return nothing if the library has no fast kernel for them, or throw dnnl::error.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);

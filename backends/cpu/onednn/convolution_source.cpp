@@ -65,8 +65,8 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
   return {};
 }
 
-// Proposes kernels for that region. Puts the node of the weights first, since propose_weight_grad() reads the
-// op of the region's first node.
+// Proposes kernels for the region of match_weight_and_bias_grad(). Puts the node of the weights first, since
+// propose_weight_grad() reads the op of the region's first node.
 std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};

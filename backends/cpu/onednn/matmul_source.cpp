@@ -88,7 +88,8 @@ struct RowProduct {
 // Each thread packs all of b for its vector registers, which pays for this number of rows or more.
 constexpr std::int64_t fewest_rows_of_thread = 32;
 
-// Returns nothing if a row of a is not contiguous, or if there are too few rows for several threads.
+// Returns the sizes of a product. Returns nothing if a row of a is not contiguous, or if there are too few rows for
+// several threads.
 std::optional<RowProduct> row_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, result] = matmul_shapes(query);
@@ -120,10 +121,10 @@ void multiply_rows(const RowProduct& product, const Binding& at) {
         fmt::format("{}: oneDNN failed with status {}", *at.name, static_cast<int>(status.load())));
 }
 
-// Offers a product of which each thread computes neighbouring rows. The kernels before and after it, most of which
-// divide rows among the threads in the same way, find these rows in the cache of their own core. The library divides
-// the columns of a product of few rows, so that each core reads what the others have written. Where cores share no
-// cache, that takes longer than the product of a small matrix.
+// Offers a product of which each thread computes neighbouring rows. The kernels before and after it, most of which divide
+// rows among the threads in the same way, find these rows in the cache of their own core. The library divides the columns
+// of a product of few rows, so that each core reads what the others have written. Where cores share no cache, such reads
+// take longer than the product of a small matrix.
 std::optional<Candidate> propose_rows(const RegionQuery& query) {
   const std::optional<RowProduct> product = row_product(query);
   if (!product) return std::nullopt;

@@ -33,7 +33,7 @@ struct BatchNormForward {
 
 struct BatchNormBackward {
   ChannelView view;
-  bool total = false;  // whether diff_src includes the gradient through mean and inverse
+  bool total = false;  // true: diff_src includes the gradient through mean and inverse
 
   struct Operands {
     const float* src;

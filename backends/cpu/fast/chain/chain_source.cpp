@@ -26,9 +26,9 @@ constexpr std::int64_t least_elements = 4096;
 
 constexpr std::size_t most_inputs = 10;
 
-constexpr double seconds_per_op = 1e-10;  // for one element of a block
+constexpr double seconds_per_op = 1e-10;  // seconds of an op for one element of a block
 
-constexpr std::size_t longest_block = 1024;      // elements
+constexpr std::size_t longest_block = 1024;      // in elements
 constexpr std::size_t bytes_of_buffers = 32768;  // all buffers of a thread; they stay in the first cache
 constexpr std::size_t granule = 64;              // bytes of a cache line; elements of a block are a multiple
 
@@ -36,14 +36,14 @@ constexpr std::size_t granule = 64;              // bytes of a cache line; eleme
 struct ChainOperand {
   bool is_input = false;
   std::size_t index = 0;
-  std::size_t bytes = 0;  // of an element
+  std::size_t bytes = 0;  // bytes of an element
 };
 
 struct ChainOp {
   Elementwise function;
   std::array<ChainOperand, most_operands> operands;
   std::array<std::int64_t, most_operands> steps;  // 0 for an operand of one element, else 1
-  std::size_t buffer = 0;  // for the result; not used by the last op, which writes to the output
+  std::size_t buffer = 0;  // buffer of the result; not used by the last op, which writes to the output
 };
 
 // An input of one element. It is copied into a whole buffer before the first block.
@@ -69,7 +69,7 @@ class BufferAssignment {
   }
   // Returns a buffer that release() never frees.
   std::size_t take_for_all_blocks() { return count_++; }
-  // Returns null for values from outside the chain.
+  // Returns the buffer with the result of a node, or null for values from outside the chain.
   const std::size_t* find(NodeId node) const {
     const auto found = of_node_.find(node);
     return found == of_node_.end() ? nullptr : &found->second;
@@ -162,7 +162,7 @@ class Chain {
 
   std::vector<ChainOp> ops_;
   std::vector<RepeatedInput> repeated_;
-  std::int64_t block_ = 0;  // elements
+  std::int64_t block_ = 0;  // elements of a block
   std::size_t widest_ = 0;  // bytes of an element of the widest operand
   std::size_t result_bytes_ = 0;
   double nanoseconds_ = 0;
@@ -195,7 +195,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
     if (type.shape == result.shape)
       candidate.inputs[i] = layout;
     else if (query.given[i] && query.given[i]->blocks().empty())
-      candidate.inputs[i] = *query.given[i];  // one element
+      candidate.inputs[i] = *query.given[i];  // has one element
     if (type == result) candidate.in_place.emplace_back(0, i);
   }
   candidate.seconds =
@@ -230,8 +230,8 @@ class ChainSource final : public KernelSource {
     const ChainGrowth::Accepts accepts = [&](NodeId node) {
       return has_loop(node) && uses.depends_on_feeds(node) == uses.depends_on_feeds(last);
     };
-    // If the reader of the result can join, the regions that end there contain the shorter ones. Then only the longest
-    // region that ends here is offered.
+    // If the reader of the result can join the chain, the regions that end at the reader contain the shorter regions that
+    // end here. Then only the longest region that ends here is offered.
     const auto& readers = uses.readers(result);
     const bool goes_on = !uses.kept(result) && readers.size() == 1 && has_loop(readers[0]) &&
                          graph.type({readers[0], 0}).shape == graph.type(result).shape;

@@ -83,7 +83,7 @@ std::shared_ptr<const Kernel> make_slice_grad(const RegionQuery& query) {
 std::shared_ptr<const Kernel> make_concat(const RegionQuery& query) {
   struct Destination {
     StridedCopy copy;
-    std::int64_t first;  // byte
+    std::int64_t first;  // offset of the first byte
   };
   const TensorType& type = query.type(query.region.outputs[0]);
   const std::int64_t axis = normalise_axis(op_cast<Concat>(query.op()).options().axis, type.shape.rank());

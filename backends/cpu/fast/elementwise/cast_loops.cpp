@@ -33,7 +33,7 @@ PLEXAURA_INLINE std::uint16_t narrowed(float value) {
   const std::uint32_t normal = (size - 0x38000000U + 0xfffU + ((size >> 13) & 1U)) >> 13;
   const std::uint32_t special = size > infinity ? 0x7e00U : 0x7c00U;
   std::uint32_t half = size < 0x38800000U ? denormal : normal;
-  half = size >= 0x47800000U ? special : half;  // 65536 and above
+  half = size >= 0x47800000U ? special : half;  // rounds 65536 and larger numbers to infinity, and keeps NaN
   return static_cast<std::uint16_t>(half | ((wide >> 16) & 0x8000U));
 }
 

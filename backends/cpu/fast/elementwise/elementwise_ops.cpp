@@ -16,7 +16,7 @@ namespace {
 // The least time for an element: if data leave the cache, all functions take this long.
 constexpr double nanoseconds_from_memory = 0.25;
 constexpr double nanoseconds_per_operation = 0.025;
-constexpr double nanoseconds_per_conversion = 0.1;  // from or to 16 bits
+constexpr double nanoseconds_per_conversion = 0.1;  // time to convert an element from or to 16 bits
 
 constexpr std::int64_t block = 512;  // elements that the caches keep
 constexpr std::size_t most_bytes = sizeof(double);

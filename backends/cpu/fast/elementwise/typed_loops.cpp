@@ -65,7 +65,7 @@ template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                 const double* options) {
   constexpr bool has_order = std::is_same_v<Functor<T, StdMath>, functors::PowLog<T, StdMath>>;
-  if (has_order && options[0] != 0) {  // logarithms are factors
+  if (has_order && options[0] != 0) {  // for other orders, logarithms are factors
     binary_loop<T, Functor>(operands, out, count, options);
     return;
   }

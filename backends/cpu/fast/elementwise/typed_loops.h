@@ -19,12 +19,12 @@ using TypedLoop = void (*)(const std::byte* const* operands, std::byte* y, std::
 
 struct TypedLoops {
   std::string_view name;
-  DType dtype;           // of the operands
-  std::size_t operands;  // 1 or 2
+  DType dtype;           // dtype of the operands
+  std::size_t operands;  // number of operands: 1 or 2
   TypedLoop loop;
 };
 
-// Returns null for an op that has no such loop.
+// Returns the loops of an op, or null if it has none for this dtype.
 const TypedLoops* find_typed(std::string_view op, DType dtype);
 
 // Copies the bits of a[i] where the condition is true, and those of b[i] elsewhere. The operands are the condition

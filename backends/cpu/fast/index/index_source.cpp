@@ -69,7 +69,7 @@ void copy_rows(const SelectedRows& rows, const Bits* src, const std::int64_t* in
 // of the result, or the results for some of the outer indices, so that the bits do not depend on the number of threads.
 template <class T>
 void add_rows(const SelectedRows& rows, const T* src, const std::int64_t* indices, T* dst) {
-  constexpr std::int64_t narrowest = 16;  // columns of a thread
+  constexpr std::int64_t narrowest = 16;  // least number of columns of a thread
   const std::int64_t pieces = rows.before > 1 ? 1 : (rows.behind + narrowest - 1) / narrowest;
   const std::int64_t width = (rows.behind + pieces - 1) / pieces;
   const double cost =

@@ -11,7 +11,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// Ignores NaNs: the exponentials turn them into NaNs of the result anyway.
+// Returns the largest element. Ignores NaNs: the exponentials turn them into NaNs of the result anyway.
 template <class T>
 PLEXAURA_INLINE T largest_of(const T* x, std::int64_t count) {
   T largest = -std::numeric_limits<T>::infinity();

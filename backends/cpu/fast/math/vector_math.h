@@ -22,7 +22,7 @@ struct VectorMath : StdMath {
   static PLEXAURA_INLINE float erfc(float x) { return WideMath::erfc(x); }
   static PLEXAURA_INLINE float lgamma(float x) { return WideMath::lgamma(x); }
 
-  // e^x = 2^n e^r. Two factors 2^n, so that neither overflows or underflows before the result does.
+  // e^x = 2^n e^r. There are two factors 2^n, so that neither overflows or underflows before the result does.
   static PLEXAURA_INLINE float exp(float x) {
     x = x > 89.F ? 89.F : x;
     x = x < -104.F ? -104.F : x;
@@ -263,7 +263,7 @@ struct VectorMath : StdMath {
     PLEXAURA_INLINE explicit LogParts(float x) {
       const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
       normal = is_small ? x * 0x1p23F : x;
-      // This wraps around if x < 0.
+      // The difference wraps around if x < 0.
       const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(normal) - 0x3f3504f3U);
       exponent = static_cast<float>((bits >> 23) - (is_small ? 23 : 0));
       const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);

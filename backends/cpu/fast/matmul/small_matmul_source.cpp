@@ -11,7 +11,7 @@ namespace plexaura::fast {
 
 namespace {
 
-// Returns nothing if a factor is a batch of matrices, or if the product is too large.
+// Returns the sizes of a product. Returns nothing if a factor is a batch of matrices, or if the product is too large.
 std::optional<MatrixProduct> small_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, product] = matmul_shapes(query);

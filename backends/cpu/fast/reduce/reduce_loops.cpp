@@ -107,7 +107,7 @@ struct Extreme {
     for (std::int64_t lane = 0; i < count; ++i, ++lane) best[lane] = better(x[i], best[lane]);
     T found = total;
     for (const T lane : best) found = better(lane, found);
-    // The lanes do not know which zero is the first one.
+    // The lanes do not know which of the zeros 0 and -0 comes first in x. The first one is the result.
     if (found == T(0) && total != T(0)) found = *std::find(x, x + count, T(0));
     total = found;
   }

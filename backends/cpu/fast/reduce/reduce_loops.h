@@ -17,7 +17,7 @@ constexpr std::int64_t most_columns = 64;
 // a loop reads is the extreme.
 struct ReduceLoops {
   std::size_t bytes_of_total;
-  // Sets a total to that of no elements.
+  // Sets each total to the result of no elements.
   void (*start)(std::byte* totals, std::int64_t count);
   // Reduces `count` neighbouring elements into one total.
   void (*run)(const std::byte* x, std::int64_t count, std::byte* total);
@@ -31,7 +31,7 @@ struct ReduceLoops {
   void (*store)(const std::byte* total, double count, std::byte* result, std::int64_t place);
 };
 
-// Returns null for a dtype without such loops.
+// Returns the loops of a reduction, or null for a dtype without such loops.
 const ReduceLoops* find_reduction(ReduceRule rule, DType dtype);
 
 }  // namespace plexaura::fast

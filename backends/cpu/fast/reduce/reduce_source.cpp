@@ -57,7 +57,7 @@ std::vector<Loop> loops_of(const Layout& layout, const Shape& shape, const Reduc
   return loops;
 }
 
-// Returns nothing if the loops do not alternate as those of a Reduction do.
+// Returns the loops as a Reduction. Returns nothing if the loops do not alternate as those of a Reduction do.
 std::optional<Reduction> with_extents(const std::vector<Loop>& loops) {
   Reduction reduction;
   std::size_t next = loops.size();

@@ -17,7 +17,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t alignment = 64;             // bytes; of results in the memory of a thread
+constexpr std::int64_t alignment = 64;             // bytes; alignment of results in the memory of a thread
 constexpr std::int64_t bytes_of_batch = 32 << 10;  // results of a batch of rows; they stay in the first cache
 
 // Where the first column of a value lies. A thread computes a batch of rows at a time, and holds the results that are no
@@ -26,12 +26,12 @@ struct RowPlace {
   std::size_t base = 0;        // index of an input or output; or memory() or zeros()
   std::int64_t slot = 0;       // in a thread's memory: bytes of the results placed before it, per row
   std::int64_t offset = 0;     // bytes to the first column
-  std::int64_t row_bytes = 0;  // from a row to the next one; 0 if all rows are the same
+  std::int64_t row_bytes = 0;  // bytes from a row to the next one; 0 if all rows are the same
 };
 
 struct RowOperand {
   RowPlace place;
-  std::int64_t bytes = 1;  // of an element
+  std::int64_t bytes = 1;  // bytes of an element
   std::int64_t step = 1;   // 0: one element for the whole row
 };
 
@@ -46,10 +46,10 @@ struct RowStep {
 
 struct RowProgram {
   std::vector<RowStep> steps;
-  std::vector<std::int64_t> row_bytes;  // of each input and output
+  std::vector<std::int64_t> row_bytes;  // distance between rows, in bytes, of each input and output
   std::int64_t rows = 0;
   std::int64_t rows_of_batch = 1;
-  double nanoseconds = 0;  // of a row
+  double nanoseconds = 0;  // time for a row
 };
 
 void clear(const std::byte* const*, const std::int64_t*, std::byte* y, std::int64_t bytes) {
@@ -87,7 +87,7 @@ struct Columns {
 // A value that consists of columns of other values, with zeros between them: the gradient of a slice, or a sum of such
 // gradients.
 struct Assembly {
-  std::vector<Columns> parts;  // in the order of their starts; they do not overlap
+  std::vector<Columns> parts;  // in the order of their starts; parts do not overlap
   // The addition, if the value is a sum: it adds 0 to each part, so that -0 becomes 0. Empty: the parts are copied.
   Inner add;
 };
@@ -241,9 +241,9 @@ class RowProgramBuilder {
   const RegionQuery& query_;
   RowProgram program_;
   std::map<Value, RowPlace> wanted_;  // places of the wanted outputs of the kernel
-  std::map<Value, RowPlace> places_;  // of inputs, and of results that a step writes
+  std::map<Value, RowPlace> places_;  // places of inputs, and of results that a step writes
   std::map<Value, Assembly> assemblies_;
-  std::int64_t memory_bytes_ = 0;  // of a row
+  std::int64_t memory_bytes_ = 0;  // bytes of memory for a row
 };
 
 // Computes a range of rows on one thread. `memory` holds the results that are no outputs.

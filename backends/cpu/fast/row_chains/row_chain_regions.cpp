@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kind = "row chain of ";
 constexpr std::size_t fewest_ops = 3;
-// The ops of a chain, and the next reader of its last one, are fewer nodes of the graph apart. Bounds the search.
+// All ops of a chain, and the next reader of its last op, lie within this number of nodes of the graph. This bounds the
+// search.
 constexpr NodeId longest_span = 256;
 
 const Shape& shape_of(const Graph& graph, Value value) { return graph.type(value).shape; }
@@ -42,8 +43,8 @@ class GrowingRowChain {
   GrowingRowChain(const Graph& graph, const Uses& uses, NodeId last)
       : graph_(graph), uses_(uses), last_(last), rows_(shape_of(graph, {last, 0})) {}
 
-  // Returns false if the last op cannot be in a chain, or if the next reader of its result can, so that a longer chain
-  // ends there.
+  // Begins the chain with its last op. Returns false if this op cannot be in a chain, or if the next reader of its result
+  // can, so that a longer chain ends there.
   bool begin() {
     const std::vector<NodeId>& readers = uses_.readers({last_, 0});
     const auto next = std::ranges::min_element(readers);

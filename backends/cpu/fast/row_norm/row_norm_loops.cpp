@@ -74,7 +74,7 @@ struct RowSlope {
   T slope;
 };
 
-// If the slope is 0, so is the product, as that of mul_no_nan.
+// If the slope is 0, the product is 0 too, as in mul_no_nan().
 template <class T>
 PLEXAURA_INLINE T along(T slope, T centred) {
   return slope == T(0) ? slope : slope * (T(2) * centred);

@@ -21,7 +21,7 @@ template <class T>
 struct NormForward {
   const T* x;
   const T* scale;  // may be null
-  const T* shift;  // null, or beside a scale
+  const T* shift;  // may be null; is null if there is no scale
   T epsilon;
   T* result;
   T* normal;   // receives the result without scale and shift; may be null

@@ -20,7 +20,7 @@ namespace {
 constexpr double nanoseconds_per_element = 1;
 
 struct SlopeOp {
-  std::string_view kind;  // of its regions
+  std::string_view kind;  // kind of its regions
   Node (*op)(Operand x);
   SlopeLoop loop;
 };
@@ -118,7 +118,7 @@ class SlopeSource final : public KernelSource {
   }
 
  private:
-  std::vector<std::unique_ptr<SlopePattern>> scalar_patterns_;  // for each of slope_ops
+  std::vector<std::unique_ptr<SlopePattern>> scalar_patterns_;  // one pattern for each of slope_ops
 };
 
 }  // namespace

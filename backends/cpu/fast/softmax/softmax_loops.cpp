@@ -40,7 +40,7 @@ struct RowEnd {
   }
 };
 
-// Ignores NaNs: the exponentials turn them into NaNs of the sum.
+// Returns the largest element. Ignores NaNs: the exponentials turn them into NaNs of the sum.
 template <class T>
 PLEXAURA_INLINE T largest_in(const T* x, std::int64_t whole, const RowEnd<T>& end) {
   T largest[lanes];

@@ -53,7 +53,7 @@ std::vector<Region> region_of(const Graph& graph, const char* kind, std::vector<
   return {{kind, nodes, {inputs.first, inputs.second}, {{nodes.back(), 0}}}};
 }
 
-// y * (grad - sum(grad * y))
+// Matches y * (grad - sum(grad * y)), the gradient of softmax.
 std::vector<Region> match_plain_grad(const Graph& graph, NodeId last) {
   const auto factors = operands_of(graph, {last, 0}, "mul");
   if (!factors) return {};
@@ -73,7 +73,7 @@ std::vector<Region> match_plain_grad(const Graph& graph, NodeId last) {
   return {};
 }
 
-// grad - e^y * sum(grad)
+// Matches grad - e^y * sum(grad), the gradient of log_softmax.
 std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
   const auto terms = operands_of(graph, {last, 0}, "sub");
   if (!terms) return {};

@@ -13,7 +13,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_per_cast = 0.3;    // of one element
+constexpr double nanoseconds_per_cast = 0.3;    // time of a cast of one element
 constexpr std::int64_t elements_per_line = 16;  // float32 in a cache line
 
 TensorType widened(TensorType type) {
@@ -64,7 +64,7 @@ class WideRegion {
 
 // An input or output of 16 bits, and its place in the workspace as float32.
 struct WideOperand {
-  std::size_t index;      // among the inputs or the outputs of the region
+  std::size_t index;      // index among the inputs or the outputs of the region
   DType dtype;            // bfloat16 or float16
   std::int64_t elements;  // padding included
   std::size_t offset;     // bytes from the start of the workspace
@@ -73,7 +73,7 @@ struct WideOperand {
 struct WideOperands {
   std::vector<WideOperand> inputs;
   std::vector<WideOperand> outputs;
-  std::size_t bytes = 0;  // of the workspace that holds all of them
+  std::size_t bytes = 0;  // bytes of the workspace that holds all operands
 };
 
 std::vector<WideOperand> wide_operands(const RegionQuery& query, const std::vector<Value>& values,
