@@ -217,7 +217,7 @@ std::string bits_of(const ParameterStore& store) {
   return fmt::format("{:016x} {:016x}", weights_hash(store), states_hash(store));
 }
 
-// True if all ranks can see the folder. It may be in the memory of the host of rank 0.
+// True if all ranks can see the folder. Ranks on other hosts cannot if it lies in the memory of the host of rank 0.
 bool all_see(Collective& ranks, const fs::path& folder) {
   std::error_code error;
   for (const std::string& sees :

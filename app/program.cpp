@@ -38,8 +38,8 @@ struct Beginning {
   std::filesystem::path output = {};  // folder of checkpoints of a run that trains
 };
 
-// Reads these options from the command line and the file. Ignores errors, because they are reported later,
-// when there are ranks.
+// Reads a Beginning from the command line and the file. Ignores errors, because they are reported later, when there are
+// ranks.
 Beginning read_beginning(const std::string& kind, int argc, const char* const* argv) {
   Beginning beginning;
   try {

@@ -95,7 +95,8 @@ void build_from_data(Setup& setup, const CommandLine& line, const Communicator& 
   if (!uses_model(line)) try_validation(setup);
 }
 
-// Refuses a stream in jobs that read samples at any place, or again.
+// Refuses a stream in jobs where another rank or job reads the samples, where a spare may continue, or where samples are
+// read again.
 void check_stream(const Setup& setup, const CommandLine& line, int spares) {
   if (setup.data.stream == nullptr) return;
   const auto refuse = [&](const std::string& why) {
@@ -112,7 +113,7 @@ void check_stream(const Setup& setup, const CommandLine& line, int spares) {
 
 // Returns the number of samples of an epoch; 0: it may have any.
 std::int64_t samples_of_epoch(const Setup& setup, const CommandLine& line, int ranks) {
-  // These trials only use the highest rate of the schedule, so that its epochs need not fit the samples.
+  // --find-lr and --overfit only use the highest rate of the schedule, so that its epochs need not fit the samples.
   if (line.find_lr || line.overfit > 0) return 0;
   if (setup.data.stream == nullptr) return setup.data.train->size();
   return setup.data.steps_per_epoch * read_options(*setup.config, 0, ranks).trainer.batch_size;

@@ -26,7 +26,7 @@
 namespace plexaura {
 namespace {
 
-constexpr double as_long_as_it_takes = 1e8;  // in seconds
+constexpr double as_long_as_it_takes = 1e8;  // seconds; stands for no limit
 // The longest time that a spare waits for the other ranks while they compile programs or compute.
 constexpr double patience_seconds = 3600;
 

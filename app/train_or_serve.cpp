@@ -322,8 +322,8 @@ void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOp
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  // Gradients have a communicator of their own, apart from that of collective ops in a graph. So the order of
-  // calls on one does not depend on the other.
+  // Gradients have a communicator of their own, apart from that of collective ops in a graph. So the order of calls on
+  // one communicator does not depend on the calls on the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");

@@ -16,8 +16,8 @@ namespace plexaura {
 // Jobs with --serve, whose parameter server serves clients that are jobs of their own, and jobs with --join,
 // which are such clients. See docs/reference/parameter_servers.md.
 
-// Checks a job with --serve or --join. Throws UserError for several ranks, for a strategy without a server,
-// and for keys that have no effect in these jobs.
+// Checks a job with --serve or --join. Throws UserError without libsodium, for several ranks, for a strategy without a
+// server, and for keys that have no effect in these jobs.
 void check_visiting(const CommandLine& line, const Communicator& ranks, const Config& config);
 
 // Serves, for a job with --serve, until all clients have left or a signal comes. Saves the weights from time

@@ -71,8 +71,8 @@ void align_clocks(Communicator& ranks, Profile& profile) {
   profile.begin_after(hear(ranks, 0));
 }
 
-// Writes the profile. Events are sent over a separate communicator. Meanwhile on_some_ranks() shows the
-// waiting ranks, on the other one, that this rank is still working.
+// Writes the profile. Events are sent over a separate communicator. Meanwhile on_some_ranks() shows the waiting ranks, on
+// `ranks`, that this rank is still working.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
   std::optional<TraceFile> file;
   const std::string events = together(ranks, "creating the profile", [&] {

@@ -103,7 +103,7 @@ Json memory_json(const EndedRun& run) {
           {"activations_lower_bound", run.largest.arena_lower_bound}};
 }
 
-// Fills the parts that need the validation samples, or writes the reason why there are none.
+// Fills the parts that need the validation samples, or writes the reason why these parts are missing.
 void add_judgement(Json& facts, const EndedRun& run) {
   const auto leave_out = [&](const std::string& reason) {
     facts["missing"]["confusion"] = facts["missing"]["worst"] = reason;

@@ -25,8 +25,8 @@ struct RankCores {
 // out hosts with a rank whose RankCores::cores is empty.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
-// Returns the same sentence for these ranks. Called after use_cores(). Also leaves out hosts on which OpenMP
-// has bound the threads of a rank to cores. `number` is the number of this rank among all ranks. Collective.
+// Returns the remark on the cores of the ranks of `ranks`. Called after use_cores(). Also leaves out hosts on which
+// OpenMP has bound the threads of a rank to cores. `number` is the number of this rank among all ranks. Collective.
 std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu);
 
 }  // namespace plexaura

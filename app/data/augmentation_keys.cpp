@@ -12,7 +12,7 @@ namespace plexaura {
 
 namespace {
 
-// The size of samples where neither names nor texts show it.
+// A size of samples for callers that use only the names and texts of operations, which do not depend on the size.
 constexpr std::int64_t any_size = 224;
 
 const OperationRow& operation_of(const Section& element) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace augmentation;
 
-// The values of the keys of any operation that are not members of its options.
+// The options of an operation, and the values of its keys that are not members of the options.
 template <class Options>
 struct KeyValues {
   Options options = {};

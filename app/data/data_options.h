@@ -50,11 +50,11 @@ struct DataOptions {
   std::filesystem::path path = {};
   std::optional<double> use_fraction = {};
   std::optional<std::int64_t> limit = {};
-  OnError on_error = OnError::fail;  // while a run opens the data; the trainer has its own
+  OnError on_error = OnError::fail;  // used while the data is opened; the trainer has one of its own
   std::string sampling = "once";
   std::vector<double> sampling_weights = {};
   std::optional<std::int64_t> validation_limit = {};
-  // For tables.
+  // Options of tables.
   CsvOptions csv = {};  // completed by read_data_options()
   std::string delimiter = ",";
   std::optional<std::string> label = {};
@@ -70,18 +70,18 @@ struct DataOptions {
   bool divides_images = false;  // true if an image_folder is to be divided by folds or by a share
   std::int64_t split_seed = 1;
   TextOptions text = {};
-  // For images.
+  // Options of images.
   IdxOptions idx = {};
   ImageFolderOptions images = {.augment = true};
   MixOptions mix = {};
   double noise = 0;                               // see NoisySamples; 0: none
   std::vector<Section> augmentation = {};         // read by read_augmentation()
   std::filesystem::path target_folder = {};       // empty: images have no targets of their own
-  std::optional<std::int64_t> mask_classes = {};  // of the pixels of masks
+  std::optional<std::int64_t> mask_classes = {};  // number of classes of the pixels of masks
   CifarLabels cifar_labels = CifarLabels::fine;
-  // For arrays.
+  // Options of arrays.
   ArrayNames arrays = {};
-  std::optional<std::string> channels = {};  // first or last
+  std::optional<std::string> channels = {};  // axis of the channels: first or last
 
   const std::string& format() const { return pixels.format; }
   bool has_arrays() const { return format() == "npy" || format() == "npz" || format() == "hdf5"; }

@@ -34,16 +34,16 @@ struct DataPair {
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
-  TrainedData trained = {};  // of a classification, the classes are those of `train`
+  TrainedData trained = {};  // for a classification the classes are those of `train`
 };
 
 // Samples of a table, of arrays or of shards, before they are split and scaled.
 struct UnsplitSamples {
   DatasetPtr samples;
   DatasetPtr validation = {};  // null: some of `samples` are held out
-  // Names of the features of rows, which may be scaled; empty: each sample has another shape than a row.
+  // Names of the features of rows, which may be scaled; empty: the samples are not rows.
   std::vector<std::string> columns = {};
-  std::vector<std::string> targets = {};     // names; empty: the samples have classes
+  std::vector<std::string> targets = {};     // names of the targets; empty: the samples have classes
   std::vector<std::string> categories = {};  // see TrainedData
 };
 

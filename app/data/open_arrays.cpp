@@ -51,7 +51,7 @@ void require_zero_or_one(const NpyArray& targets) {
   }
 }
 
-// Opens a set of samples with labels. `classes`: those of the set to train on, or empty.
+// Opens a set of samples with labels. `classes` are those of the training set, or empty.
 DatasetPtr open_labelled(const NpyArray& samples, const NpyArray& labels, const DataOptions& options,
                          const std::vector<std::string>& classes) {
   std::optional<ChannelAxis> channels;

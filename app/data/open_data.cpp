@@ -50,7 +50,7 @@ std::string where_looked(const Section& data, const fs::path& path) {
   return text;
 }
 
-// Checks that a table and an npz file are files, and other data a folder.
+// Checks that a table, an npz file and an HDF5 file are files, and that all other data is in a folder.
 void require_kind(const Section& data, const std::string& format, const fs::path& path) {
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);
@@ -94,8 +94,8 @@ void require_path(const Section& data, const fs::path& path) {
                   path.string(), where_looked(data, path)));
 }
 
-// Throws unless arrays or shards have the columns and targets of the training. Those of shards have names, and those of
-// arrays have none.
+// Throws unless arrays or shards have the columns and targets of the training. The columns of shards have names, and the
+// columns of arrays have none.
 void require_same_rows(const Section& data, const DataOptions& options, const UnsplitSamples& samples,
                        const TrainedData& trained) {
   if (samples.columns.size() == trained.columns.size() && samples.targets.size() == trained.targets.size()) {
@@ -129,7 +129,8 @@ std::uint64_t hash_of_rows(const Dataset& rows, OnError on_error) {
   return hash;
 }
 
-// Splits and scales samples of arrays or shards. `source`: a hash of what they are; 0: rows are hashed here.
+// Splits and scales samples of arrays or shards. `source` is a hash of their contents. If it is 0, the rows are hashed
+// here.
 DataPair prepare_samples(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained, std::uint64_t source) {
   if (trained) require_same_rows(data, options, raw, *trained);
@@ -195,7 +196,7 @@ DataPair open_shard_files(const Section& data, const DataOptions& options, Task 
   return std::move(pair);
 }
 
-// `names`: of the classes or targets.
+// Continues a hash with the format and the names of the classes or targets.
 std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
                            std::uint64_t hash) {
   hash = fnv(format, hash);
@@ -203,7 +204,7 @@ std::uint64_t with_classes(const std::string& format, const std::vector<std::str
   return hash;
 }
 
-// Keeps only these training samples.
+// Keeps only the training samples with these indices.
 void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
   const DatasetPtr part = subset_of(train, std::move(indices));
   require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
@@ -244,7 +245,7 @@ std::string target_names(const std::vector<std::string>& targets) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Lets a run train on the rows of the command data.stream. The table stays what names and scales them.
+// Lets a run train on the rows of the command data.stream. The table still names and scales the columns.
 void add_stream(const DataOptions& options, Task task, RunData& run) {
   const StreamKeys& keys = options.stream;
   run.stream = table_stream(options, task, run.trained);

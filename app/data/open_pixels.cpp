@@ -30,7 +30,7 @@ fs::path idx_file(const fs::path& directory, const std::string& name) {
   return is_zipped ? zipped : plain;
 }
 
-// Returns the images of a file of --predict, which must have the shape of those of the training.
+// Returns the images of a file of --predict, which must have the shape of the training images.
 NamedSamples images_in(const std::string& file, const Shape& shape) {
   Tensor images = read_idx_images(file);
   const Shape found(

@@ -15,7 +15,7 @@ namespace {
 
 using FilesPtr = std::shared_ptr<const ShardFiles>;
 
-// Opens the validation part. Returns null if there is none.
+// Opens the validation part. Returns null if there is none, or if the run does not validate.
 FilesPtr open_validation(const DataOptions& options) {
   std::error_code error;
   if (!options.validates() || !std::filesystem::exists(options.path / index_name("val"), error))

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// Opens a table. `trained`: of a trained model, whose columns, words and classes the table must have.
+// Opens a table. `trained` belongs to a trained model; the table must have its columns, words and classes.
 DataPair open_table(const Section& data, const DataOptions& options, Task task,
                     const std::optional<TrainedData>& trained);
 
@@ -23,7 +23,7 @@ std::shared_ptr<const StreamSource> table_stream(const DataOptions& options, Tas
 // predicts data.targets.
 void require_table(const Section& data, const DataOptions& options, const TrainedData& trained);
 
-// Selects the columns of a trained model, and the words that it knows.
+// Selects in `options` the columns of a trained model, and the words that the model knows.
 void use_columns_of(const TrainedData& trained, CsvOptions& options);
 
 }  // namespace plexaura

@@ -55,7 +55,7 @@ std::string pack_images(const fs::path& root, const std::string& part, const Pac
     if (options.resize)
       file = resized(std::move(file), path.string(), *options.resize, options.quality);
     else if (!is_image(file))
-      decode_image(file, path.string());  // throws
+      decode_image(file, path.string());  // throws UserError
     writer.add(std::as_bytes(std::span(file)), images.label(i));
   }
   writer.finish();

@@ -10,13 +10,14 @@
 namespace plexaura {
 
 struct PackOptions {
-  std::filesystem::path folder;  // gets the shards; it exists
+  std::filesystem::path folder;  // existing folder, which gets the shards
   std::uint64_t shard_bytes = std::uint64_t{256} << 20;
-  // For image folders, of which one may be given. Without both the files are packed as they are.
+  // `resize` and `pixels` are for image folders, and only one of them may be given. Without them the files are packed as
+  // they are.
   std::optional<std::int64_t> resize =
       {};  // pixels of the shorter side: larger images become JPEG of this size
   std::optional<std::int64_t> pixels = {};  // width and height of samples, prepared as for validation
-  int quality = 95;                         // of JPEG that `resize` makes
+  int quality = 95;                         // quality of the JPEG that `resize` makes
 };
 
 // Packs the data that the section `data` describes into shards: all samples, before they are split and scaled.

@@ -13,8 +13,8 @@ namespace plexaura {
 // Returns the options for reading images in validation and for --predict.
 ImageFolderOptions without_augmentation(ImageFolderOptions options);
 
-// Return functions that read the files of --predict: tables without labels, whose rows have the columns of
-// `trained` and, with `standardise`, are scaled as those were; and images.
+// Return functions that read the files of --predict: tables without labels, whose rows have the columns of `trained` and,
+// with `standardise`, are scaled as the training rows were; and images.
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 

@@ -34,8 +34,8 @@ struct RunData {
   std::string
       outputs;  // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"; or tokens
   std::string preparation;   // how files become samples: crops, scales, normalisation
-  ReadSamples read_samples;  // for --predict
-  // The stream to train on instead of `train`, which it has the fields of; null: none. `steps_per_epoch` and
+  ReadSamples read_samples;  // reads the files of --predict
+  // The stream to train on instead of `train`, with the same fields; null: there is none. `steps_per_epoch` and
   // `shuffle_buffer` are those of TrainerOptions.
   std::shared_ptr<const StreamSource> stream = {};
   std::int64_t steps_per_epoch = 0;
@@ -52,9 +52,9 @@ struct RunData {
   // True if samples are scaled by statistics that were measured on `train` when it was opened.
   bool is_measured = false;
   TrainedData trained = {};
-  Settings keys = {};  // of the section `data`
+  Settings keys = {};  // values of the keys of the section `data`
 
-  // Returns what `outputs` names: "classes", "targets" or "tokens".
+  // Returns a word for the outputs of a model: "classes", "targets" or "tokens".
   const char* kind_of_outputs() const {
     if (trained.vocabulary) return "tokens";
     return trained.targets.empty() ? "classes" : "targets";

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// Returns the scale of features and then of targets.
+// Returns `scale`, followed by the means and deviations of `after`.
 Standardisation joined(Standardisation scale, const Standardisation& after);
 
 // Returns the samples with these indices.
@@ -29,8 +29,8 @@ void require_each_class(const Section& data, const char* key, const std::string&
 DataPair divide_samples(const Section& data, const DataOptions& options, const DatasetPtr& whole,
                         const DatasetPtr& unchanged, bool trains);
 
-// Splits the samples, unless they have a validation set, and scales rows. `trained`: of a trained model, which may be
-// used on all rows; nothing to train a new one.
+// Splits the samples, unless they have a validation set, and scales rows. `trained` belongs to a trained model, which may
+// be used on all rows. It is empty if a new model is trained.
 DataPair split_and_scale(const Section& data, const DataOptions& options, const UnsplitSamples& raw,
                          const std::optional<TrainedData>& trained);
 

@@ -55,7 +55,7 @@ void check_names(const Section& data, const DataOptions& options) {
                                           quoted_for_error(name)));
 }
 
-// Refuses keys that need samples at any place.
+// Refuses keys that need samples in another order than that of the stream.
 void check_keys_of_stream(const Section& data, const DataOptions& options) {
   if (options.stream.command->empty())
     throw data.error("stream", "is empty; give a command that prints rows, or remove the key");
@@ -64,7 +64,7 @@ void check_keys_of_stream(const Section& data, const DataOptions& options) {
     throw data.error("stream",
                      "has {ranks} and no {rank}, so that all ranks would run the same command and read the "
                      "same rows; use {rank}, too, or write the number itself");
-  // The last column of the stream may be another one than that of the table.
+  // The last column of the stream may be another one than the last column of the table.
   if (!options.label && !options.targets)
     throw data.error("stream", "is given, so that data.label must name the column of the labels");
   data.refuse({"use_fraction", "limit", "sampling", "shuffle", "workers", "prefetch", "on_error"},

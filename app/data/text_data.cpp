@@ -28,8 +28,8 @@ struct TextParts {
   std::string validation = {};
 };
 
-// Returns the file itself, or all files of a folder and its folders whose names end with the extension, in the order of
-// their paths.
+// Returns the file itself, or all files in a folder, and in folders within it, whose names end with the extension, in the
+// order of their paths.
 std::vector<fs::path> text_files_of(const Section& data, const char* key, const fs::path& path,
                                     const std::string& extension) {
   std::error_code error;
@@ -72,7 +72,7 @@ std::size_t first_part(std::string_view text, double share, TokenKind kind) {
   return length;
 }
 
-// Reads all files. Without a text of its own, the end of each file is for validation.
+// Reads all files. If validation has no text of its own, it gets the end of each file.
 TextParts read_parts(const Section& data, const DataOptions& options) {
   const TextOptions& text = options.text;
   const double share = options.validates() && text.validation_path.empty() ? text.validation_share : 0;

@@ -14,11 +14,11 @@
 
 namespace plexaura {
 
-// What the other ranks do if a rank dies and the MPI library outlives ranks.
+// The reaction of the other ranks if a rank dies and the MPI library outlives ranks.
 enum class OnLoss : std::uint8_t {
   end,   // the other ranks end too
   drop,  // the other ranks divide the data anew, and continue
-  exact  // the other ranks compute its part of each step, and continue with the same bits
+  exact  // the other ranks compute the dead rank's part of each step, and continue with the same bits
 };
 
 // The value of distributed.algorithm for sums on devices. The communicator does not know it.

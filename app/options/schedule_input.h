@@ -58,8 +58,8 @@ struct RunLength {
   bool is_known = true;  // false: no training set is open, so the number of steps in an epoch is not known
 };
 
-// schedule_keys() returns the keys of `schedule` in `training`, and the second function those of an element
-// of training.schedule.parts.
+// schedule_keys() returns the keys of `schedule` in `training`, and schedule_part_keys() those of an element of
+// training.schedule.parts.
 std::vector<Key> schedule_keys(ScheduleInput& input, const TrainerOptions& trainer);
 std::vector<Key> schedule_part_keys(ScheduleInput& part);
 

@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// Returns "0" if the value is not zero but kernels may treat it as zero in `precision`, as they may with
-// denormal numbers; "infinite" if it overflows in `precision`; and an empty text for all other values.
+// For a value that is not negative: returns "0" if the value is not zero but kernels may treat it as zero in `precision`,
+// as they may with denormal numbers; "infinite" if it overflows in `precision`; and an empty text for all other values.
 std::string_view lost_as(double value, DType precision);
 
 // Throws UserError with the place of the key if its value is lost in `precision`.

@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-// Returns several lines for --version: this build, compiler, oneDNN, MPI, processor.
+// Returns several lines for --version: this build, compiler, oneDNN, MPI, libsodium, processor.
 std::string version_text();
 
 // Returns the git commit of this build, such as "0f2a4b6c8d9e". If there were uncommitted changes, a hash of

@@ -27,7 +27,7 @@ class Console {
 
  private:
   int output_;
-  // The same terminal or pipe, opened without blocking; none for a file, or if it cannot be opened.
+  // The terminal or pipe of `output`, opened again without blocking; none for a file, or if it cannot be opened.
   FileDescriptor unblocked_;
   bool given_up_ = false;
   int failure_ = 0;

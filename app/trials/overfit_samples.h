@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// Returns the settings, such as "data.limit=8", that make a configuration read only this number of samples,
-// with labels that are not smoothed. DataUse::overfit leaves out the random changes of samples.
+// Returns the settings, such as "data.limit=8", that make a configuration read only this number of samples and none for
+// validation, with labels that are not smoothed. DataUse::overfit leaves out the random changes of samples.
 std::vector<std::string> settings_of_overfit(const Config& config, std::int64_t samples);
 
 // Runs the mode --overfit: trains on the samples in `parts` until they are learned by heart, and prints the

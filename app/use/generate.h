@@ -12,8 +12,9 @@
 
 namespace plexaura {
 
-// Draws a token with the probabilities softmax(logits / temperature), never the unknown token. Of equal logits that of the
-// lower token comes first. Throws UserError if a logit is not finite.
+// Draws one of GenerateOptions::top_k tokens with the probabilities softmax(logits / temperature); with the temperature 0
+// returns the token with the largest logit. Never returns the unknown token. Of equal logits that of the lower token
+// comes first. Throws UserError if a logit is not finite.
 std::int64_t drawn_token(std::span<const double> logits, const Vocabulary& vocabulary,
                          const GenerateOptions& options, Random& random);
 

@@ -15,14 +15,16 @@ namespace {
 constexpr const char* token_name = "token";
 constexpr const char* position_name = "position";
 
-// Returns how many tokens a first text may have for each call if it is read token by token. In the time of a whole window
-// text_gpt reads 3.5 tokens one by one, one of them the new one, if the window has 64 tokens, and 7.2 if it has 256.
+// Returns how many tokens a first text may have for each call if it is read token by token. models/text_gpt.yaml reads
+// 3.5 tokens one by one (the new token among them) in the time of a whole window of 64 tokens, and 7.2 in the time of one
+// of 256.
 std::int64_t tokens_per_call(std::int64_t window) { return 1 + window / 50; }
 
 // Returns a store with these weights and the buffers of the incremental model, which may be null.
 ParameterStore store_with_buffers(const ParameterStore& weights, layers::IncrementalLayer* incremental) {
   std::vector<ParameterSpec> specs = weights.specs();
-  for (ParameterSpec& spec : specs) spec.initialiser = Initialiser::zeros();  // overwritten below
+  // Placeholders, which the values of `weights` replace.
+  for (ParameterSpec& spec : specs) spec.initialiser = Initialiser::zeros();
   if (incremental != nullptr)
     std::ranges::move(specs_of(*incremental, weights.dtype(), "incremental"), std::back_inserter(specs));
   ParameterStore store(std::move(specs));
@@ -68,7 +70,8 @@ std::vector<double> NextTokenLogits::read_next(std::int32_t token) {
 std::vector<double> NextTokenLogits::read_window(std::span<const std::int32_t> tokens) {
   const std::size_t seen = std::min(tokens.size(), static_cast<std::size_t>(window_));
   Tensor samples(TensorType{DType::int64, {1, window_}});
-  std::ranges::fill(samples.as<std::int64_t>(), 0);  // after the text, where no position of the text looks
+  // Fills the rest of the window, which no position of the text reads.
+  std::ranges::fill(samples.as<std::int64_t>(), 0);
   std::ranges::copy(tokens.last(seen), samples.as<std::int64_t>().begin());
   computed_positions_ += window_;
   const std::vector<double> logits = whole_(samples).to_doubles();

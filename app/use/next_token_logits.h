@@ -41,7 +41,7 @@ class NextTokenLogits {
   std::unique_ptr<layers::IncrementalLayer> incremental_;  // null if whole windows are read
   ParameterStore store_;
   Backend& backend_;
-  std::unique_ptr<VM> vm_;  // of the incremental model; null until it is first used
+  std::unique_ptr<VM> vm_;  // VM of the incremental model; null until it is first used
   Predictor whole_;
   bool strict_;
   std::int64_t calls_;

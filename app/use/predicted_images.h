@@ -18,7 +18,8 @@ class PredictedImages {
   // an image, with 1 or 3 channels. Throws UserError for other shapes.
   PredictedImages(std::filesystem::path folder, const Shape& image);
 
-  // Throws UserError if the images of two of these files would have one path, or if one of them is an image in the folder.
+  // Throws UserError if the images of two of these files would have one path, or if one of the files is an image in the
+  // folder.
   void check_names(const std::vector<std::string>& files) const;
 
   // Writes an image to FOLDER/NAME.png, where NAME is the sample's name without its folders and without .jpg,
@@ -26,8 +27,7 @@ class PredictedImages {
   // the path. `values` go from 0 to 1; others are limited to that. Grey images are written as RGB. Throws
   // UserError if this object has written a file with this path.
   std::string write(const std::string& name, std::span<const double> values);
-  // Writes the classes of pixels [height, width] in the same way, as a grey image with the class numbers as
-  // its values.
+  // Writes the classes of pixels [height, width] as write() does, as a grey image whose values are the class numbers.
   std::string write_classes(const std::string& name, std::span<const std::uint8_t> classes);
 
  private:
