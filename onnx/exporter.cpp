@@ -30,7 +30,7 @@ class GraphExporter {
   }
 
  private:
-  // Inputs, parameters and outputs keep their names. All others take those that are left.
+  // Inputs, parameters and outputs keep their names. All other values take names that are left.
   void reserve_names() {
     for (const ExportedOutput& output : outputs_)
       if (to_.unique(output.name) != output.name)
@@ -100,8 +100,8 @@ class GraphExporter {
     for (std::uint32_t i = 0; i < outputs.size(); ++i) names_[{id, i}] = outputs[i];
   }
 
-  // An output that only gradients read, such as the places of the largest elements. It is an error only if a node of
-  // the file needs it.
+  // Returns a name for an output that only gradients read, such as the places of the largest elements. Exporting fails
+  // only if a node of the file needs the output.
   std::string missing_output(NodeId id, std::uint32_t output) {
     const NodeRecord& record = graph_.record(id);
     const std::string op = fmt::format("output {} of {}", output, record.op->name());
@@ -112,7 +112,7 @@ class GraphExporter {
   const std::vector<Value>& roots_;
   std::span<const ExportedOutput> outputs_;
   const ParameterStore& store_;
-  std::map<Value, std::string> names_;  // in the file
+  std::map<Value, std::string> names_;  // names in the file
   ModelWriter to_;
 };
 

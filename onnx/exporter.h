@@ -33,20 +33,21 @@ struct ExportedOutput {
 std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store,
                          const ExternalFile* external = nullptr);
 
-// Where the elements of initialisers are written.
+// The place to which the elements of initialisers are written.
 enum class WeightsPlace : std::uint8_t {
   inside_if_small,  // in the model's file, unless it would have 2 GiB or more
   beside,           // in a file beside the model, "FILE.HASH.data", with a hash of the weights
 };
 
-// Writes such a file, and the file with its weights if there is one. Each appears completely or not at all. The model
-// is the last one, so that it never refers to a file that is missing, or that has the weights of another export. Then
-// the weights of earlier exports to `file` are removed. Throws as export_graph() and AtomicFile do.
+// Writes the file of export_graph(), and the file with its weights if there is one. Each appears completely or not at
+// all. The model's file is the last one, so that it never refers to a file that is missing, or that has the weights of
+// another export. Then the weights of earlier exports to `file` are removed. Throws as export_graph() and AtomicFile do.
 void export_to(const std::filesystem::path& file, std::span<const ExportedOutput> outputs,
                const ParameterStore& store, WeightsPlace weights = WeightsPlace::inside_if_small);
 
-// The same for a model that is made of several exports, such as one with an open batch: `make_bytes` returns its bytes,
-// and gets the external file, to which it may write. It is called twice if it does, the first time for the hash.
+// Writes a model as export_to() does, if it is made of several exports, such as one with an open batch: `make_bytes`
+// returns its bytes, and gets the external file, to which it may write. If it writes there, it is called twice, the first
+// time for the hash.
 void write_model_to(const std::filesystem::path& file, WeightsPlace weights,
                     const std::function<std::string(const ExternalFile&)>& make_bytes);
 

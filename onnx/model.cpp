@@ -36,7 +36,7 @@ std::vector<const GraphProto*> graphs_within(const GraphProto& graph) {
   return found;
 }
 
-// A name that a store accepts, unlike all in `taken`.
+// Returns a name that a store accepts, unlike all in `taken`.
 std::string parameter_name(std::string name, std::set<std::string>& taken) {
   for (char& letter : name)
     if (!is_parameter_name(std::string_view(&letter, 1))) letter = '_';
@@ -63,7 +63,7 @@ struct ParsedFile {
 struct FileModel::Contents {
   std::shared_ptr<ParsedFile> parsed = std::make_shared<ParsedFile>();
   ModelProto& proto = parsed->proto;
-  std::vector<const GraphProto*> graphs;  // that of the model, and those within it
+  std::vector<const GraphProto*> graphs;  // the graph of the model, and the graphs within it
   FileFacts facts;
   std::vector<InputFacts> inputs;
   DType dtype = DType::float32;
@@ -77,7 +77,7 @@ struct FileModel::Contents {
   void check_version() const;
   void read_inputs();
   void sort_initialisers();
-  // Keeps the contents of the file alive.
+  // Returns an initialiser with the values of a tensor. It keeps the contents of the file alive.
   Initialiser values_of(const TensorProto& tensor) const;
 };
 

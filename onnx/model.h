@@ -39,16 +39,16 @@ class FileModel final : public layers::Layer {
   // Reads the file, at most 2 GiB, and the files in its folder that hold its weights. Throws UserError that names a
   // malformed file, or one that lists all unsupported ops.
   explicit FileModel(const std::filesystem::path& file);
-  // The same for the bytes of a file, which reads no other files. `name` stands for its name in messages.
+  // Reads the bytes of a file, and no other files. `name` stands for its name in messages.
   FileModel(std::string bytes, const std::string& name);
   FileModel(FileModel&&) noexcept;
   FileModel& operator=(FileModel&&) noexcept;
   ~FileModel() override;
 
   const std::vector<InputFacts>& inputs() const;     // without those that have an initialiser
-  std::vector<std::string> outputs() const;          // their names
-  DType file_dtype() const;                          // of the parameters; float32 if there are none
-  std::vector<std::string> parameter_names() const;  // in the order of the file
+  std::vector<std::string> outputs() const;          // names of the outputs
+  DType file_dtype() const;                          // dtype of the parameters; float32 if there are none
+  std::vector<std::string> parameter_names() const;  // names of the parameters, in the order of the file
 
   void members(MemberVisitor& visit) override;
 
@@ -61,7 +61,7 @@ class FileModel final : public layers::Layer {
   // unknown inputs, for a wrong dtype, and for an impossible shape; and UnknownValue of onnx/ops/call.h, which is a
   // UserError, if a shape depends on an input that is not a constant.
   std::vector<Node> operator()(Graph& graph, const std::map<std::string, Node, std::less<>>& inputs) const;
-  // The same for a model with one input. Returns the first output.
+  // Extends the graph for a model with one input. Returns the first output.
   Node operator()(Operand x) const override;
 
   // Returns the inputs on which the elements of a value of the file depend, not counting shapes.

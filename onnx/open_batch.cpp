@@ -42,8 +42,8 @@ bool same_attributes(const AttributeProto& a, const AttributeProto& b) {
 struct Batch {
   std::string input;
   std::int64_t axis = 0;
-  std::int64_t extent = 0;    // in the first file
-  std::int64_t of_other = 0;  // in the second file
+  std::int64_t extent = 0;    // extent in the first file
+  std::int64_t of_other = 0;  // extent in the second file
 };
 
 class BatchOpener {
@@ -134,7 +134,8 @@ class BatchOpener {
     return extent == batch_.extent && of_other == batch_.of_other;
   }
 
-  // Returns the elements with which a tensor begins along an axis, with an extent of 1 there; nothing if others follow.
+  // Returns the elements with which a tensor begins along an axis, with an extent of 1 there. Returns nothing if the
+  // tensor does not repeat them to its end.
   static std::optional<Tensor> repeated_element(const Tensor& tensor, std::size_t axis) {
     if (tensor.bytes() == 0) return std::nullopt;
     std::vector<std::int64_t> extents = tensor.shape().extents();
@@ -171,7 +172,7 @@ class BatchOpener {
     return count;
   }
 
-  // An extent of -1 of a Reshape is computed from the others, so that there may be one.
+  // Replaces the extent that is the batch by -1. A Reshape computes one such extent from the others.
   void compute_extent(NodeProto& constant, Tensor shape, std::span<const std::int64_t> others) {
     const auto extents = shape.as<std::int64_t>();
     for (std::size_t i = 0; i < extents.size(); ++i)
@@ -261,10 +262,10 @@ class BatchOpener {
   ModelProto model_;
   GraphProto other_;
   std::set<std::string> shapes_;     // constants that are only shapes
-  std::set<std::string> repeating_;  // those to which values are repeated
+  std::set<std::string> repeating_;  // shapes to which values are repeated
   Batch batch_;
-  std::vector<NodeProto> added_;  // come first in the file
-  std::deque<Tensor> tensors_;    // to which the model refers
+  std::vector<NodeProto> added_;  // nodes that come first in the file
+  std::deque<Tensor> tensors_;    // tensors to which the model refers
 };
 
 }  // namespace

@@ -30,8 +30,8 @@ class Runner {
 
  private:
   struct Compiled {
-    std::map<std::string, TensorType> types;  // of all inputs
-    std::map<std::string, Tensor> values;     // of those that have determined shapes
+    std::map<std::string, TensorType> types;  // types of all inputs
+    std::map<std::string, Tensor> values;     // values of the inputs that have determined shapes
     std::vector<std::string> fed;             // the inputs that the program reads
     std::size_t outputs = 0;
     std::unique_ptr<VM> vm;

@@ -15,13 +15,14 @@ Tensor read_stored_tensor(const std::filesystem::path& path);
 // Reads the tensors "input_0.pb", "input_1.pb", ... of a folder with test data, or those of another kind: "output".
 std::vector<Tensor> read_stored_tensors(const std::filesystem::path& folder, const std::string& kind);
 
-// How far an element may be from the expected one. The defaults are those of the standard's own tests.
+// The distance that an element may have from the expected one. The defaults are those of the standard's own tests.
 struct Tolerance {
   double relative = 1e-3;
   double absolute = 1e-7;
 };
 
-// Returns the first difference beyond the tolerance; empty if there is none. NaN equals NaN.
+// Returns a text about the first difference of the types or of the elements; empty if none is beyond the tolerance. NaN
+// equals NaN.
 std::string difference(const Tensor& found, const Tensor& expected, Tolerance tolerance = {});
 
 // Returns the largest distance of two elements, of tensors with one type. Equal elements have the distance 0, and so have

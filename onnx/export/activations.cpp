@@ -28,7 +28,7 @@ Names exported_clip(ExportCall& call, const ExportRow&) {
   return {call.add("Clip", {call[0], call.number(call.real("low")), call.number(call.real("high"))})};
 }
 
-// The slope must broadcast to x, so that x is repeated first where the slope has more elements.
+// The slope must broadcast to x, so x is repeated first where the slope has more elements.
 Names exported_prelu(ExportCall& call, const ExportRow&) {
   const bool is_repeated = call.input_type(0).shape != call.type().shape;
   const std::string x = is_repeated ? call.add("Expand", {call[0], call.shape(call.type().shape)}) : call[0];

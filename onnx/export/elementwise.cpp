@@ -32,7 +32,7 @@ Names logarithm_of_one_plus(ExportCall& call, const ExportRow&) {
   return {call.add("Log", {call.add("Add", {call[0], call.number(1)})})};
 }
 
-// Logarithms to another base are divided by that of the base.
+// A logarithm to another base is the natural one divided by that of the base.
 template <int base>
 Names logarithm_to(ExportCall& call, const ExportRow&) {
   const std::string of_base = call.number(base == 2 ? 0.69314718055994531 : 2.3025850929940457);
@@ -57,7 +57,7 @@ Names product_without_nan(ExportCall& call, const ExportRow&) {
   return {call.add("Where", {is_zero, call[0], call.add("Mul", {call[0], call[1]})})};
 }
 
-// The rest has the sign of the divisor, which is the standard's rule for integers only.
+// Returns the remainder of a division, with the sign of the divisor. The standard's Mod has this sign for integers only.
 std::string rest_of(ExportCall& call) {
   if (!is_floating(call.type().dtype)) return call.add("Mod", {call[0], call[1]});
   const std::string zero = call.number(0);
@@ -73,7 +73,7 @@ std::string rest_of(ExportCall& call) {
 
 Names remainder_of(ExportCall& call, const ExportRow&) { return {rest_of(call)}; }
 
-// (a - rest) / b is a whole number but for its rounding. A float divided by 0 is infinite or NaN.
+// (a - rest) / b is a whole number, except for rounding errors. A float divided by 0 is infinite or NaN.
 Names whole_quotient(ExportCall& call, const ExportRow&) {
   const std::string quotient = call.add("Div", {call.add("Sub", {call[0], rest_of(call)}), call[1]});
   if (!is_floating(call.type().dtype)) return {quotient};
@@ -90,7 +90,7 @@ Names shifted_bits(ExportCall& call, const ExportRow& row) {
                    {{"direction", std::string(row.op == "left_shift" ? "LEFT" : "RIGHT")}})};
 }
 
-// The standard compares no bools, and runtimes do not compare bytes.
+// Casts bools and bytes to int32: the standard compares no bools, and runtimes compare no bytes.
 Names comparison(ExportCall& call, const ExportRow& row) {
   Names operands = call.inputs();
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -102,7 +102,7 @@ Names comparison(ExportCall& call, const ExportRow& row) {
   return {call.add(row.onnx, std::move(operands))};
 }
 
-// Runtimes choose between numbers, but not between bools.
+// Runtimes have Where for numbers, but not for bools, so bools are chosen by And and Or.
 Names chosen(ExportCall& call, const ExportRow&) {
   if (call.type().dtype != DType::boolean) return {call.add("Where", call.inputs())};
   const TensorType& condition = call.input_type(0);

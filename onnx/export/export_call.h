@@ -56,7 +56,7 @@ class ExportCall {
     return add(op, std::move(inputs), type(), std::move(attributes));
   }
   std::string add(std::string_view op, Names inputs, const TensorType& type, Attributes attributes = {});
-  // The same for any number of outputs.
+  // Adds a node with any number of outputs.
   Names add_all(std::string_view op, Names inputs, const std::vector<TensorType>& types,
                 Attributes attributes = {});
 

@@ -145,7 +145,7 @@ void ModelWriter::remove_unneeded() {
 }
 
 void ModelWriter::check_none_missing() const {
-  std::map<std::string, std::vector<std::string>> places;  // by the name of the op
+  std::map<std::string, std::vector<std::string>> places;  // source lines of the nodes, by op
   for (const NodeProto& node : graph_.nodes) {
     const auto found = missing_.find(node.name);
     if (found == missing_.end()) continue;
@@ -172,7 +172,7 @@ std::size_t ModelWriter::bytes_of_tensors() const {
 
 void ModelWriter::move_to(const ExternalFile& external) {
   static const std::string zeros(external_alignment, '\0');
-  std::size_t end = 0;  // of the external file
+  std::size_t end = 0;  // end of the external file
   for (TensorProto& tensor : graph_.initialisers) {
     const std::string_view raw = *tensor.raw;
     if (raw.empty()) continue;

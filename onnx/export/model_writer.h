@@ -29,9 +29,10 @@ struct MissingOp {
 
 // A file beside the model, to which the elements of all initialisers are moved.
 struct ExternalFile {
-  std::string location;                          // its path from the folder of the model
-  std::function<void(std::string_view)> append;  // appends bytes to it; null if it is not to be written
-  bool is_always_used = false;                   // false: only for a model that would have 2 GiB or more
+  std::string location;  // its path from the folder of the model
+  // Appends bytes to the file; null if the file is not to be written.
+  std::function<void(std::string_view)> append;
+  bool is_always_used = false;  // false: only for a model that would have 2 GiB or more
 };
 
 // Collects the parts of a file: nodes, constants, initialisers, inputs and outputs, each with its type. Nodes must be
@@ -40,7 +41,7 @@ class ModelWriter {
  public:
   using Names = std::vector<std::string>;
 
-  // Returns a name that no other value has: this one, or one that begins with it.
+  // Returns a name that no other value has: `name`, or one that begins with it.
   std::string unique(const std::string& name);
 
   void add_input(const std::string& name, const TensorType& type);
@@ -48,7 +49,7 @@ class ModelWriter {
   // Adds a node with this name, and returns the names of its outputs.
   Names add(const std::string& name, std::string_view op, Names inputs, const std::vector<TensorType>& types,
             Attributes attributes);
-  // Returns the name of a constant with this value. Equal small constants are one.
+  // Returns the name of a constant with this value. Equal small constants are stored once.
   std::string constant(const Tensor& value);
   // Adds a node that stands for an op that the standard does not have.
   Names add_missing(const std::string& name, MissingOp missing, Names inputs, std::size_t outputs);
@@ -75,11 +76,11 @@ class ModelWriter {
   void rename_outputs();
 
   GraphProto graph_;
-  std::vector<NodeProto> constants_;                       // come first in the file
-  std::deque<Tensor> tensors_;                             // to which tensors of the file refer
-  std::map<std::string, std::string> names_of_constants_;  // by type and elements
-  std::map<std::string, TensorType> types_;                // of all values but inputs
-  std::map<std::string, MissingOp> missing_;               // by the name of the node
+  std::vector<NodeProto> constants_;                       // nodes of constants, which come first in the file
+  std::deque<Tensor> tensors_;                             // elements to which the tensors of the file refer
+  std::map<std::string, std::string> names_of_constants_;  // names of constants by type and elements
+  std::map<std::string, TensorType> types_;                // types of all values but inputs
+  std::map<std::string, MissingOp> missing_;               // missing ops by the name of the node
   std::vector<std::string> outputs_;                       // values that are outputs, by their names in nodes
   std::set<std::string> taken_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The name in the file of a value that this node's inputs depend on.
+// The variance and epsilon of a value 1 / sqrt(variance + epsilon).
 struct RunningVariance {
   Value variance;
   double epsilon = 0;
@@ -52,8 +52,8 @@ std::string per_channel_of(ExportCall& call, std::size_t i) {
   return call.add("Reshape", {call[i], call.shape(shape)}, {type.dtype, shape});
 }
 
-// Inputs: x, scale, shift, mean and inverse deviation. With any other moments than running ones it is
-// scale (x - mean) inverse + shift, in the dtype of the moments.
+// Inputs: x, scale, shift, mean and inverse deviation. With any other moments than running ones the result is scale (x -
+// mean) inverse + shift, in the dtype of the moments.
 Names normalised_channels(ExportCall& call, const ExportRow&) {
   if (const auto running = running_variance(call.graph(), call.record().inputs[4]))
     return {call.add("BatchNormalization",
@@ -77,7 +77,7 @@ Names normalised_channels(ExportCall& call, const ExportRow&) {
   return {is_narrow ? convert(shifted, call.type()) : shifted};
 }
 
-// The mean and the variance of each channel, and 1 / sqrt(variance + epsilon). Those of no elements are 0.
+// The mean and the variance of each channel, and 1 / sqrt(variance + epsilon). Without elements, mean and variance are 0.
 Names moments_of(ExportCall& call, const ExportRow&) {
   const TensorType& x = call.input_type(0);
   if (x.shape.elements() == 0) call.refuse("moments of no elements");

@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// An extent of 0 would stand for that of the input without allowzero.
+// Without allowzero, an extent of 0 would stand for the extent of the input.
 Names reshaped(ExportCall& call, const ExportRow&) {
   const Shape& shape = call.type().shape;
   const std::string extents = call.shape(shape);
@@ -39,7 +39,7 @@ Names sliced(ExportCall& call, const ExportRow&) {
                     call.integers({indices.axis}), call.integers({indices.step})})};
 }
 
-// The places of the elements of each window along the axis, and then the windows' elements as the last axis.
+// Gathers the elements of each window along the axis, and then moves them to the last axis.
 Names windows(ExportCall& call, const ExportRow&) {
   const std::int64_t axis = call.integer("axis");
   const std::int64_t size = call.integer("size");

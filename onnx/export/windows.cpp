@@ -55,7 +55,8 @@ struct PoolWindow {
   Integers after;   // elements at the end of each axis that the last window reaches
 };
 
-// Windows that reach beyond the padding have explicit padding there, since runtimes differ in the mode that rounds up.
+// Adds explicit padding where windows reach beyond the padding, since runtimes differ in how they round the number of
+// windows up.
 PoolWindow pool_window(const ExportCall& call) {
   const Integers input = extents_after_channels(call.input_type(0).shape);
   const Integers output = extents_after_channels(call.type().shape);
@@ -113,8 +114,8 @@ std::string pooled_along(ExportCall& call, const std::string& x, Shape& shape, s
   return call.add("Concat", std::move(windows), call.with_shape(shape), {{"axis", axis}});
 }
 
-// The mean of a window is the mean along one axis after another, because all rows of a window have one length. So is
-// the largest element.
+// The mean of a window is the mean along one axis after another, because all rows of a window have one length. The same
+// holds for the largest element.
 Names pool_of_unequal_windows(ExportCall& call) {
   std::string value = call[0];
   Shape shape = call.input_type(0).shape;
@@ -143,7 +144,8 @@ Names mean_pool_of_padded(ExportCall& call, PoolWindow window) {
   return {call.add("AveragePool", {padded}, pool_attributes(window))};
 }
 
-// A mean that counts the padding counts that of both sides, but not what the last window has beyond it.
+// A mean that counts the padding counts the padding of both sides, but not the elements of the last window beyond that
+// padding.
 Names mean_pool_of(ExportCall& call, const ExportRow&) {
   if (has_unequal_windows(call)) return pool_of_unequal_windows(call);
   const PoolWindow window = pool_window(call);

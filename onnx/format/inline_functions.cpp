@@ -53,9 +53,11 @@ class TakenNames {
 struct FunctionCall {
   const NodeProto& node;
   const FunctionProto& function;
-  std::map<std::string, std::string> names = {};  // of values in the graph, by their names in the function
-  std::set<std::string> inputs = {};              // names of the inputs in the function
-  std::map<std::string, const AttributeProto*> attributes = {};  // of the node, or the defaults, by name
+  // Names of values in the graph, by their names in the function.
+  std::map<std::string, std::string> names = {};
+  std::set<std::string> inputs = {};  // names of the inputs in the function
+  // Attributes of the node, or their defaults, by name.
+  std::map<std::string, const AttributeProto*> attributes = {};
 };
 
 class FunctionInliner {
@@ -288,7 +290,7 @@ class FunctionInliner {
   InlineLimits limits_;
   TakenNames taken_;
   std::vector<const FunctionProto*> calls_;  // the functions around the current node, the outermost first
-  std::int64_t nodes_ = 0;                   // within functions
+  std::int64_t nodes_ = 0;                   // number of nodes within functions
   std::int64_t bytes_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace plexaura::onnx {
 // file become more than this, inline_functions() throws UserError.
 struct InlineLimits {
   std::int64_t nodes = 100'000;
-  std::int64_t bytes = std::int64_t{1} << 28;  // of names and attributes, not counting tensors
+  std::int64_t bytes = std::int64_t{1} << 28;  // bytes of names and attributes, not counting tensors
 };
 
 // Replaces each node that calls a function of the file by the nodes of this function, in the graph and in the graphs

@@ -44,7 +44,7 @@ struct TensorProto {
   std::string name;
   std::vector<std::int64_t> extents;
   ElementType type = ElementType::undefined;
-  // The elements are in one of these.
+  // The elements are in one of the members below.
   std::optional<std::string_view> raw = {};
   std::vector<float> floats = {};
   std::vector<double> doubles = {};
@@ -79,7 +79,7 @@ struct AttributeProto {
   std::vector<float> reals = {};
   std::vector<std::int64_t> integers = {};
   std::vector<std::string> texts = {};
-  // Within a function: the name of the call's attribute that gives the value. Empty: the value stands here.
+  // Within a function: the name of the call's attribute that gives the value. Empty: this object holds the value.
   std::string refers_to = {};
 };
 
@@ -90,8 +90,8 @@ struct NodeProto {
   std::vector<std::string> inputs;   // "" for an input that is left out
   std::vector<std::string> outputs;  // "" for an output that no one reads
   std::vector<AttributeProto> attributes;
-  std::string overload = {};                 // tells functions with one name apart
-  std::optional<std::int64_t> version = {};  // of its set of ops; empty for that of the model
+  std::string overload = {};                 // distinguishes functions with one name
+  std::optional<std::int64_t> version = {};  // version of its set of ops; empty: that of the model
 };
 
 // An input or output of a graph. An extent that the file leaves open is -1.
@@ -124,8 +124,8 @@ struct FunctionProto {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;   // those without a default
-  std::vector<AttributeProto> defaults;  // the other ones
+  std::vector<std::string> attributes;   // names of the attributes without a default
+  std::vector<AttributeProto> defaults;  // the attributes with a default
   std::vector<NodeProto> nodes;
   OpsetVersions opsets;
 };

@@ -47,7 +47,7 @@ Tensor from_list(const TensorType& type, const std::vector<Stored>& stored) {
   return tensor;
 }
 
-// A bool in the file may have any bits.
+// Replaces each bool by 0 or 1, because a bool in the file may have any bits.
 void make_bools_valid(Tensor& tensor) {
   if (tensor.dtype() != DType::boolean) return;
   for (std::size_t i = 0; i < tensor.bytes(); ++i)
@@ -94,7 +94,7 @@ std::filesystem::path path_of_elements(const TensorProto& proto, const std::file
   return path;
 }
 
-// Elements in a file of their own, of which there are as many bytes as the type has.
+// Elements in a file of their own, from byte `offset` on. The file has as many bytes as the type needs.
 struct ExternalElements {
   InputFile file;
   std::uint64_t offset = 0;

@@ -15,8 +15,8 @@ constexpr std::size_t most_axes = 64;
 // not, for impossible extents, and for too many axes.
 TensorType type_of(const TensorProto& proto);
 
-// The same, and throws UserError as read_tensor() does if the elements are not there. So memory is only allocated
-// for as many elements as a file has.
+// Returns the type as type_of() does, but also throws the UserError of read_tensor() if the elements are not there. So
+// memory is only allocated for as many elements as a file has.
 TensorType checked_type_of(const TensorProto& proto, const std::filesystem::path& folder);
 
 // Returns the elements of a tensor. If they are in a file of their own, it must be below `folder`, the folder of

@@ -20,9 +20,9 @@ class WireReader {
   // Goes to the next field; false at the end of the message.
   bool next();
 
-  std::uint32_t number() const { return number_; }  // of the current field
+  std::uint32_t number() const { return number_; }  // number of the current field
 
-  // Return the value of the current field. They throw if the field has another kind of value.
+  // Return the value of the current field. These functions throw if the field has another kind of value.
   std::int64_t integer() const;
   float real() const;
   std::string_view bytes() const;
@@ -42,11 +42,11 @@ class WireReader {
   template <class T>
   void add_fixed(std::vector<T>& values, Kind single) const;
 
-  std::string_view bytes_;  // that were not read yet
+  std::string_view bytes_;  // bytes that were not read yet
   std::uint32_t number_ = 0;
   Kind kind_ = Kind::varint;
   std::uint64_t varint_ = 0;
-  std::string_view content_;  // of a field of any other kind
+  std::string_view content_;  // content of a field of any other kind
 };
 
 }  // namespace plexaura::onnx

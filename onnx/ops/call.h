@@ -19,7 +19,7 @@ namespace plexaura::onnx {
 class UnknownValue : public UserError {
  public:
   UnknownValue(std::string name, const std::string& text) : UserError(text), name_(std::move(name)) {}
-  const std::string& name() const { return name_; }  // in the file
+  const std::string& name() const { return name_; }  // name of the value in the file
 
  private:
   std::string name_;
@@ -31,8 +31,8 @@ const Tensor* known_value(const Node& node);
 // Returns 0, 1, ... count - 1. Throws UserError for more than 2^24 numbers, since they are made when the graph is built.
 Node counted(Graph& graph, std::int64_t count);
 
-// Returns a value that was combined with x. Throws UserError if it does not have the shape of x: the operands of some ops
-// of the standard broadcast to x, but not x to them.
+// Returns `value`, which was computed from x and another operand. Throws UserError if the value does not have the shape
+// of x: the operands of some ops of the standard broadcast to x, but not x to them.
 Node with_shape_of(const Node& x, const Node& value);
 
 // Adds the nodes of a graph within a node, such as the body of a loop, for these inputs, and returns its outputs. `place`
@@ -56,7 +56,7 @@ class Call {
 
   Graph& graph() const { return graph_; }
   const std::string& op() const { return proto_.op; }
-  std::int64_t version() const { return version_; }  // of the set of ops
+  std::int64_t version() const { return version_; }  // version of the set of ops
 
   std::size_t inputs() const { return inputs_.size(); }
   bool has(std::size_t i) const { return i < inputs_.size() && !inputs_[i].is_empty(); }
@@ -67,9 +67,9 @@ class Call {
   // UserError if it is left out.
   const Tensor& value(std::size_t i) const;
   std::vector<std::int64_t> input_integers(std::size_t i) const;
-  // The same, but returns no integers if the input is left out.
+  // Returns the integers of an input as input_integers() does, but none if the input is left out.
   std::vector<std::int64_t> optional_integers(std::size_t i) const;
-  double number(std::size_t i) const;  // of an input with one element
+  double number(std::size_t i) const;  // number in an input with one element
   std::int64_t whole_number(std::size_t i) const;
 
   std::size_t outputs() const { return proto_.outputs.size(); }

@@ -17,13 +17,14 @@ namespace {
 
 std::vector<Node> branch(Call& call) {
   const bool condition = call.whole_number(0) != 0;
-  // Both are read, so that neither counts as an attribute without effect.
+  // Both branches are read, so that neither counts as an attribute without effect.
   const GraphProto& then_branch = call.inner("then_branch");
   const GraphProto& else_branch = call.inner("else_branch");
   return call.add_inner(condition ? then_branch : else_branch, {}, condition ? "then_branch" : "else_branch");
 }
 
-// Joins the values of all iterations along a new axis. Values that are known make one that is known.
+// Joins the values of all iterations along a new axis. If all values are known while the graph is built, the result is
+// known too.
 Node stack_iterations(const std::vector<Node>& values, std::int64_t axis) {
   for (const Node& value : values)
     if (value.type() != values[0].type())
@@ -155,7 +156,7 @@ std::vector<std::int64_t> numbers_of_scan(Call& call, std::string_view name, std
   return numbers;
 }
 
-// How a Scan reads one of its sequences.
+// One of the sequences of a Scan, and the order in which it is read.
 struct ScannedSequence {
   Node values;
   std::int64_t axis = 0;
@@ -224,7 +225,7 @@ std::vector<Node> scan_batch(Call& call) {
   const std::size_t carried = call.inputs() - 1 - scanned;
   const std::int64_t samples = call[1].shape().rank() == 0 ? 0 : call[1].shape()[0];
   if (samples == 0) throw UserError("its batch has no samples");
-  std::vector<std::vector<Node>> of_samples;  // the results of each
+  std::vector<std::vector<Node>> of_samples;  // the results of each sample
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     std::vector<Node> start;
     std::vector<ScannedSequence> sequences;

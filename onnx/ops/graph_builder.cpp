@@ -32,7 +32,7 @@ const Row* row_of(const NodeProto& node, const FileFacts& facts) {
 // The ops of a file that are not supported, with the labels of their nodes.
 struct MissingOps {
   std::map<std::string, std::vector<std::string>> nodes;
-  bool some_have_later_version = false;  // one that is supported
+  bool some_have_later_version = false;  // a later version of some op is supported
   bool some_have_none = false;
 };
 
@@ -176,7 +176,7 @@ class GraphBuilder {
     std::vector<Node> outputs = row->build(call);
     call.check_all_read();
     const bool all_known = [&] {
-      // Each node within it has been computed already where that is possible.
+      // Each node within a graph of the node has been computed already where that is possible.
       for (const AttributeProto& attribute : node.attributes)
         if (attribute.graph) return false;
       for (std::size_t i = 0; i < call.inputs(); ++i)
@@ -251,11 +251,12 @@ class GraphBuilder {
   KnownValues known_;
   BuildLimits limits_;
   std::size_t seen_;                 // nodes of the graph whose constants are counted
-  std::int64_t constant_bytes_ = 0;  // of constants that were computed
-  std::int64_t unrolled_ = 0;        // nodes of loops and branches
+  std::int64_t constant_bytes_ = 0;  // bytes of constants that were computed
+  std::int64_t unrolled_ = 0;        // number of nodes of loops and branches
   std::int64_t unrolled_values_ = 0;
   std::vector<NamedNodes> scopes_;  // the values of each graph that is being added, from the outermost one
-  std::map<const void*, std::vector<Node>> shared_constants_;  // by the tensor or, without one, by the node
+  // Constants of nodes, by the tensor or, without one, by the file's node.
+  std::map<const void*, std::vector<Node>> shared_constants_;
   const AddInner add_inner_ = [this](const GraphProto& inner, const std::vector<Node>& inputs,
                                      const std::string& place) {
     return add_within_node(inner, inputs, place);

@@ -18,10 +18,10 @@ using NamedNodes = std::map<std::string, Node, std::less<>>;
 // The initialisers of a graph of a file, and of the graphs within it. Each is one node, however often a loop reads it.
 using InitialiserNodes = std::map<const TensorProto*, Node>;
 
-// What all graphs of a file share.
+// The facts that all graphs of a file share.
 struct FileFacts {
-  std::string file;              // for messages
-  std::filesystem::path folder;  // of the model; empty if no files may be read
+  std::string file;              // name of the file, for messages
+  std::filesystem::path folder;  // folder of the model; empty if no files may be read
   OpsetVersions opsets;
 };
 

@@ -150,7 +150,7 @@ class GridSum {
   }
 
   Node x_;
-  std::vector<std::vector<GridTap>> taps_;  // by spatial axis of x
+  std::vector<std::vector<GridTap>> taps_;  // taps by spatial axis of x
   std::vector<std::int64_t> extents_;
   Node sum_;
 };

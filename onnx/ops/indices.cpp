@@ -45,7 +45,7 @@ void check_elementwise_indices(const Shape& x, const Shape& indices, std::int64_
         fmt::format("indices {} along axis {} do not fit {}", to_string(indices), axis, to_string(x)));
 }
 
-// The elements beyond the indices' extents of other axes are not read.
+// Cuts x to `shape` along all axes except `but`: the elements beyond the extents of the indices are not read.
 Node cut_like(const Node& x, const Shape& shape, std::int64_t but) {
   Node result = x;
   for (std::int64_t i = 0; i < shape.rank(); ++i)
@@ -82,7 +82,7 @@ std::vector<Node> scatter_elements(Call& call) {
 struct Places {
   Node rows;                       // [batch, ..., M], from 0 to `count` - 1
   std::int64_t count = 1;          // the product of the first axes of x
-  std::vector<std::int64_t> rest;  // extents of x after these
+  std::vector<std::int64_t> rest;  // extents of the other axes of x
 };
 
 Places places_of(const Node& x, const Node& indices, std::int64_t batch) {

@@ -14,8 +14,8 @@ namespace plexaura::onnx {
 struct BuildLimits {
   // Values beyond these are not computed early, but when the graph runs.
   std::int64_t bytes_of_value = std::int64_t{64} << 20;
-  std::int64_t bytes = std::int64_t{1} << 30;       // of all values
-  std::int64_t operations = std::int64_t{1} << 32;  // for all values
+  std::int64_t bytes = std::int64_t{1} << 30;       // bytes of all values
+  std::int64_t operations = std::int64_t{1} << 32;  // operations for all values
   // A graph with more constants is an error. Constants whose elements are in the file do not count.
   std::int64_t constant_bytes = std::int64_t{2} << 30;
   // A file whose loops and branches become more nodes of the file than this is an error.
@@ -43,7 +43,7 @@ class KnownValues {
   BuildLimits limits_;
   std::map<NodeId, std::vector<Tensor>> outputs_;
   std::set<NodeId> refused_;
-  std::int64_t bytes_ = 0;  // of all values so far
+  std::int64_t bytes_ = 0;  // bytes of all values so far
   std::int64_t operations_ = 0;
 };
 

@@ -86,8 +86,8 @@ std::vector<Node> response_normalisation(Call& call) {
   const double alpha = call.real("alpha", 1e-4F);
   const double beta = call.real("beta", 0.75);
   const double k = call.real("bias", 1);
-  // The standard has the larger half of an even number of neighbours after the channel, which is what
-  // local_response_norm() has before it.
+  // For an even size, the standard takes one channel more after the element's own, and local_response_norm() one more
+  // before it.
   const std::int64_t size = call.integer("size", 1);
   if (size % 2 == 0) throw UserError(fmt::format("size must be odd, not {}", size));
   return {local_response_norm(call[0], size, {.alpha = alpha, .beta = beta, .k = k})};

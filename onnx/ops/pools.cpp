@@ -46,7 +46,7 @@ Node windows_of(const Node& x, const WindowAttributes& window, const Integers& m
 }
 
 // Returns the elements to add to the end of each axis, so that its last window is whole if the number of windows is
-// rounded up. If that one would begin after x, it is left out, and with it the padding that only it reads.
+// rounded up. If the last window would begin after x, it is left out, and with it the padding that only it reads.
 Integers round_up(const Node& x, WindowAttributes& window, bool ceil_mode) {
   Integers more(window.kernel.size(), 0);
   if (!ceil_mode) return more;

@@ -40,8 +40,8 @@ Node along_axis(const Node& values, std::int64_t axis, const Shape& shape) {
   return reshape(values, extents);
 }
 
-// The same for a stack of matrices and its rows (axis -2) or columns (axis -1). There may also be a number for each row
-// or column of each matrix: [..., M, 1] or [..., 1, K].
+// Does as along_axis() for a stack of matrices and its rows (axis -2) or columns (axis -1). There may also be a number
+// for each row or column of each matrix: [..., M, 1] or [..., 1, K].
 Node along_matrix(const Node& values, std::int64_t axis, const Shape& shape) {
   if (is_one(values)) return as_scalar(values, "it");
   if (shape.rank() < 2) throw UserError("a vector has one scale and one zero point");
@@ -63,11 +63,11 @@ void check_zero_point(const Node& zero, const Node& scale, DType dtype) {
                                 to_string(zero.shape()), to_string(scale.shape())));
 }
 
-// Rounds to the nearest integer of uint8, which is the only type of the standard's that there is.
+// Rounds to the nearest integer of uint8, the only quantised type of the standard that Plexaura has.
 Node to_uint8(const Node& x) { return cast(clip(round(x), 0, 255), DType::uint8); }
 
 std::vector<Node> quantise(Call& call) {
-  call.ignore("saturate");  // for results of other types
+  call.ignore("saturate");  // matters only for results of other types
   const Node x = call[0];
   const std::int64_t axis = call.integer("axis", 1);
   const Node scaled = x / along_axis(call[1], axis, x.shape());

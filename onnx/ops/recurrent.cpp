@@ -40,7 +40,7 @@ struct Direction {
   Node recurrent_bias = {};  // [G H]
   Node peepholes = {};       // [3 H]; empty if there is none
   std::vector<Activation> activations = {};
-  bool resets_after = false;  // of a GRU: linear_before_reset
+  bool resets_after = false;  // the attribute linear_before_reset of a GRU
 };
 
 Node part_of(const Node& values, std::int64_t axis, std::int64_t index, std::int64_t size) {
@@ -127,8 +127,8 @@ Node direction_of(const Node& values, std::int64_t direction) {
 
 struct LayerExtents {
   std::int64_t directions = 1;
-  std::int64_t batch = 0;   // sequences
-  std::int64_t hidden = 0;  // features of a state
+  std::int64_t batch = 0;   // number of sequences
+  std::int64_t hidden = 0;  // number of features of a state
 };
 
 void require_shape(const Call& call, std::size_t input, const Shape& shape) {

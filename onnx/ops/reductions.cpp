@@ -47,7 +47,8 @@ template <Node (*function)(Operand, ReduceOptions)>
 std::vector<Node> reduce_by(Call& call) {
   ReduceOptions options{.axes = call.has(1) ? call.input_integers(1) : call.integers("axes"),
                         .keepdims = call.flag("keepdims", true)};
-  // Each element is then reduced alone: ReduceSumSquare returns its square, and ReduceSum the element.
+  // Without axes this attribute reduces each element alone: ReduceSumSquare returns its square, and ReduceSum the
+  // element.
   const bool is_alone = call.flag("noop_with_empty_axes", false) && options.axes.empty();
   if (is_alone) return {function(unsqueeze(call[0], 0), {.axes = {0}, .keepdims = false})};
   return {function(call[0], std::move(options))};

@@ -30,7 +30,7 @@ struct ResizedAxis {
   std::int64_t from = 1;
   std::int64_t to = 1;
   double scale = 1;
-  double start = 0;  // of the region that tf_crop_and_resize takes, as a part of the axis
+  double start = 0;  // start of the region that tf_crop_and_resize takes, as a part of the axis
   double end = 1;
 };
 

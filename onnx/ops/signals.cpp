@@ -21,7 +21,8 @@ namespace plexaura::onnx {
 
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 24;  // of a constant that is made here
+// Largest number of elements of a constant that is made here.
+constexpr std::int64_t most_elements = std::int64_t{1} << 24;
 
 // Returns the product of the counts. Throws UserError if a count is below `least`, or if the product is above
 // most_elements.
@@ -74,8 +75,8 @@ struct Transform {
   std::int64_t length = 1;
   std::int64_t from = 1;
   std::int64_t to = 1;
-  std::int64_t parts = 1;         // of an element: 1 for a real one, 2 for a complex one
-  std::int64_t result_parts = 2;  // of an element of the result
+  std::int64_t parts = 1;         // parts of an element: 1 of a real one, 2 of a complex one
+  std::int64_t result_parts = 2;  // parts of an element of the result
   bool is_inverse = false;
   bool is_onesided = false;  // the spectrum of real numbers, without the half that mirrors the other one
 };

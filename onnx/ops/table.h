@@ -9,11 +9,11 @@
 
 namespace plexaura::onnx {
 
-// Adds the ops that compute one node of a file, and returns its outputs. Those that no one reads may be left out
-// at the end, or empty.
+// Adds the ops that compute one node of a file, and returns its outputs. Outputs that nothing reads may be empty or, at
+// the end, left out.
 using Builder = std::vector<Node> (*)(Call& call);
 
-// How nodes with this op are built, from this version of the set of ops on, up to the next row of the same op.
+// The builder of nodes with this op, from this version of the set of ops on, up to the next row of the same op.
 struct Row {
   std::string_view op;
   std::int64_t since = 1;

@@ -89,7 +89,7 @@ class Dependencies {
     for (const ValueProto& output : graph.outputs) place_of(output.name);
   }
 
-  const std::map<std::string, std::size_t>& values() const { return places_; }  // their indices of links
+  const std::map<std::string, std::size_t>& values() const { return places_; }  // index in links() by value
   const std::vector<std::vector<Link>>& links() const { return links_; }
 
  private:
@@ -118,8 +118,8 @@ class Dependencies {
     }
   }
 
-  // Adds the links from a node to its inputs. Those of a node with graphs are only its conditions, for the other inputs
-  // are used as the graphs use them.
+  // Adds the links from a node to its inputs. A node with graphs gets only the links to its conditions, because the other
+  // inputs are used as the graphs use them.
   void add_inputs(const NodeProto& node, std::size_t place) {
     const auto add_early = [&](const std::string& value) { link(place, value, InputRole::early); };
     const GraphProto* body = graph_of(node, "body");
@@ -146,7 +146,7 @@ class Dependencies {
     }
   }
 
-  // Where the values that a node passes to its graph and gets from it begin.
+  // The index of the first of the values that a node passes to its graph, and gets from it.
   struct BodyPlaces {
     std::size_t node_input = 0;
     std::size_t body_input = 0;
@@ -166,7 +166,7 @@ class Dependencies {
   }
 
   std::map<std::string, std::size_t> places_;
-  std::vector<std::vector<Link>> links_;  // by value or node
+  std::vector<std::vector<Link>> links_;  // links by value or node
 };
 
 }  // namespace

@@ -8,11 +8,12 @@
 
 namespace plexaura::onnx {
 
-// How the nodes of a file use a value, directly or through the values that they compute from it.
+// The ways in which the nodes of a file use a value, directly or through the values that they compute from it.
 struct ValueUses {
-  bool has_gradient = false;     // an output depends on it through ops that have a gradient by it
-  bool is_needed_early = false;  // it must be known when the graph is built, as a shape or a scale must
-  bool is_moment = false;        // it is a running moment of batch norm
+  bool has_gradient = false;  // an output depends on the value through ops that have a gradient
+  // The value must be known when the graph is built, as a shape or a scale must.
+  bool is_needed_early = false;
+  bool is_moment = false;  // the value is a running moment of batch norm
 };
 
 // Returns the uses of all values of a graph and of the graphs within it. Values of several graphs with one name have the

@@ -127,7 +127,7 @@ struct FoldedAxis {
   std::int64_t extent = 0;  // without padding
   std::int64_t before = 0;  // padding at the start of the axis
   std::int64_t padded = 0;  // the extent with padding
-  std::int64_t places = 0;  // of the window
+  std::int64_t places = 0;  // number of places of the window
   UnfoldOptions window = {};
 };
 
@@ -169,7 +169,7 @@ std::vector<FoldedAxis> read_folded_axes(Call& call) {
 // Separates the axes of columns [N, C K1 K2 ..., L1 L2 ...]: [N, C, L1, L2, ..., K1, K2, ...].
 Node separated_windows(const Node& columns, const std::vector<FoldedAxis>& axes) {
   std::int64_t places = 1;
-  std::int64_t elements = 1;  // of a block
+  std::int64_t elements = 1;  // elements of a block
   for (const FoldedAxis& axis : axes) {
     if (places <= most_of_window) places *= axis.places;
     if (elements <= most_of_window) elements *= axis.window.size;

@@ -9,13 +9,13 @@
 
 namespace plexaura::onnx {
 
-// How a window moves over the axes of x [N, C, ...] after the first two, with one number for each of these axes.
+// The movement of a window over the axes of x [N, C, ...] after the first two, with one number for each of these axes.
 struct WindowAttributes {
   std::vector<std::int64_t> kernel;
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> dilations;
   std::vector<std::int64_t> before;  // padding at the start of an axis
-  std::vector<std::int64_t> after;   // padding at its end
+  std::vector<std::int64_t> after;   // padding at the end of an axis
   std::string auto_pad;
 
   bool is_symmetric() const { return before == after; }
