@@ -51,9 +51,9 @@ class Predictor {
   // at the same time, but not while the store is written or placed.
   Predictor clone() const;
 
-  // Returns the model's outputs for samples [N, ...]; for a Model, logits [N, classes]. Floating-point
-  // samples are converted to the dtype of the store. A Model does not normalise them, so images must be
-  // normalised before. Compiles a program if none is kept for this shape.
+  // Returns the model's outputs for samples [N, ...]; for a Model see its operator(). Floating-point samples are
+  // converted to the dtype of the store. A Model does not normalise them, so images must be normalised before. Compiles a
+  // program if none is kept for this shape.
   Tensor operator()(const Tensor& samples);
 
   // Returns the ops that the host has computed so far: see Program::ops_on_host().

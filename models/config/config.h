@@ -62,8 +62,7 @@ class Section {
   // Stores a YAML value for a key that is not given, so that Config::values() contains it.
   void note(std::string_view key, std::string yaml) const;
 
-  // Returns a map within this one. If it is not given, returns an empty map, whose required keys are then
-  // missing.
+  // Returns a map within this one. If the key is not given, returns an empty map, whose required keys are then missing.
   Section section(std::string_view key) const;
   // Returns a list of maps, such as `layers`.
   std::vector<Section> sections(std::string_view key) const;
@@ -71,8 +70,8 @@ class Section {
   // True if the key is given. This does not mark it as used.
   bool has(std::string_view key) const;
 
-  // Return the position of this section, and that of a key's value. For a key that is not given, the second
-  // function returns the position of the section.
+  // Return the position of this section, and that of a key's value. For a key that is not given, position(key) returns
+  // the position of the section.
   const YamlPosition& position() const;
   const YamlPosition& position(std::string_view key) const;
   // Returns a text such as "training" or "model.layers[2]"; an empty text for the whole configuration.
@@ -115,7 +114,7 @@ class Config {
   // last one for a key wins. Throws UserError with a position for a missing or empty file, and for everything
   // that parse_yaml() refuses.
   static Config load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
-  // Does the same for a text. `name` replaces the file's name in positions.
+  // Reads a text as load() reads a file. `name` replaces the file's name in positions.
   static Config parse(const std::string& text, const std::string& name,
                       const std::vector<std::string>& overrides = {});
 

@@ -61,9 +61,8 @@ struct LateDefault {
   std::function<void()> set = {};  // function that sets the member to the default
 };
 
-// A key of a section. The same entry serves to read the key, to refuse it if it has no effect, to describe it
-// in --describe, and to document it. Several keys of a table may have the same name if they have different
-// needs.
+// A key of a section. It serves to read the key, to refuse it if it has no effect, to describe it in --describe, and to
+// document it. Several keys of a table may have the same name if they have different needs.
 struct Key {
   std::string name;  // path within the section: "optimizer.momentum" is in the inner section `optimizer`
   KeyTarget into;

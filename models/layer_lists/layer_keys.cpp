@@ -15,8 +15,8 @@ constexpr NumberRange count{.minimum = 1, .maximum = 1 << 24};
 constexpr NumberRange window{.minimum = 1, .maximum = 1 << 12};
 constexpr NumberRange border{.minimum = 0, .maximum = 1 << 12};
 
-// Returns the largest number of outputs of a layer whose weight has `each` elements for one output. Beyond it
-// the number of elements would not be exact.
+// Returns the largest number of outputs of a layer whose weight has `each` elements for one output. Beyond this number of
+// outputs, the number of elements would not be exact.
 double most_outputs(std::int64_t each) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 59;
   return static_cast<double>(std::max<std::int64_t>(most_elements / std::max<std::int64_t>(each, 1), 1));

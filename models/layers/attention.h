@@ -51,7 +51,7 @@ class MultiheadAttention final : public Layer {
   // Self-attention: each position of x [N, L, width] attends to all positions of x.
   Node operator()(Operand x) const override { return (*this)(x, AttentionMasks{}); }
   Node operator()(Operand x, const AttentionMasks& masks) const { return (*this)(x, x, x, masks); }
-  // Throws UserError unless the inputs have the shapes of queries, keys and values above.
+  // Throws UserError unless the inputs have the shapes of queries, keys and values that the comment of this class names.
   Node operator()(Operand query, Operand key, Operand value, const AttentionMasks& masks = {}) const;
   // Computes the next position of sequences: x [N, 1, width] attends to itself and to the positions before
   // it, whose keys and values are in the cache. The graph updates the cache. Returns [N, 1, width], the same

@@ -25,7 +25,7 @@ struct BatchNormOptions {
 // although the layers before get no gradient.
 class BatchNorm final : public Layer {
  public:
-  // Throws UserError if it is both frozen and synchronised.
+  // Throws UserError if the options are both `frozen` and `synchronised`.
   explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
 
   void members(MemberVisitor& visit) override;

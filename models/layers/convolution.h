@@ -17,7 +17,8 @@ struct ConvOptions {
   bool bias = true;
   // Uniform within 1 / sqrt(number of inputs of an output), as in PyTorch.
   Initialiser weight = Initialiser::lecun_uniform();
-  std::optional<Initialiser> bias_start = {};  // initial values of the bias; empty: within the same bounds
+  // Initial values of the bias; empty: within the bounds of the weight.
+  std::optional<Initialiser> bias_start = {};
 };
 using Conv1dOptions = ConvOptions<std::int64_t>;
 using Conv2dOptions = ConvOptions<Size2d>;
@@ -53,7 +54,8 @@ struct TransposedConvOptions {
   bool bias = true;
   // Uniform within 1 / sqrt(out / groups * elements of the kernel), as in PyTorch.
   Initialiser weight = Initialiser::lecun_uniform();
-  std::optional<Initialiser> bias_start = {};  // initial values of the bias; empty: within the same bounds
+  // Initial values of the bias; empty: within the bounds of the weight.
+  std::optional<Initialiser> bias_start = {};
 };
 
 // Transposed convolution, the ops conv_transpose1d, conv_transpose2d and conv_transpose3d: x [N, in, ...] ->

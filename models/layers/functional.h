@@ -36,8 +36,8 @@ class Identity final : public Layer {
   }
 };
 
-// Joins the axes from `first` to `last` to one axis. Negative numbers count from the end. by default [N, ...]
-// -> [N, product of the rest].
+// Joins the axes from `first` to `last` to one axis. Negative numbers count from the end. By default [N, ...] -> [N,
+// product of the rest].
 class Flatten final : public Layer {
  public:
   explicit Flatten(std::int64_t first = 1, std::int64_t last = -1) : first_(first), last_(last) {}

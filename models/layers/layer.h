@@ -8,8 +8,9 @@
 
 namespace plexaura::layers {
 
-// A layer for sequences whose positions come one by one. Its members are buffers, which the graph updates, with what it needs
-// of the positions before. They must be in the store of the layer's weights. It refers to the layer, which must outlive it.
+// A layer for sequences whose positions come one by one. Its members are buffers, which the graph updates, with what it
+// needs of the positions before. They must be in the store of the layer's weights. The object refers to the layer, which
+// must outlive it.
 class IncrementalLayer : public Module {
  public:
   // x [N, 1, ...] is position number `position`, int64 [], of N sequences. Returns the same position of the layer's output for

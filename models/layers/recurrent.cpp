@@ -46,9 +46,10 @@ struct TableRows {
   Node numbers;
 };
 
-// Returns nothing unless the sequence is a gather of rows, such as an embedding, and has twice as many elements as the
-// table has rows, or more. Nothing in inference either: a file that is exported for any number of samples computes with
-// this graph, and would multiply the whole table for a single sample.
+// Returns the table and the numbers of the rows that a sequence selects. Returns nothing unless the sequence is a gather
+// of rows, such as an embedding, and has twice as many elements as the table has rows, or more. Also returns nothing in
+// inference: a file that is exported for any number of samples computes with this graph, and would multiply the whole
+// table for a single sample.
 std::optional<TableRows> rows_of_table(const Node& sequence) {
   Graph& graph = sequence.graph();
   const NodeRecord& record = graph.record(sequence.id());
@@ -162,7 +163,7 @@ Node Recurrent::first_products(const Node& x) const {
   if (!rows || rows->table.shape()[1] != weights.input->shape()[1])
     return input_products(weights, swap_steps_and_samples(x));
   const Node products = input_products(weights, rows->table);
-  // An error about a number of a row names the layer that selected it.
+  // An error about a number of a row names the layer that selected the row.
   const Graph::WithOrigin selected(x.graph(), x.graph().record(x.id()).origin);
   return gather(products, permute(rows->numbers, {1, 0}));
 }

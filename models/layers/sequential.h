@@ -46,7 +46,7 @@ class Sequential final : public Layer {
     std::unique_ptr<Layer> layer;
     Origin origin;
   };
-  // Passes x through all children. `call` calls the child with a number.
+  // Passes x through all children. `call` calls the child that has the number `child`.
   Node passed(Operand x, const std::function<Node(std::size_t child, Operand x)>& call) const;
 
   std::vector<Child> children_;

@@ -35,9 +35,9 @@ struct LayerNetKeys {
 
 std::vector<Key> layer_net_keys(LayerNetKeys& keys);
 
-// Makes a model from the key `layers`, a list of sections {type: ..., options}. Input sizes are inferred from
-// the samples. The origin of every node is the place of its layer in the YAML file. Throws UserError if a
-// layer does not fit the output of the layer before.
+// Makes a model from the key `layers`, a list of sections {type: ..., options}. Input sizes are inferred from the
+// samples. The origin of every node is the place of its layer in the YAML file. Throws UserError if the list is empty,
+// and if a layer does not fit the output of the layer before.
 std::unique_ptr<Model> make_layer_net(ModelInfo info, const LayerNetKeys& keys, const Section& yaml);
 
 }  // namespace plexaura

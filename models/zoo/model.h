@@ -78,9 +78,9 @@ class Model : public Module {
   const Shape& sample_shape() const { return info_.sample_shape; }
   std::int64_t classes() const { return info_.classes; }
 
-  // Extends the graph of x by the network and returns its outputs, which are logits if the loss is a
-  // cross-entropy. Samples of uint8, which are images, are normalised first. Other samples must have the
-  // dtype of the parameters, and are not changed. The origin of the nodes is that of info(), or that of x.
+  // Extends the graph of x by the network and returns its outputs, which are logits if the loss is a cross-entropy.
+  // Samples of uint8, which are images, are normalised first. Other samples are not changed; they must have the dtype of
+  // the parameters, or int64 for a language model. The origin of the nodes is that of info(), or that of x.
   Node operator()(Operand x) const;
 
   // Returns the model for `samples` sequences whose positions come one by one, at most those of sample_shape(): see
@@ -123,7 +123,7 @@ std::vector<KeyText> model_key_texts();
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
                                   PixelScale pixels, std::vector<double> target_units = {},
                                   std::vector<double> balanced_weights = {});
-// Does the same for a whole configuration. Images are normalised as its section `data` describes.
+// Makes the model of a whole configuration. Images are normalised as its section `data` describes.
 std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes);
 
 // Returns the model's loss. A classification has the metric "accuracy": the share of samples whose label has

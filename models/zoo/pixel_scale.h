@@ -25,8 +25,8 @@ std::vector<Key> pixel_keys(PixelOptions& options);
 // UserError, with line and column in the section `data`, unless colour images have three numbers.
 PixelScale pixel_scale_of(const PixelOptions& options, const Section& data);
 
-// Reads these keys from the section `data` and returns the PixelScale, for a program that reads no other key
-// there.
+// Reads the keys of pixel_keys() from the section `data` and returns the PixelScale, for a program that reads no other
+// key there.
 PixelScale read_pixel_scale(const Section& data);
 
 }  // namespace plexaura
