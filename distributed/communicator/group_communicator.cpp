@@ -17,8 +17,9 @@
 namespace plexaura {
 namespace {
 
-// Largest number of pieces of a broadcast that a rank sends ahead.
-constexpr std::size_t pieces_under_way = 8;
+// After each piece of a broadcast, a rank waits until at most this number of its messages has not left. A piece is one
+// message to each child of the rank in the tree.
+constexpr std::size_t messages_under_way = 8;
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
@@ -176,7 +177,7 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
     for (int step = 1; step < reach && place + step < size(); step *= 2) {
       outbox_.send(piece, rank_at(place + step), tag::broadcast);
     }
-    empty(outbox_, at, options_.deadline_seconds, pieces_under_way);
+    empty(outbox_, at, options_.deadline_seconds, messages_under_way);
   }
   empty(outbox_, at, options_.deadline_seconds);
 }

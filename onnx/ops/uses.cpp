@@ -118,8 +118,9 @@ class Dependencies {
     }
   }
 
-  // Adds the links from a node to its inputs. A node with graphs gets only the links to its conditions, because the other
-  // inputs are used as the graphs use them.
+  // Adds the links to the values that a node reads. `If` and `Loop` read their conditions and the number of steps
+  // themselves. The other inputs of `If`, `Loop` and `Scan` are linked to the inputs of their graphs, so that they have the
+  // uses that the graphs make of them.
   void add_inputs(const NodeProto& node, std::size_t place) {
     const auto add_early = [&](const std::string& value) { link(place, value, InputRole::early); };
     const GraphProto* body = graph_of(node, "body");

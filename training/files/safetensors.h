@@ -36,8 +36,8 @@ struct SafeTensorsHeader {
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 
-// Reads only the tensors for whose names `wanted` returns true. Without `verifies`, other tensors are not
-// read, and the checksum is not compared.
+// Returns only the tensors for whose names `wanted` returns true. With `verifies`, reads the other tensors, too, to compare
+// the checksum. Without it, skips them and compares no checksum.
 SafeTensors read_safetensors(const std::filesystem::path& path,
                              const std::function<bool(const std::string&)>& wanted, bool verifies = true);
 

@@ -95,7 +95,8 @@ class Trainer {
   // the folder of checkpoints.
   void step_aside();
   // Evaluates the validation data with the present weights, or with their averages (OptimizerSpec::ema). All
-  // ranks call it together. Throws UserError if there is no validation data, or if none of it can be read.
+  // ranks call it together. Throws UserError if there is no validation data, if none of it can be read, and if
+  // all of its labels are ignored or have the weight 0.
   Validation validate();
 
  private:

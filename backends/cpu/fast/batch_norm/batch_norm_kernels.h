@@ -19,8 +19,8 @@ struct BatchNormForward {
     const float* scale;
     const float* shift;
     const float* addend;  // null: nothing is added
-    float* dst;           // may be null, as the next three; then scale and shift are not read
-    float* mean;
+    float* dst;           // null only for train(), which then does not read scale and shift
+    float* mean;          // written by train() unless it is null, as the next two; not used by normalise_by()
     float* variance;
     float* inverse;
   };

@@ -192,10 +192,10 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   candidate.outputs[0] = layout;
   for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
     const TensorType& type = query.type(query.region.inputs[i]);
-    if (type.shape == result.shape)
-      candidate.inputs[i] = layout;
+    if (type.shape == result.shape) candidate.inputs[i] = layout;
+    // This input has one element, so any layout without padding fits.
     else if (query.given[i] && query.given[i]->blocks().empty())
-      candidate.inputs[i] = *query.given[i];  // has one element
+      candidate.inputs[i] = *query.given[i];
     if (type == result) candidate.in_place.emplace_back(0, i);
   }
   candidate.seconds =

@@ -45,9 +45,9 @@ struct NormBackward {
   T* result;        // may be grad, centred or the addend
 };
 
-// Receives the gradients of scale and shift by the rows of a call, which are to be added up over all rows; either may be
-// null. With runs of one element and one group they are `extent` sums over the rows of the call. Otherwise each row has a
-// sum for each of its runs.
+// The memory to which normalise_rows_grad() writes sums of the gradients of scale and shift. Each pointer may be null. If
+// NormRows::share_sums(), an array gets `extent` sums over the rows of the call. Otherwise it gets extent / run sums for each
+// row. The caller adds up the arrays of all calls with add_norm_sums().
 template <class T>
 struct NormPartialSums {
   T* scale;
