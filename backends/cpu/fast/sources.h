@@ -35,6 +35,9 @@ std::unique_ptr<const KernelSource> make_batch_norm_source();
 std::unique_ptr<const KernelSource> make_small_matmul_source();
 // The op matmul for float64 or float32, in blocks for the caches.
 std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
+// The op conv2d with windows of 3x3 and its gradient by the source, by Winograd's transforms. Only measurements choose these
+// kernels.
+std::unique_ptr<const KernelSource> make_winograd_source();
 // The ops max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
 // The ops max_pool3d, avg_pool3d, also adaptive ones, and their gradients.

@@ -1,0 +1,119 @@
+#include "backends/cpu/fast/winograd/winograd_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/fast/parallel.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr std::int64_t points = 36;
+constexpr std::int64_t tiles_of_group = 64;  // that are multiplied with a panel at once
+constexpr std::int64_t product_step = step_of_points(tiles_of_group * winograd_panel);
+// Elements of the transformed source for each thread: about as many as a second cache keeps.
+constexpr std::int64_t source_of_thread = 300'000;
+constexpr double nanoseconds_per_multiplication = 0.03;
+constexpr double nanoseconds_per_transform = 30;  // of one tile or window of one channel
+
+std::int64_t divided_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
+
+}  // namespace
+
+WinogradConvolution::WinogradConvolution(WinogradSource source, PixelView result, WindowOffsets windows,
+                                         std::int64_t threads)
+    : source_(std::move(source)),
+      result_(std::move(result)),
+      windows_(std::move(windows)),
+      threads_(threads),
+      tiles_{result_.samples, divided_up(result_.height, winograd_tile),
+             divided_up(result_.width, winograd_tile)} {
+  const std::int64_t of_group = points * tiles_of_group * source_.channels();
+  const std::int64_t groups = std::max<std::int64_t>(1, threads_ * source_of_thread / of_group);
+  tiles_of_pass_ = std::min(groups * tiles_of_group, tiles_.count());
+}
+
+std::int64_t WinogradConvolution::panels() const {
+  return divided_up(result_.blocks * result_.lanes, winograd_panel);
+}
+
+std::int64_t WinogradConvolution::source_step() const {
+  return step_of_points(tiles_of_pass_ * source_.channels());
+}
+
+std::int64_t WinogradConvolution::windows_of_panel() const {
+  return points * step_of_points(source_.channels() * winograd_panel);
+}
+
+// With one pass each panel is used by one thread, or two, right after this thread has transformed its windows.
+bool WinogradConvolution::has_one_pass() const { return tiles_of_pass_ == tiles_.count(); }
+
+std::int64_t WinogradConvolution::window_copies() const { return has_one_pass() ? threads_ : panels(); }
+
+WinogradConvolution::Workspace WinogradConvolution::divided(float* workspace) const {
+  float* const windows = workspace + points * source_step();
+  return {workspace, windows, windows + window_copies() * windows_of_panel()};
+}
+
+std::size_t WinogradConvolution::workspace() const {
+  const std::int64_t elements =
+      points * source_step() + window_copies() * windows_of_panel() + threads_ * points * product_step;
+  return static_cast<std::size_t>(elements) * sizeof(float);
+}
+
+double WinogradConvolution::nanoseconds(std::int64_t tiles) const {
+  return nanoseconds_per_multiplication *
+         static_cast<double>(points * tiles * source_.channels() * panels() * winograd_panel);
+}
+
+void WinogradConvolution::run(const float* x, const float* weights, const float* bias, float* y,
+                              float* workspace) const {
+  const Workspace at = divided(workspace);
+  const auto transform_nanoseconds = static_cast<double>(source_.channels()) * nanoseconds_per_transform;
+  if (!has_one_pass())
+    parallel_pieces(panels(), transform_nanoseconds * static_cast<double>(winograd_panel),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t panel = begin; panel < end; ++panel)
+                        transform_windows(windows_, weights, panel, source_.channels(),
+                                          at.windows + panel * windows_of_panel());
+                    });
+  for (std::int64_t first = 0; first < tiles_.count(); first += tiles_of_pass_) {
+    const TileRange pass{first, std::min(first + tiles_of_pass_, tiles_.count())};
+    const std::int64_t count = pass.end - pass.begin;
+    parallel_pieces(count, transform_nanoseconds, [&](std::int64_t begin, std::int64_t end) {
+      transform_source(tiles_, source_, x, {first + begin, first + end},
+                       at.source + begin * source_.channels(), source_step());
+    });
+    parallel_pieces(threads_, nanoseconds(count) / static_cast<double>(threads_),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t thread = begin; thread < end; ++thread)
+                        multiply(pass, thread, weights, bias, y, at);
+                    });
+  }
+}
+
+// Computes one thread's share of a pass. The items are pairs of a panel and a group of tiles.
+void WinogradConvolution::multiply(const TileRange& pass, std::int64_t thread, const float* weights,
+                                   const float* bias, float* y, const Workspace& at) const {
+  const std::int64_t groups = divided_up(pass.end - pass.begin, tiles_of_group);
+  const std::int64_t items = panels() * groups;
+  float* const products = at.products + thread * points * product_step;
+  float* const own_windows = at.windows + thread * windows_of_panel();
+  std::int64_t transformed = -1;
+  for (std::int64_t item = items * thread / threads_; item < items * (thread + 1) / threads_; ++item) {
+    const std::int64_t panel = item / groups;
+    if (has_one_pass() && panel != transformed) {
+      transform_windows(windows_, weights, panel, source_.channels(), own_windows);
+      transformed = panel;
+    }
+    const float* const windows = has_one_pass() ? own_windows : at.windows + panel * windows_of_panel();
+    const std::int64_t first = item % groups * tiles_of_group;
+    const TileRange range{pass.begin + first, std::min(pass.begin + first + tiles_of_group, pass.end)};
+    multiply_points({range.end - range.begin, source_.channels(), source_step(), product_step},
+                    at.source + first * source_.channels(), windows, products);
+    write_tiles(tiles_, result_, range, panel, products, product_step, bias, y);
+  }
+}
+
+}  // namespace plexaura::fast

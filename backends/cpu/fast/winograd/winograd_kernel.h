@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/fast/winograd/winograd_loops.h"
+
+namespace plexaura::fast {
+
+// A convolution with windows of 3x3 and stride 1 that runs on all threads. Its bits do not depend on their number.
+class WinogradConvolution {
+ public:
+  // The weights are read at `windows`. `threads` is the number of threads that the workspace is made for.
+  WinogradConvolution(WinogradSource source, PixelView result, WindowOffsets windows, std::int64_t threads);
+
+  std::size_t workspace() const;  // bytes
+  // `bias` may be null. `workspace` has workspace() bytes.
+  void run(const float* x, const float* weights, const float* bias, float* y, float* workspace) const;
+
+ private:
+  // The places in the workspace of the transformed source, the transformed windows, and the products of each thread.
+  struct Workspace {
+    float* source;
+    float* windows;
+    float* products;
+  };
+  Workspace divided(float* workspace) const;
+
+  std::int64_t panels() const;
+  std::int64_t source_step() const;
+  std::int64_t windows_of_panel() const;  // elements
+  std::int64_t window_copies() const;     // panels of transformed windows that the workspace holds
+  bool has_one_pass() const;
+  double nanoseconds(std::int64_t tiles) const;
+  void multiply(const TileRange& pass, std::int64_t thread, const float* weights, const float* bias, float* y,
+                const Workspace& at) const;
+
+  WinogradSource source_;
+  PixelView result_;
+  WindowOffsets windows_;
+  std::int64_t threads_;
+  WinogradTiles tiles_;
+  std::int64_t tiles_of_pass_;
+};
+
+}  // namespace plexaura::fast

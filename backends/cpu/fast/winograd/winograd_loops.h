@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/fast/pixel_view.h"
+
+// The loops of a convolution with windows of 3x3 and stride 1, computed as Winograd's F(4x4, 3x3). The result is divided
+// into tiles of 4x4 pixels; the last ones of a row or column may be partial. A tile reads 6x6 pixels of the source. Its
+// 36 points are products of matrices: [tiles, channels of the source] x [channels of the source, channels of the result].
+
+namespace plexaura::fast {
+
+constexpr std::int64_t winograd_tile = 4;    // rows and columns of a tile of the result
+constexpr std::int64_t winograd_panel = 16;  // channels of the result that are computed together
+
+// Returns the distance of two points of a matrix with this number of elements. Sixteen more elements spread the points
+// over the sets of a cache.
+constexpr std::int64_t step_of_points(std::int64_t elements) { return elements + 16; }
+
+struct WinogradTiles {
+  std::int64_t samples;
+  std::int64_t down;
+  std::int64_t across;
+
+  std::int64_t count() const { return samples * down * across; }
+};
+
+struct TileRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// The source of the convolution. The first tile of a sample begins `above` rows and `before` columns outside of it.
+struct WinogradSource {
+  PixelView pixels;
+  std::int64_t above;
+  std::int64_t before;
+
+  std::int64_t channels() const { return pixels.blocks * pixels.lanes; }
+};
+
+// The element of the weights for channel o of the result, channel c of the source and place (i, j) of the window is at
+// the sum of these four offsets.
+struct WindowOffsets {
+  std::vector<std::int64_t> result;
+  std::vector<std::int64_t> source;
+  std::array<std::int64_t, 3> row;
+  std::array<std::int64_t, 3> column;
+};
+
+// Transforms the windows of one panel of the result's channels: `to` is [36, channels + 1, 16]. `channels` is the number
+// of source channels with padding; windows of padding are zero.
+void transform_windows(const WindowOffsets& offsets, const float* weights, std::int64_t panel,
+                       std::int64_t channels, float* to);
+
+// Transforms the source of some tiles. `to` points to the first of them in a matrix [tiles, channels] for each of the 36
+// points, which are `step` elements apart.
+void transform_source(const WinogradTiles& tiles, const WinogradSource& source, const float* x,
+                      const TileRange& range, float* to, std::int64_t step);
+
+struct WinogradProduct {
+  std::int64_t tiles;
+  std::int64_t channels;  // of the source
+  std::int64_t source_step;
+  std::int64_t product_step;
+};
+
+// Computes products[tile, 16] = source[tile, channels] x windows[channels, 16] for each of the 36 points. The order of
+// the terms does not depend on the number of tiles.
+void multiply_points(const WinogradProduct& product, const float* source, const float* windows,
+                     float* products);
+
+// Transforms the products of some tiles and one panel back, adds the bias (may be null), and writes the result. Writes
+// zero to the padding of channels.
+void write_tiles(const WinogradTiles& tiles, const PixelView& pixels, const TileRange& range,
+                 std::int64_t panel, const float* products, std::int64_t step, const float* bias, float* y);
+
+}  // namespace plexaura::fast

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/fast/winograd/winograd_kernel.h"
+#include "core/ops/conv2d.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr std::int64_t fewest_channels = 16;  // fewer leave a panel of the products empty
+
+// A convolution, or the gradient of one by its source, as a convolution of the region's operand `source`.
+struct Convolution {
+  bool is_gradient;
+  std::size_t source;
+  std::size_t weights;
+  const Conv2dOptions& options;
+};
+
+Convolution convolution_of(const RegionQuery& query) {
+  if (query.region.kind == "conv2d") return {false, 0, 1, op_cast<Conv2dOp>(query.op()).options()};
+  return {true, 1, 0, op_cast<Conv2dInputGrad>(query.op()).options()};
+}
+
+bool fits(const RegionQuery& query, const Convolution& of) {
+  const Shape& weights = query.type(query.region.inputs[of.weights]).shape;
+  return weights[2] == 3 && weights[3] == 3 && std::min(weights[0], weights[1]) >= fewest_channels &&
+         of.options.stride == Size2d{} && of.options.dilation == Size2d{} && of.options.groups == 1;
+}
+
+// The gradient is a convolution with the window turned by half a turn, whose channels change places.
+WindowOffsets offsets_of(const Layout& layout, const Shape& weights, bool is_gradient) {
+  const auto offsets = layout.axis_offsets(weights);
+  const auto in_order = [&](std::size_t axis) {
+    const auto& of = offsets[axis];
+    return is_gradient ? std::array{of[2], of[1], of[0]} : std::array{of[0], of[1], of[2]};
+  };
+  return {offsets[is_gradient ? 1 : 0], offsets[is_gradient ? 0 : 1], in_order(2), in_order(3)};
+}
+
+Layout in_blocks(std::int64_t lanes) { return Layout({0, 1, 2, 3}, {{1, lanes}}); }
+
+// Returns the layout in which the weights are. If they have none yet, returns the one that other kernels of training
+// read most often beside a result in this layout.
+Layout layout_of_weights(const std::optional<Layout>& given, const Layout& result) {
+  if (given) return *given;
+  const std::int64_t lanes = result.block_of(1);
+  return lanes == 1 ? Layout::row_major(4) : Layout({0, 1, 2, 3}, {{1, lanes}, {0, lanes}});
+}
+
+std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Candidate& candidate) {
+  const Convolution of = convolution_of(query);
+  const auto view_of = [&](Value value, const Layout& layout) {
+    return *pixel_view(layout, query.type(value).shape);
+  };
+  const std::vector<Value>& inputs = query.region.inputs;
+  const std::int64_t above = of.options.padding.h;
+  const std::int64_t before = of.options.padding.w;
+  const WinogradSource source{view_of(inputs[of.source], candidate.inputs[of.source]),
+                              of.is_gradient ? 2 - above : above, of.is_gradient ? 2 - before : before};
+  const WinogradConvolution convolution(
+      source, view_of(query.region.outputs[0], candidate.outputs[0]),
+      offsets_of(candidate.inputs[of.weights], query.type(inputs[of.weights]).shape, of.is_gradient),
+      thread_count(std::numeric_limits<std::int32_t>::max(), worth_forking));
+  const std::size_t workspace = convolution.workspace();
+  return make_kernel(
+      [convolution, of_source = of.source, of_weights = of.weights](const Binding& at) {
+        convolution.run(floats(at.inputs[of_source]), floats(at.inputs[of_weights]),
+                        at.inputs.size() == 3 ? floats(at.inputs[2]) : nullptr, floats(at.outputs[0]),
+                        floats(at.workspace));
+      },
+      workspace);
+}
+
+// Returns nothing if the operands have no vectors of channels in such layouts.
+std::optional<Candidate> candidate_for(const RegionQuery& query, const Convolution& of,
+                                       const Layout& result) {
+  const std::vector<Value>& inputs = query.region.inputs;
+  const Shape& shape = query.type(inputs[of.source]).shape;
+  const std::optional<Layout>& given = query.given[of.source];
+  const Layout source = given && pixel_view(*given, shape) ? *given : result;
+  if (!pixel_view(source, shape) || !pixel_view(result, query.type(query.region.outputs[0]).shape))
+    return std::nullopt;
+  Candidate candidate;
+  candidate.implementation = "fast winograd";
+  candidate.inputs.assign(inputs.size(), Layout::row_major(1));
+  candidate.inputs[of.source] = source;
+  candidate.inputs[of.weights] = layout_of_weights(query.given[of.weights], result);
+  candidate.outputs = {result};
+  candidate.seconds = std::numeric_limits<double>::infinity();
+  candidate.make = [query, candidate] { return make_winograd(query, candidate); };
+  return candidate;
+}
+
+class WinogradSourceOfKernels final : public KernelSource {
+ public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
+  bool knows(const std::string& kind) const override {
+    return kind == "conv2d" || kind == "conv2d_input_grad";
+  }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    if (!knows(query.region.kind) || !is_dense_float32(query)) return {};
+    const Convolution of = convolution_of(query);
+    if (!fits(query, of)) return {};
+    std::vector<Candidate> candidates;
+    for (const Layout& result : {in_blocks(16), in_blocks(8), Layout({0, 2, 3, 1})})
+      if (auto candidate = candidate_for(query, of, result)) candidates.push_back(std::move(*candidate));
+    return candidates;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_winograd_source() {
+  return std::make_unique<WinogradSourceOfKernels>();
+}
+
+}  // namespace plexaura::fast

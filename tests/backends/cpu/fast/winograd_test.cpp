@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/device/forwarding_backend.h"
+#include "core/ops/conv2d.h"
+#include "tests/backends/cpu/agreement.h"
+#include "tests/support/backend_fixture.h"
+
+// Null in a program without OpenMP.
+extern "C" [[gnu::weak]] void omp_set_num_threads(int);
+extern "C" [[gnu::weak]] int omp_get_max_threads();
+
+namespace plexaura::testing::winograd_test {
+
+namespace {
+
+const std::string name = "fast winograd";
+
+// Rounding errors of the transforms relative to the largest result.
+constexpr double bound = 2e-6;
+
+// The CPU backend that offers only our Winograd kernels with this layout of the result.
+class OnlyWinograd final : public ForwardingBackend {
+ public:
+  OnlyWinograd(Backend& cpu, Layout result) : ForwardingBackend(cpu), result_(std::move(result)) {}
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates = inner().propose(query);
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      return candidate.implementation != name || candidate.outputs[0] != result_;
+    });
+    return candidates;
+  }
+
+ private:
+  Layout result_;
+};
+
+struct Case {
+  Shape x;
+  std::int64_t outputs;
+  Conv2dOptions options;
+  bool has_bias = false;
+};
+
+Node forward(Graph& graph, DType dtype, const Case& of) {
+  const Node x = graph.input("x", {dtype, of.x});
+  const Node weights = graph.input("weights", {dtype, {of.outputs, of.x[1], 3, 3}});
+  if (!of.has_bias) return conv2d(x, weights, of.options);
+  return conv2d(x, weights, graph.input("bias", {dtype, {of.outputs}}), of.options);
+}
+
+Node input_grad(Graph& graph, DType dtype, const Case& of) {
+  Graph shapes;
+  const Shape grad = forward(shapes, dtype, of).shape();
+  return conv2d_input_grad(graph.input("weights", {dtype, {of.outputs, of.x[1], 3, 3}}),
+                           graph.input("grad", {dtype, grad}), {of.x[2], of.x[3]}, of.options);
+}
+
+using Build = Node (*)(Graph& graph, DType dtype, const Case& of);
+
+std::vector<Tensor> drawn_inputs(const Node& node) {
+  std::vector<Tensor> values;
+  for (const Value input : node.graph().record(node.id()).inputs)
+    values.push_back(drawn(node.graph().type(input), as_leaf(*node.graph().record(input.node).op)->label()));
+  return values;
+}
+
+// Runs the kernel with this layout of the result. Returns the result, and checks that its padding is zero.
+Tensor winograd(const Node& node, const Layout& result, const std::vector<Tensor>& values,
+                const std::vector<std::optional<Layout>>& given = {}) {
+  const auto cpu = make_cpu_backend();
+  OnlyWinograd backend(*cpu, result);
+  RegionRun run(backend, node.graph(), single(node.graph(), node.id()), values, {.given = given});
+  for (std::size_t i = 0; i < given.size(); ++i) CHECK(run.candidate().inputs[i] == given[i]);
+  run.output().spoil();
+  run.launch();
+  Tensor value = run.output().read();
+  DeviceValue expected(backend, value, result);
+  CHECK(run.output().read_bytes() == expected.read_bytes());
+  return value;
+}
+
+std::vector<double> exact(Build build, const Case& of) {
+  const auto backend = make_portable_backend();
+  Graph graph;
+  const Node node = build(graph, DType::float64, of);
+  RegionRun run(*backend, graph, single(graph, node.id()), drawn_inputs(node));
+  run.launch();
+  return run.output().read().to_doubles();
+}
+
+struct Errors {
+  double largest;  // relative to the largest result
+  double typical;  // the root of the mean of squares, relative to that of the results
+};
+
+Errors errors_of(const Tensor& found, const std::vector<double>& expected) {
+  const std::vector<double> values = found.to_doubles();
+  REQUIRE(values.size() == expected.size());
+  double difference = 0;
+  double largest = 0;
+  double squares_of_differences = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double error = std::isfinite(values[i]) ? std::abs(values[i] - expected[i]) : HUGE_VAL;
+    difference = std::max(difference, error);
+    largest = std::max(largest, std::abs(expected[i]));
+    squares_of_differences += error * error;
+    squares += expected[i] * expected[i];
+  }
+  return {difference / largest, std::sqrt(squares_of_differences / squares)};
+}
+
+const std::vector<Layout> layouts{blocked_channels(8), blocked_channels(16), channels_last()};
+
+}  // namespace
+
+TEST_CASE("convolutions by our Winograd kernels agree with the portable kernels in double") {
+  std::vector<Case> cases;
+  for (const auto& [height, width] : {std::pair{1, 1}, {3, 9}, {4, 4}, {7, 6}, {13, 8}})
+    for (const std::int64_t padding : {1, 2})
+      cases.push_back({{2, 16, height, width}, 32, {.padding = {padding, padding}}});
+  cases.push_back({{2, 16, 9, 6}, 16, {}, true});
+  cases.push_back({{3, 24, 8, 8}, 40, {.padding = {1, 1}}, true});
+  cases.push_back({{1, 16, 5, 7}, 24, {.padding = {0, 3}, .padding_end = Size2d{4, 1}}});
+  cases.push_back({{1, 144, 30, 31}, 16, {.padding = {1, 1}}});
+  for (const Case& of : cases) {
+    CAPTURE(to_string(of.x));
+    CAPTURE(of.options.padding.h);
+    for (const Build build : {forward, input_grad}) {
+      const std::vector<double> expected = exact(build, of);
+      for (const Layout& layout : layouts) {
+        CAPTURE(to_string(layout));
+        Graph graph;
+        const Node node = build(graph, DType::float32, of);
+        CHECK(errors_of(winograd(node, layout, drawn_inputs(node)), expected).largest < bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("channels that fill a block in part are padded with zeros in a Winograd kernel too") {
+  const Case of{{2, 17, 6, 7}, 21, {.padding = {1, 1}}, true};
+  for (const Build build : {forward, input_grad})
+    for (const std::int64_t block : {8, 16}) {
+      Graph graph;
+      const Node node = build(graph, DType::float32, of);
+      const Tensor found = winograd(node, blocked_channels(block), drawn_inputs(node));
+      CHECK(errors_of(found, exact(build, of)).largest < bound);
+    }
+}
+
+TEST_CASE("a Winograd kernel reads the source and the weights in the layouts in which they are") {
+  const Case of{{2, 32, 6, 7}, 16, {.padding = {1, 1}}};
+  for (const Build build : {forward, input_grad}) {
+    Graph graph;
+    const Node node = build(graph, DType::float32, of);
+    const std::vector<Tensor> values = drawn_inputs(node);
+    const Tensor expected = winograd(node, blocked_channels(16), values);
+    for (const Layout& source : layouts)
+      for (const Layout& weights :
+           {Layout::row_major(4), Layout({0, 2, 3, 1}), Layout({0, 1, 2, 3}, {{1, 8}, {0, 8}}),
+            Layout({1, 0, 2, 3}, {{0, 16}})}) {
+        CAPTURE(to_string(source));
+        CAPTURE(to_string(weights));
+        std::vector<std::optional<Layout>> given{source, weights};
+        if (build == input_grad) std::ranges::reverse(given);
+        CHECK(winograd(node, blocked_channels(8), values, given) == expected);
+      }
+  }
+}
+
+TEST_CASE("the typical error of a Winograd kernel is near 1e-6 and does not grow with the channels") {
+  for (const std::int64_t channels : {64, 512}) {
+    const Case of{{1, channels, 8, 8}, 16, {.padding = {1, 1}}};
+    Graph graph;
+    const Node node = forward(graph, DType::float32, of);
+    CHECK(errors_of(winograd(node, blocked_channels(16), drawn_inputs(node)), exact(forward, of)).typical <
+          1.3e-6);
+  }
+}
+
+TEST_CASE("the number of threads changes no bit of a Winograd convolution") {
+  if (omp_set_num_threads == nullptr) return;
+  const int threads = omp_get_max_threads();
+  // The first one has several passes over its tiles with few threads, and one with seven.
+  for (const Case& of : {Case{{1, 256, 40, 40}, 32, {.padding = {1, 1}}}, Case{{2, 16, 9, 9}, 80, {}}})
+    for (const Build build : {forward, input_grad}) {
+      Graph graph;
+      const Node node = build(graph, DType::float32, of);
+      const std::vector<Tensor> values = drawn_inputs(node);
+      omp_set_num_threads(1);
+      const Tensor alone = winograd(node, blocked_channels(16), values);
+      for (const int count : {2, 3, 7}) {
+        omp_set_num_threads(count);
+        CHECK(winograd(node, blocked_channels(16), values) == alone);
+      }
+      omp_set_num_threads(threads);
+    }
+}
+
+TEST_CASE("a number that is not finite makes its tile NaN in a Winograd kernel, and no other tile") {
+  Graph graph;
+  const Node node = forward(graph, DType::float32, {{1, 16, 12, 12}, 21, {.padding = {1, 1}}});
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<Tensor> values = drawn_inputs(node);
+    values[0].as<float>()[5 * 12 + 6] = bad;  // only the tile from (4, 4) on reads it
+    const Tensor result = winograd(node, blocked_channels(8), values);
+    for (std::int64_t i = 0; i < result.shape().elements(); ++i) {
+      const std::int64_t row = i / 12 % 12;
+      const std::int64_t column = i % 12;
+      const bool is_in_tile = row >= 4 && row < 8 && column >= 4 && column < 8;
+      CHECK(std::isfinite(result.as<float>()[static_cast<std::size_t>(i)]) != is_in_tile);
+    }
+  }
+}
+
+TEST_CASE("a Winograd kernel replaces denormals by zero, as other convolutions do") {
+  Graph graph;
+  const Node node = forward(graph, DType::float32, {{1, 32, 12, 12}, 32, {.padding = {1, 1}}});
+  std::vector<Tensor> values = drawn_inputs(node);
+  std::ranges::fill(values[0].as<float>(), 1e-40F);
+  const Tensor result = winograd(node, blocked_channels(8), values);
+  CHECK(std::ranges::all_of(result.as<float>(), [](float value) { return value == 0; }));
+}
+
+TEST_CASE("Winograd kernels are offered for windows of 3x3 and stride 1, and no estimate takes them") {
+  const auto offered = [](DType dtype, const Shape& x, const Shape& weights, const Conv2dOptions& options) {
+    Graph graph;
+    std::vector<Candidate> candidates =
+        offers(conv2d(graph.input("x", {dtype, x}), graph.input("w", {dtype, weights}), options));
+    std::erase_if(candidates, [](const Candidate& candidate) { return candidate.implementation != name; });
+    return candidates;
+  };
+  const Shape x{1, 32, 9, 9};
+  const Shape weights{16, 32, 3, 3};
+  const std::vector<Candidate> all = offered(DType::float32, x, weights, {});
+  CHECK(all.size() == 3);
+  for (const Candidate& candidate : all) CHECK_FALSE(candidate.has_estimate());
+  // Twenty channels in a row are no whole vectors, so that channels last are not offered.
+  CHECK(offered(DType::float32, {1, 20, 9, 9}, {20, 20, 3, 3}, {}).size() == 2);
+  CHECK(offered(DType::float32, x, weights, {.stride = {2, 1}}).empty());
+  CHECK(offered(DType::float32, x, weights, {.dilation = {1, 2}}).empty());
+  CHECK(offered(DType::float32, x, {16, 16, 3, 3}, {.groups = 2}).empty());
+  CHECK(offered(DType::float32, x, {16, 32, 3, 2}, {}).empty());
+  CHECK(offered(DType::float32, x, {8, 32, 3, 3}, {}).empty());
+  CHECK(offered(DType::float32, {1, 8, 9, 9}, {16, 8, 3, 3}, {}).empty());
+  CHECK(offered(DType::float64, x, weights, {}).empty());
+  CHECK(offered(DType::bfloat16, x, weights, {}).empty());
+  CHECK(offered(DType::float32, {0, 32, 9, 9}, weights, {}).empty());
+}
+
+}  // namespace plexaura::testing::winograd_test
