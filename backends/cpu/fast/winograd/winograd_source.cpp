@@ -98,7 +98,7 @@ std::optional<Candidate> candidate_for(const RegionQuery& query, const Convoluti
   return candidate;
 }
 
-class WinogradSourceOfKernels final : public KernelSource {
+class WinogradKernelSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }
 
@@ -120,7 +120,7 @@ class WinogradSourceOfKernels final : public KernelSource {
 }  // namespace
 
 std::unique_ptr<const KernelSource> make_winograd_source() {
-  return std::make_unique<WinogradSourceOfKernels>();
+  return std::make_unique<WinogradKernelSource>();
 }
 
 }  // namespace plexaura::fast
