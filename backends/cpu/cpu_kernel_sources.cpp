@@ -20,9 +20,12 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
 #ifndef PLEXAURA_HAS_ONEDNN
   sources.push_back(fast::make_block_matmul_source(DType::float32));
 #endif
-  sources.push_back(fast::make_pool_source());
+  sources.push_back(fast::make_double_convolution_source());
+  sources.push_back(fast::make_pool_source(DType::float32));
+  sources.push_back(fast::make_pool_source(DType::float64));
   sources.push_back(fast::make_pool3d_source());
   sources.push_back(fast::make_reduce_source());
+  sources.push_back(fast::make_argmax_source());
   sources.push_back(fast::make_elementwise_source());
   sources.push_back(fast::make_class_source());
   sources.push_back(fast::make_softmax_source());
@@ -43,7 +46,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
 #endif
   sources.push_back(fast::make_widened_source(fast::make_batch_norm_source()));
   sources.push_back(fast::make_widened_source(fast::make_small_matmul_source()));
-  sources.push_back(fast::make_widened_source(fast::make_pool_source()));
+  sources.push_back(fast::make_widened_source(fast::make_pool_source(DType::float32)));
   sources.push_back(fast::make_widened_source(fast::make_pool3d_source()));
   sources.push_back(fast::make_widened_source(fast::make_dropout_source()));
   sources.push_back(fast::make_widened_source(fast::make_softmax_source()));

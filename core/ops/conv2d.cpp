@@ -15,13 +15,6 @@ Conv2dOptions canonical(Conv2dOptions options) {
   return options;
 }
 
-// Returns the options of the same convolution of images of depth 1. A kernel needs no padding at the end, since it knows
-// the output's shape.
-Conv3dOptions lifted(const Conv2dOptions& options) {
-  return {with_depth(options.stride, 1), with_depth(options.padding, 0), with_depth(options.dilation, 1),
-          options.groups};
-}
-
 }  // namespace
 
 std::vector<TensorType> Conv2dOp::infer(std::span<const TensorType> inputs) const {

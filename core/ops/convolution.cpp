@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/loops/gemm.h"
 #include "core/loops/types.h"
 
 namespace plexaura {
@@ -138,9 +137,17 @@ void brought_by(const Sizes& size, const T* channel, Size3d element, std::int64_
   }
 }
 
+template <class Sum>
+AddTile<Sum> tile_of(AddTile<double> add) {
+  if constexpr (std::is_same_v<Sum, double>)
+    return add;
+  else
+    return add_tile<Sum>;
+}
+
 // Multiplies the weights, [O, C K], by the patches of x, [C K, places], for each sample and group.
 template <class T>
-void forward(const HostCall& call, const Sizes& size) {
+void forward(const HostCall& call, const Sizes& size, AddTile<double> add) {
   using Sum = Products<T>;
   const T* src = call.inputs[0].as<T>();
   const T* weights = call.inputs[1].as<T>();
@@ -161,13 +168,14 @@ void forward(const HostCall& call, const Sizes& size) {
             bias == nullptr ? Sum(0) : static_cast<Sum>(bias[product % size.groups * size.outputs + o]);
         T* to = dst + size.y(product, o) + place;
         for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i] + added);
-      });
+      },
+      tile_of<Sum>(add));
 }
 
 // Multiplies the weights, [C, O K], by the gradients that reach each pixel, [O K, pixels], for each sample and
 // group.
 template <class T>
-void input_grad(const HostCall& call, const Sizes& size) {
+void input_grad(const HostCall& call, const Sizes& size, AddTile<double> add) {
   using Sum = Products<T>;
   const T* weights = call.inputs[0].as<T>();
   const T* diff_dst = call.inputs[1].as<T>();
@@ -189,13 +197,14 @@ void input_grad(const HostCall& call, const Sizes& size) {
       [&](std::int64_t product, std::int64_t c, std::int64_t pixel, std::int64_t count, const Sum* from) {
         T* to = diff_src + size.x(product, c) + pixel;
         for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
-      });
+      },
+      tile_of<Sum>(add));
 }
 
 // Multiplies the patches of x, [C K, N places], by the gradient, [N places, O], for each group. The result is
 // the weights' gradient, transposed.
 template <class T>
-void weight_grad(const HostCall& call, const Sizes& size) {
+void weight_grad(const HostCall& call, const Sizes& size, AddTile<double> add) {
   using Sum = Products<T>;
   const T* src = call.inputs[0].as<T>();
   const T* diff_dst = call.inputs[1].as<T>();
@@ -220,30 +229,32 @@ void weight_grad(const HostCall& call, const Sizes& size) {
       },
       [&](std::int64_t g, std::int64_t row, std::int64_t o, std::int64_t count, const Sum* from) {
         for (std::int64_t i = 0; i < count; ++i) diff_weights[size.weights(g, o + i) + row] = T(from[i]);
-      });
+      },
+      tile_of<Sum>(add));
 }
 
 }  // namespace
 
-void convolve(const HostCall& call, const Conv3dOptions& options) {
+void convolve(const HostCall& call, const Conv3dOptions& options, AddTile<double> add) {
   const HostView& y = call.outputs[0];
   if (y.data == nullptr || y.elements() == 0) return;
   const Sizes size(call.inputs[0].shape(), call.inputs[1].shape(), y.shape(), options);
-  dispatch_floating(y.dtype(), [&]<class T>(std::type_identity<T>) { forward<T>(call, size); });
+  dispatch_floating(y.dtype(), [&]<class T>(std::type_identity<T>) { forward<T>(call, size, add); });
 }
 
-void convolution_input_grad(const HostCall& call, const Conv3dOptions& options) {
+void convolution_input_grad(const HostCall& call, const Conv3dOptions& options, AddTile<double> add) {
   const HostView& x = call.outputs[0];
   if (x.data == nullptr || x.elements() == 0) return;
   const Sizes size(x.shape(), call.inputs[0].shape(), call.inputs[1].shape(), options);
-  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) { input_grad<T>(call, size); });
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) { input_grad<T>(call, size, add); });
 }
 
-void convolution_weight_grad(const HostCall& call, const Conv3dOptions& options) {
+void convolution_weight_grad(const HostCall& call, const Conv3dOptions& options, AddTile<double> add) {
   const HostView& weights = call.outputs[0];
   if (weights.data == nullptr || weights.elements() == 0) return;
   const Sizes size(call.inputs[0].shape(), weights.shape(), call.inputs[1].shape(), options);
-  dispatch_floating(weights.dtype(), [&]<class T>(std::type_identity<T>) { weight_grad<T>(call, size); });
+  dispatch_floating(weights.dtype(),
+                    [&]<class T>(std::type_identity<T>) { weight_grad<T>(call, size, add); });
 }
 
 }  // namespace plexaura

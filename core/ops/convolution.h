@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/loops/gemm.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/elementwise.h"
@@ -117,10 +118,19 @@ class ConvolutionRules {
   const Options& options_;
 };
 
+// The same convolution of images of depth 1. A kernel needs no padding at the end, since it knows the output's shape.
+inline Conv3dOptions lifted(const Conv2dOptions& options) {
+  return {with_depth(options.stride, 1), with_depth(options.padding, 0), with_depth(options.dilation, 1),
+          options.groups};
+}
+
 // The reference kernels of a convolution and of its gradients by the input and by the weights. Values have the
-// axes N, C, D, H and W, or N, C, H and W, with D = 1.
-void convolve(const HostCall& call, const Conv3dOptions& options);
-void convolution_input_grad(const HostCall& call, const Conv3dOptions& options);
-void convolution_weight_grad(const HostCall& call, const Conv3dOptions& options);
+// axes N, C, D, H and W, or N, C, H and W, with D = 1. `add` multiplies tiles of float64 and float32.
+PLEXAURA_API void convolve(const HostCall& call, const Conv3dOptions& options,
+                           portable::AddTile<double> add = portable::add_tile<double>);
+PLEXAURA_API void convolution_input_grad(const HostCall& call, const Conv3dOptions& options,
+                                         portable::AddTile<double> add = portable::add_tile<double>);
+PLEXAURA_API void convolution_weight_grad(const HostCall& call, const Conv3dOptions& options,
+                                          portable::AddTile<double> add = portable::add_tile<double>);
 
 }  // namespace plexaura

@@ -38,12 +38,16 @@ std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
 // The op conv2d with windows of 3x3 and its gradient by the source, by Winograd's transforms. Only measurements choose these
 // kernels.
 std::unique_ptr<const KernelSource> make_winograd_source();
-// The ops max_pool2d, avg_pool2d and their gradients.
-std::unique_ptr<const KernelSource> make_pool_source();
+// The ops conv2d, conv3d and their gradients, of float64.
+std::unique_ptr<const KernelSource> make_double_convolution_source();
+// The ops max_pool2d, avg_pool2d and their gradients, of float64 or float32.
+std::unique_ptr<const KernelSource> make_pool_source(DType dtype);
 // The ops max_pool3d, avg_pool3d, also adaptive ones, and their gradients.
 std::unique_ptr<const KernelSource> make_pool3d_source();
 // The ops sum, mean, max and min.
 std::unique_ptr<const KernelSource> make_reduce_source();
+// The op argmax along another axis than the last one.
+std::unique_ptr<const KernelSource> make_argmax_source();
 // The ops softmax_cross_entropy with its gradient, top_k_correct and one_hot.
 std::unique_ptr<const KernelSource> make_class_source();
 // The ops softmax, log_softmax and their gradients over the last axis.

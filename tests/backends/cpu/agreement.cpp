@@ -150,7 +150,7 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
                             const AgreementOptions& options) {
   Graph fast_graph(options.mode);
   Graph oracle_graph(options.mode);
-  const NodeId fast_node = build(fast_graph, DType::float32)[0].id();
+  const NodeId fast_node = build(fast_graph, options.dtype)[0].id();
   const NodeId oracle_node = build(oracle_graph, DType::float64)[0].id();
   RegionRun::Options run_options{.implementation = options.implementation};
   for (const Layout& layout : layouts) run_options.given.emplace_back(layout);

@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/autodiff/gradients.h"
 #include "core/device/forwarding_backend.h"
 #include "core/host/costs.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
@@ -92,6 +94,26 @@ TEST_CASE("convolutions and their gradients agree with the portable kernels in d
         agreement([&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, of); });
     CHECK(result.worst() < bound);
   }
+}
+
+TEST_CASE("convolutions of doubles multiply tiles with vectors, and agree with the portable kernels") {
+  const auto check = [](const BuildGraph& build) {
+    const Agreement result = agreement(build, {.dtype = DType::float64});
+    CAPTURE(result.program);
+    CHECK_FALSE(result.uses("portable"));
+    CHECK(result.worst() < bound_of_doubles);
+  };
+  for (const Case& of : cases)
+    check([&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, of); });
+  check([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node x = graph.input("x", {dtype, {2, 6, 4, 9, 5}});
+    const Node weights = graph.input("weights", {dtype, {38, 3, 3, 2, 3}});
+    const Node y = conv3d(x, weights, {.padding = 1, .groups = 2});
+    const Node grad = graph.input("grad", y.type());
+    std::vector<Node> found = vjp(std::vector{y}, std::vector{grad}, std::vector{x, weights});
+    found.push_back(y);
+    return found;
+  });
 }
 
 TEST_CASE("the weights' gradient takes that of the bias along") {

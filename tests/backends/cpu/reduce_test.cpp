@@ -171,6 +171,25 @@ TEST_CASE("extremes keep NaN, infinities and the sign of the first zero") {
   }
 }
 
+TEST_CASE("argmax of columns finds the first largest element, or the first NaN") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> special{-0.0, 0, 1, 1, NAN, infinity, -infinity, NAN, 5e-324, -1};
+  for (const Shape& shape : {Shape{7, 8}, Shape{1, 20}, Shape{40, 3, 300}, Shape{3, 5, 2, 9}}) {
+    CAPTURE(to_string(shape));
+    for (const std::int64_t axis : {std::int64_t{0}, shape.rank() - 2})
+      for (const bool is_special : {false, true})
+        check_bits(
+            [&](Graph& graph, DType dtype) {
+              if (!is_special) return argmax(graph.input("x", {dtype, shape}), axis);
+              std::vector<double> values;
+              for (std::int64_t i = 0; i < shape.elements(); ++i)
+                values.push_back(special[static_cast<std::size_t>(i * i + i / 8) % special.size()]);
+              return argmax(graph.constant(Tensor::of<double>(shape, values).cast(dtype)), axis);
+            },
+            {DType::float32, DType::float64});
+  }
+}
+
 TEST_CASE("the padding of blocks is no smallest or largest element") {
   for (const bool largest : {false, true})
     for (const std::vector<std::int64_t>& axes :

@@ -67,7 +67,8 @@ PLEXAURA_INLINE void transpose_square(const T* src, std::int64_t from, T* dst, s
 template <class T>
 void transpose(const T* src, T* dst, std::int64_t rows, std::int64_t columns, std::int64_t from,
                std::int64_t to) {
-  constexpr std::int64_t side = 4;
+  constexpr std::int64_t side =
+      sizeof(T) == 8 ? 2 : 4;  // two elements of 8 bytes fill a vector of every processor
   constexpr std::int64_t group = cache_line / static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t first = 0; first < columns; first += group)
     for (std::int64_t row = 0; row < rows; row += side)

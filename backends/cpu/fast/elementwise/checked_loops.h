@@ -32,6 +32,34 @@ PLEXAURA_INLINE void angle_loop(const T* x, T* y, std::int64_t count) {
   }
 }
 
+// Computes blocks of elements with Quotients. A block in which this is not exact is computed with AnyQuotients. A step is 0
+// for a single value, which is used for all elements, or 1 for an array.
+template <template <class, class> class Functor, class Quotients, class AnyQuotients, int step_a, int step_b,
+          class T>
+PLEXAURA_INLINE void remainder_loop(const T* a, const T* b, T* y, std::int64_t count) {
+  constexpr std::int64_t block = 64;
+  T block_a[block];
+  T block_b[block];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t size = std::min(block, count - begin);
+    std::int32_t exact = 0;
+#pragma omp simd reduction(+ : exact)
+    for (std::int64_t i = 0; i < size; ++i) {
+      block_a[i] = a[(begin + i) * step_a];
+      block_b[i] = b[(begin + i) * step_b];
+      exact += Quotients::has_exact_quotient(block_a[i], block_b[i]) ? 1 : 0;
+    }
+    if (exact == size) {
+      const Functor<T, Quotients> f(nullptr);
+#pragma omp simd
+      for (std::int64_t i = 0; i < size; ++i) y[begin + i] = f(block_a[i], block_b[i]);
+    } else {
+      const Functor<T, AnyQuotients> f(nullptr);
+      for (std::int64_t i = 0; i < size; ++i) y[begin + i] = f(block_a[i], block_b[i]);
+    }
+  }
+}
+
 template <class T, class Function>
 PLEXAURA_INLINE void apply_to_all(const T* x, T* y, std::int64_t count, const Function& function) {
 #pragma omp simd

@@ -17,6 +17,11 @@ namespace fast {
 // The remainder by one division, for operands for which has_exact_quotient() is true. The quotient has at most 27 bits
 // and the divisor 24, so that double has their product and the remainder exactly.
 struct QuotientMath : VectorMath {
+  static PLEXAURA_INLINE bool has_exact_quotient(float a, float b) {
+    const float size = std::fabs(b);
+    return std::fabs(a) < 0x1p27F * size && size < std::numeric_limits<float>::infinity();
+  }
+
   static PLEXAURA_INLINE float fmod(float a, float b) {
     const double wide_a = a;
     const double wide_b = b;
@@ -96,11 +101,6 @@ namespace fast {
 
 namespace {
 
-PLEXAURA_INLINE bool has_exact_quotient(float a, float b) {
-  const float size = std::fabs(b);
-  return std::fabs(a) < 0x1p27F * size && size < std::numeric_limits<float>::infinity();
-}
-
 // Functors that call fmod(). The standard library computes it bit by bit, without vectors.
 template <template <class, class> class Functor>
 constexpr bool takes_remainder = false;
@@ -108,33 +108,6 @@ template <>
 constexpr bool takes_remainder<functors::FloorDiv> = true;
 template <>
 constexpr bool takes_remainder<functors::Mod> = true;
-
-// Computes blocks of elements with QuotientMath. A block in which this is not exact is computed with VectorMath.
-template <template <class, class> class Functor, int step_a, int step_b>
-PLEXAURA_INLINE void remainder_loop(const float* a, const float* b, float* y, std::int64_t count,
-                                    const double* options) {
-  constexpr std::int64_t block = 64;
-  float block_a[block];
-  float block_b[block];
-  for (std::int64_t begin = 0; begin < count; begin += block) {
-    const std::int64_t size = std::min(block, count - begin);
-    std::int32_t exact = 0;
-#pragma omp simd reduction(+ : exact)
-    for (std::int64_t i = 0; i < size; ++i) {
-      block_a[i] = a[(begin + i) * step_a];
-      block_b[i] = b[(begin + i) * step_b];
-      exact += has_exact_quotient(block_a[i], block_b[i]) ? 1 : 0;
-    }
-    if (exact == size) {
-      const Functor<float, QuotientMath> f(options);
-#pragma omp simd
-      for (std::int64_t i = 0; i < size; ++i) y[begin + i] = f(block_a[i], block_b[i]);
-    } else {
-      const Functor<float, VectorMath> f(options);
-      for (std::int64_t i = 0; i < size; ++i) y[begin + i] = f(block_a[i], block_b[i]);
-    }
-  }
-}
 
 // Functors that compute a sine, cosine or tangent of their argument.
 template <template <class, class> class Functor>
@@ -202,7 +175,7 @@ PLEXAURA_INLINE void binary_loop(const float* a, const float* b, void* out, std:
   const Functor<float, VectorMath> f(options);
   auto* y = static_cast<decltype(f(*a, *b))*>(out);
   if constexpr (takes_remainder<Functor>) {
-    remainder_loop<Functor, step_a, step_b>(a, b, y, count, options);
+    remainder_loop<Functor, QuotientMath, VectorMath, step_a, step_b>(a, b, y, count);
   } else {
     const float first_a = *a;
     const float first_b = *b;

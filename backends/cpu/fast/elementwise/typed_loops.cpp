@@ -7,6 +7,8 @@
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/elementwise/checked_loops.h"
 #include "backends/cpu/fast/math/double_angles.h"
+#include "backends/cpu/fast/math/double_quotients.h"
+#include "backends/cpu/fast/math/double_special.h"
 #include "core/loops/std_math.h"
 #include "core/ops/functors.h"
 
@@ -43,6 +45,31 @@ PLEXAURA_INLINE void angular_loop(const std::byte* const* operands, std::byte* o
                                   const double*) {
   angle_loop<Functor, DoubleAngles, StdMath>(reinterpret_cast<const T*>(operands[0]),
                                              reinterpret_cast<T*>(out), count);
+}
+
+// Functions of DoubleSpecial. Of polygamma it has the orders 0 and 1.
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void special_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                  const double* options) {
+  constexpr bool has_order = std::is_same_v<Functor<T, StdMath>, functors::Polygamma<T, StdMath>>;
+  const auto* x = reinterpret_cast<const T*>(operands[0]);
+  auto* y = reinterpret_cast<T*>(out);
+  if constexpr (!has_order)
+    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::erfinv(value); });
+  else if (options[0] == 0)
+    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::digamma(value); });
+  else if (options[0] == 1)
+    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::trigamma(value); });
+  else
+    unary_loop<T, Functor>(operands, out, count, options);
+}
+
+template <class T, template <class, class> class Functor>
+PLEXAURA_INLINE void divided_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
+                                  const double*) {
+  remainder_loop<Functor, DoubleQuotients, DoubleMath, 1, 1>(reinterpret_cast<const T*>(operands[0]),
+                                                             reinterpret_cast<const T*>(operands[1]),
+                                                             reinterpret_cast<T*>(out), count);
 }
 
 // Computes the powers of at most 64 elements. If they have one exponent, its formula may be simple.
@@ -124,13 +151,17 @@ PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out
   loop(sinh, Sinh, T, 1, unary) \
   loop(cosh, Cosh, T, 1, unary) \
   loop(asinh, Asinh, T, 1, unary) \
-  loop(atanh, Atanh, T, 1, unary)
+  loop(atanh, Atanh, T, 1, unary) \
+  loop(erfinv, Erfinv, T, 1, special) \
+  loop(polygamma, Polygamma, T, 1, special)
 #define PLEXAURA_FLOATING_OF(T, loop) \
   loop(weighted_sum, WeightedSum, T, 2, binary) \
   loop(mul_no_nan, MulNoNan, T, 2, binary) \
   loop(prelu, Prelu, T, 2, binary) \
   loop(pow, Pow, T, 2, power) \
   loop(pow_log, PowLog, T, 2, power) \
+  loop(floor_div, FloorDiv, T, 2, divided) \
+  loop(mod, Mod, T, 2, divided) \
   loop(atan2, Atan2, T, 2, binary) \
   loop(hypot, Hypot, T, 2, binary) \
   loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)

@@ -6,20 +6,21 @@
 
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/math/double_math.h"
+#include "backends/cpu/fast/math/double_special.h"
 
 namespace plexaura::fast {
 
 // Functions of float32 that are computed in double, without branches or tables, so that the loops vectorise. Every result
 // is within 0.51 units of the last place of the exact value. Special values are those of the C library; those of digamma
-// and trigamma stand at the functions.
+// and trigamma stand in double_special.h.
 struct WideMath {
   // |a|^b = 2^(b log2(|a|)), with the sign of a if b is odd.
   static PLEXAURA_INLINE float pow(float a, float b) {
     const double wide_b = b;
     const double size = std::fabs(static_cast<double>(a));
     const double power = exp2(wide_b * log2(size));
-    const bool is_whole = rounded(wide_b) == wide_b;
-    const bool is_odd = is_whole & (rounded(0.5 * wide_b) != 0.5 * wide_b);
+    const bool is_whole = DoubleSpecial::rounded(wide_b) == wide_b;
+    const bool is_odd = is_whole & (DoubleSpecial::rounded(0.5 * wide_b) != 0.5 * wide_b);
     const bool is_below_0 = (a < 0.F) & (size != infinity);
     const bool is_one = (b == 0.F) | (a == 1.F) | ((size == 1.) & (std::fabs(wide_b) == infinity));
     double result = is_odd ? std::copysign(power, static_cast<double>(a)) : power;
@@ -68,77 +69,19 @@ struct WideMath {
     const bool is_small = size < 2.5;
     const double main = is_small ? w * near_2(w) : stirling;
     const double product = is_small ? small_product : large_product;
-    const double sine = std::fabs(sine_of_turns(limited - rounded(limited)));
+    const double sine = std::fabs(DoubleSpecial::sine_of_turns(limited - DoubleSpecial::rounded(limited)));
     const double reflected = 3.14159265358979324 / (size * sine);
     const double sign = x < 0.F ? -1. : 1.;
     const double factor = sign < 0. ? reflected : 1.;
     return static_cast<float>(sign * (main - DoubleMath::log(product * factor)));
   }
 
-  // The derivative of lgamma. At 0 it is minus infinity, at -0 infinity, and at other whole numbers below 0 NaN. Below 8 the
-  // asymptotic series is taken at x + 8; negative numbers are reflected: digamma(1 - x) - pi / tan(pi x).
-  static PLEXAURA_INLINE float digamma(float x) {
-    const double wide = x;
-    const double positive = x < 0.F ? 1. - wide : wide;
-    // Adds up numerator / denominator = 1 / x + 1 / (x + 1) + ... + 1 / (x + 7).
-    double numerator = 1.;
-    double denominator = positive;
-    for (int k = 1; k < 8; ++k) {
-      numerator = numerator * (positive + k) + denominator;
-      denominator = denominator * (positive + k);
-    }
-    const bool is_large = positive >= 8.;
-    const double z = is_large ? positive : positive + 8.;
-    const double sum = is_large ? 0. : numerator / denominator;
-    const double inverse = 1. / z;
-    const double square = inverse * inverse;
-    double tail = 1. / 12;
-    tail = tail * square - 691. / 32760;
-    tail = tail * square + 1. / 132;
-    tail = tail * square - 1. / 240;
-    tail = tail * square + 1. / 252;
-    tail = tail * square - 1. / 120;
-    tail = tail * square + 1. / 12;
-    const double result = DoubleMath::log(z) - 0.5 * inverse - tail * square - sum;
-    const double rest = wide - rounded(wide);
-    const double cotangent = cosine_of_turns(rest) / sine_of_turns(rest);
-    const double reflected = rest == 0. ? not_a_number : result - 3.14159265358979324 * cotangent;
-    return static_cast<float>(x < 0.F ? reflected : result);
-  }
-
-  // The derivative of digamma: infinite at 0 and at whole numbers below. Computed like digamma; the reflection is
-  // (pi / sin(pi x))^2 - trigamma(1 - x).
-  static PLEXAURA_INLINE float trigamma(float x) {
-    const double wide = x;
-    const double positive = x < 0.F ? 1. - wide : wide;
-    double numerator = 1.;
-    double denominator = positive * positive;
-    for (int k = 1; k < 8; ++k) {
-      const double square = (positive + k) * (positive + k);
-      numerator = numerator * square + denominator;
-      denominator = denominator * square;
-    }
-    const bool is_large = positive >= 8.;
-    const double z = is_large ? positive : positive + 8.;
-    const double sum = is_large ? 0. : numerator / denominator;
-    const double inverse = 1. / z;
-    const double square = inverse * inverse;
-    double tail = 5. / 66;
-    tail = tail * square - 1. / 30;
-    tail = tail * square + 1. / 42;
-    tail = tail * square - 1. / 30;
-    tail = tail * square + 1. / 6;
-    const double result = sum + (inverse + square * (0.5 + inverse * tail));
-    const double factor = 3.14159265358979324 / sine_of_turns(wide - rounded(wide));
-    return static_cast<float>(x < 0.F ? factor * factor - result : result);
-  }
+  static PLEXAURA_INLINE float digamma(float x) { return static_cast<float>(DoubleSpecial::digamma(x)); }
+  static PLEXAURA_INLINE float trigamma(float x) { return static_cast<float>(DoubleSpecial::trigamma(x)); }
 
  private:
   static constexpr double infinity = std::bit_cast<double>(0x7ff0000000000000U);
   static constexpr double not_a_number = std::bit_cast<double>(0x7ff8000000000000U);
-
-  // Returns the nearest whole number. Large floats are whole numbers, and stay as they are.
-  static PLEXAURA_INLINE double rounded(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
   // log2(x) of a float x >= 0, with a relative error of 5e-12: e + 2 artanh(s) / log(2), where x = 2^e m with m in
   // [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1). All floats but 0 are normal numbers in double.
@@ -179,22 +122,6 @@ struct WideMath {
     sum = sum * r + 0.9999999999595618;
     return sum * std::bit_cast<double>(std::bit_cast<std::uint64_t>(n + (round + 1023.)) << 52);
   }
-
-  // sin(pi x) and cos(pi x) for |x| <= 1/2.
-  static PLEXAURA_INLINE double sine_of_turns(double x) {
-    const double z = x * x;
-    double sum = 7.697826768224191e-07;
-    sum = sum * z - 2.1903497074626018e-05;
-    sum = sum * z + 0.0004662998161898394;
-    sum = sum * z - 0.007370430505916944;
-    sum = sum * z + 0.0821458865731029;
-    sum = sum * z - 0.5992645293189447;
-    sum = sum * z + 2.5501640398773007;
-    sum = sum * z - 5.167712780049969;
-    sum = sum * z + 3.141592653589793;
-    return x * sum;
-  }
-  static PLEXAURA_INLINE double cosine_of_turns(double x) { return sine_of_turns(0.5 - std::fabs(x)); }
 
   // lgamma(2 + w) / w for |w| <= 1/2, with a relative error of 2e-15.
   static PLEXAURA_INLINE double near_2(double w) {

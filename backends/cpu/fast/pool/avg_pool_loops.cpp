@@ -8,29 +8,30 @@ namespace plexaura::fast {
 namespace {
 
 // Returns the weight of each element of a window, of which the parts `h` and `w` lie inside the image.
-PLEXAURA_INLINE float weight_of(const AvgPoolShapes& shapes, Inside h, Inside w) {
+template <class T>
+PLEXAURA_INLINE T weight_of(const AvgPoolShapes& shapes, Inside h, Inside w) {
   const Size2d kernel = shapes.of.window.kernel;
   const std::int64_t inside = (h.end - h.begin) * (w.end - w.begin);
-  return 1.F / static_cast<float>(shapes.count_include_pad ? kernel.h * kernel.w : inside);
+  return T(1) / static_cast<T>(shapes.count_include_pad ? kernel.h * kernel.w : inside);
 }
 
-template <int lanes>
-PLEXAURA_INLINE void avg_pool_body(const AvgPoolShapes& shapes, PoolPlace at, const float* src, float* dst) {
+template <class T, int lanes>
+PLEXAURA_INLINE void avg_pool_body(const AvgPoolShapes& shapes, PoolPlace at, const T* src, T* dst) {
   const Window2d window = shapes.of.window;
   const PixelView& x = shapes.of.src;
   const PixelView& y = shapes.of.dst;
   const Inside h = inside(at.row, window.kernel.h, window.stride.h, window.padding.h, x.height);
   for (std::int64_t column = 0; column < y.width; ++column) {
     const Inside w = inside(column, window.kernel.w, window.stride.w, window.padding.w, x.width);
-    const float* pixel = src + x.offset(at.sample, at.block, h.first, w.first);
-    float sum[lanes] = {};
+    const T* pixel = src + x.offset(at.sample, at.block, h.first, w.first);
+    T sum[lanes] = {};
     for (std::int64_t a = h.begin; a < h.end; ++a, pixel += x.width * x.row_stride)
       for (std::int64_t b = 0; b < w.end - w.begin; ++b) {
 #pragma omp simd
         for (int lane = 0; lane < lanes; ++lane) sum[lane] += pixel[b * x.row_stride + lane];
       }
-    const float weight = weight_of(shapes, h, w);
-    float* to = dst + y.offset(at.sample, at.block, at.row, column);
+    const T weight = weight_of<T>(shapes, h, w);
+    T* to = dst + y.offset(at.sample, at.block, at.row, column);
     for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane] * weight;
   }
 }
@@ -49,53 +50,58 @@ PLEXAURA_INLINE Seen windows_at(std::int64_t position, std::int64_t kernel, std:
   return {begin, end < windows ? end : windows};
 }
 
-template <int lanes>
-PLEXAURA_INLINE void avg_pool_grad_body(const AvgPoolShapes& shapes, PoolPlace at, const float* diff_dst,
-                                        float* diff_src) {
+template <class T, int lanes>
+PLEXAURA_INLINE void avg_pool_grad_body(const AvgPoolShapes& shapes, PoolPlace at, const T* diff_dst,
+                                        T* diff_src) {
   const Window2d window = shapes.of.window;
   const PixelView& x = shapes.of.src;
   const PixelView& y = shapes.of.dst;
   const Seen rows = windows_at(at.row, window.kernel.h, window.stride.h, window.padding.h, y.height);
   for (std::int64_t column = 0; column < x.width; ++column) {
     const Seen columns = windows_at(column, window.kernel.w, window.stride.w, window.padding.w, y.width);
-    float sum[lanes] = {};
+    T sum[lanes] = {};
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       const Inside h = inside(i, window.kernel.h, window.stride.h, window.padding.h, x.height);
       for (std::int64_t j = columns.begin; j < columns.end; ++j) {
         const Inside w = inside(j, window.kernel.w, window.stride.w, window.padding.w, x.width);
-        const float weight = weight_of(shapes, h, w);
-        const float* grad = diff_dst + y.offset(at.sample, at.block, i, j);
+        const T weight = weight_of<T>(shapes, h, w);
+        const T* grad = diff_dst + y.offset(at.sample, at.block, i, j);
 #pragma omp simd
         for (int lane = 0; lane < lanes; ++lane) sum[lane] += grad[lane] * weight;
       }
     }
-    float* to = diff_src + x.offset(at.sample, at.block, at.row, column);
+    T* to = diff_src + x.offset(at.sample, at.block, at.row, column);
     for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane];
   }
 }
 
-#define PLEXAURA_FOR_LANES(lanes)                                                                    \
-  PLEXAURA_CLONES void avg_pool_##lanes(const AvgPoolShapes& shapes, PoolPlace at, const float* src, \
-                                        float* dst) {                                                \
-    avg_pool_body<lanes>(shapes, at, src, dst);                                                      \
-  }                                                                                                  \
-  PLEXAURA_CLONES void avg_pool_grad_##lanes(const AvgPoolShapes& shapes, PoolPlace at,              \
-                                             const float* diff_dst, float* diff_src) {               \
-    avg_pool_grad_body<lanes>(shapes, at, diff_dst, diff_src);                                       \
+#define PLEXAURA_POOL_LOOPS(T, lanes)                                                                  \
+  PLEXAURA_CLONES void avg_pool_##T##_##lanes(const AvgPoolShapes& shapes, PoolPlace at, const T* src, \
+                                              T* dst) {                                                \
+    avg_pool_body<T, lanes>(shapes, at, src, dst);                                                     \
+  }                                                                                                    \
+  PLEXAURA_CLONES void avg_pool_grad_##T##_##lanes(const AvgPoolShapes& shapes, PoolPlace at,          \
+                                                   const T* diff_dst, T* diff_src) {                   \
+    avg_pool_grad_body<T, lanes>(shapes, at, diff_dst, diff_src);                                      \
   }
-PLEXAURA_FOR_LANES(8)
-PLEXAURA_FOR_LANES(16)
-#undef PLEXAURA_FOR_LANES
+PLEXAURA_POOL_LOOPS(float, 8)
+PLEXAURA_POOL_LOOPS(float, 16)
+PLEXAURA_POOL_LOOPS(double, 8)
+PLEXAURA_POOL_LOOPS(double, 16)
+#undef PLEXAURA_POOL_LOOPS
 
 }  // namespace
 
-void avg_pool_row(const AvgPoolShapes& shapes, PoolPlace at, const float* src, float* dst) {
-  shapes.of.dst.lanes == 16 ? avg_pool_16(shapes, at, src, dst) : avg_pool_8(shapes, at, src, dst);
+template <>
+AvgPoolLoops<float> avg_pool_loops(std::int64_t lanes) {
+  if (lanes == 16) return {avg_pool_float_16, avg_pool_grad_float_16};
+  return {avg_pool_float_8, avg_pool_grad_float_8};
 }
 
-void avg_pool_grad_row(const AvgPoolShapes& shapes, PoolPlace at, const float* diff_dst, float* diff_src) {
-  shapes.of.dst.lanes == 16 ? avg_pool_grad_16(shapes, at, diff_dst, diff_src)
-                            : avg_pool_grad_8(shapes, at, diff_dst, diff_src);
+template <>
+AvgPoolLoops<double> avg_pool_loops(std::int64_t lanes) {
+  if (lanes == 16) return {avg_pool_double_16, avg_pool_grad_double_16};
+  return {avg_pool_double_8, avg_pool_grad_double_8};
 }
 
 }  // namespace plexaura::fast

@@ -11,7 +11,15 @@ struct AvgPoolShapes {
   bool count_include_pad;
 };
 
-void avg_pool_row(const AvgPoolShapes& shapes, PoolPlace at, const float* src, float* dst);
-void avg_pool_grad_row(const AvgPoolShapes& shapes, PoolPlace at, const float* diff_dst, float* diff_src);
+// T is float or double.
+template <class T>
+struct AvgPoolLoops {
+  void (*row)(const AvgPoolShapes& shapes, PoolPlace at, const T* src, T* dst);
+  void (*grad_row)(const AvgPoolShapes& shapes, PoolPlace at, const T* diff_dst, T* diff_src);
+};
+
+// `lanes` is 8 or 16.
+template <class T>
+AvgPoolLoops<T> avg_pool_loops(std::int64_t lanes);
 
 }  // namespace plexaura::fast

@@ -21,17 +21,25 @@ struct PoolPlace {
   std::int64_t row;  // a row of dst forward, of src backward; 0 if the call handles all rows
 };
 
-// dst and index may be null.
-void max_pool_row(const PoolShapes& shapes, PoolPlace at, const float* src, float* dst, std::uint8_t* index);
-
 // True if the windows do not overlap and there is no padding. Then each pixel belongs to at most one window,
 // and each row of the gradient can be written by itself.
 bool is_tiling(const Window2d& window);
-void tiling_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, const std::uint8_t* index,
-                     float* diff_src);
 
-// Computes the gradient of all rows of a sample and block, for any window.
-void max_pool_grad_plane(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
-                         const std::uint8_t* index, float* diff_src);
+// The loops of max pooling for elements of type T, float or double.
+template <class T>
+struct MaxPoolLoops {
+  // Pools one row. dst and index may be null.
+  void (*row)(const PoolShapes& shapes, PoolPlace at, const T* src, T* dst, std::uint8_t* index);
+  // Computes one row of the gradient if is_tiling().
+  void (*tiling_grad_row)(const PoolShapes& shapes, PoolPlace at, const T* diff_dst,
+                          const std::uint8_t* index, T* diff_src);
+  // Computes the gradient of all rows of a sample and block, for any window.
+  void (*grad_plane)(const PoolShapes& shapes, PoolPlace at, const T* diff_dst, const std::uint8_t* index,
+                     T* diff_src);
+};
+
+// `lanes` is 8 or 16.
+template <class T>
+MaxPoolLoops<T> max_pool_loops(std::int64_t lanes);
 
 }  // namespace plexaura::fast

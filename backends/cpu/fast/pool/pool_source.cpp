@@ -35,49 +35,54 @@ double nanoseconds_per_window(const Window2d& window) {
 
 std::uint8_t* bytes(Address address) { return reinterpret_cast<std::uint8_t*>(address); }
 
+template <class T>
 std::shared_ptr<const Kernel> make_forward(const PoolShapes& shapes) {
-  return make_kernel([shapes](const Binding& at) {
+  return make_kernel([shapes, pool = max_pool_loops<T>(shapes.dst.lanes).row](const Binding& at) {
     for_each_row(shapes.dst, nanoseconds_per_window(shapes.window), [&](PoolPlace place) {
-      max_pool_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]), bytes(at.outputs[1]));
+      pool(shapes, place, elements<T>(at.inputs[0]), elements<T>(at.outputs[0]), bytes(at.outputs[1]));
     });
   });
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_grad(const PoolShapes& shapes) {
+  const MaxPoolLoops<T> loops = max_pool_loops<T>(shapes.dst.lanes);
   if (is_tiling(shapes.window))
-    return make_kernel([shapes](const Binding& at) {
+    return make_kernel([shapes, grad_row = loops.tiling_grad_row](const Binding& at) {
       for_each_row(shapes.src, nanoseconds_per_vector, [&](PoolPlace place) {
-        tiling_grad_row(shapes, place, floats(at.inputs[0]), bytes(at.inputs[1]), floats(at.outputs[0]));
+        grad_row(shapes, place, elements<T>(at.inputs[0]), bytes(at.inputs[1]), elements<T>(at.outputs[0]));
       });
     });
-  return make_kernel([shapes](const Binding& at) {
+  return make_kernel([shapes, grad_plane = loops.grad_plane](const Binding& at) {
     const auto pixels = static_cast<double>(shapes.dst.height * shapes.dst.width);
     const std::int64_t blocks = shapes.src.blocks;
     parallel_pieces(shapes.src.samples * blocks, pixels * nanoseconds_per_window(shapes.window),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t i = begin; i < end; ++i)
-                        max_pool_grad_plane(shapes, {i / blocks, i % blocks, 0}, floats(at.inputs[0]),
-                                            bytes(at.inputs[1]), floats(at.outputs[0]));
+                        grad_plane(shapes, {i / blocks, i % blocks, 0}, elements<T>(at.inputs[0]),
+                                   bytes(at.inputs[1]), elements<T>(at.outputs[0]));
                     });
   });
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_average(const AvgPoolShapes& shapes) {
-  return make_kernel([shapes](const Binding& at) {
+  return make_kernel([shapes, pool = avg_pool_loops<T>(shapes.of.dst.lanes).row](const Binding& at) {
     for_each_row(shapes.of.dst, nanoseconds_per_window(shapes.of.window), [&](PoolPlace place) {
-      avg_pool_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+      pool(shapes, place, elements<T>(at.inputs[0]), elements<T>(at.outputs[0]));
     });
   });
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_average_grad(const AvgPoolShapes& shapes) {
   const Window2d& window = shapes.of.window;
   const double windows_of_pixel = static_cast<double>(window.kernel.h * window.kernel.w) /
                                   static_cast<double>(window.stride.h * window.stride.w);
   const double nanoseconds_per_pixel = nanoseconds_per_vector * (1 + windows_of_pixel);
-  return make_kernel([=](const Binding& at) {
+  return make_kernel([=, grad_row = avg_pool_loops<T>(shapes.of.dst.lanes).grad_row](const Binding& at) {
     for_each_row(shapes.of.src, nanoseconds_per_pixel, [&](PoolPlace place) {
-      avg_pool_grad_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+      grad_row(shapes, place, elements<T>(at.inputs[0]), elements<T>(at.outputs[0]));
     });
   });
 }
@@ -104,29 +109,34 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   return layouts;
 }
 
+template <class T>
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& layout) {
   const PixelView in = *pixel_view(layout, query.type(query.region.inputs[0]).shape);
   const PixelView out = *pixel_view(layout, query.type(query.region.outputs[0]).shape);
   const Window2d& window = op_cast<PoolOp>(query.op()).window();
   const std::string& kind = query.region.kind;
-  if (kind == max_forward) return make_forward({window, in, out});
-  if (kind == max_backward) return make_grad({window, out, in});
+  if (kind == max_forward) return make_forward<T>({window, in, out});
+  if (kind == max_backward) return make_grad<T>({window, out, in});
   if (kind == average_forward)
-    return make_average({{window, in, out}, op_cast<AvgPool2dOp>(query.op()).options().count_include_pad});
-  return make_average_grad(
+    return make_average<T>({{window, in, out}, op_cast<AvgPool2dOp>(query.op()).options().count_include_pad});
+  return make_average_grad<T>(
       {{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).options().count_include_pad});
 }
 
 class PoolSource final : public KernelSource {
  public:
-  Denormals denormals() const override { return Denormals::flushed; }
+  explicit PoolSource(DType dtype) : dtype_(dtype) {}
+
+  Denormals denormals() const override {
+    return dtype_ == DType::float32 ? Denormals::flushed : KernelSource::denormals();
+  }
 
   bool knows(const std::string& kind) const override { return is_known(kind); }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_known(query.region.kind)) return candidates;
-    if (!is_float32(query.graph, query.region.inputs[0]) ||
+    if (query.type(query.region.inputs[0]).dtype != dtype_ ||
         !has_elements(query.graph, query.region.inputs[0]) ||
         !has_elements(query.graph, query.region.outputs[0]))
       return candidates;
@@ -136,15 +146,22 @@ class PoolSource final : public KernelSource {
       candidate.inputs.assign(query.region.inputs.size(), layout);
       candidate.outputs.assign(query.region.outputs.size(), layout);
       candidate.seconds = seconds_of_traffic(query, candidate);
-      candidate.make = [query, layout] { return make_for(query, layout); };
+      candidate.make = [query, layout, dtype = dtype_] {
+        return dtype == DType::float64 ? make_for<double>(query, layout) : make_for<float>(query, layout);
+      };
       candidates.push_back(std::move(candidate));
     }
     return candidates;
   }
+
+ private:
+  DType dtype_;
 };
 
 }  // namespace
 
-std::unique_ptr<const KernelSource> make_pool_source() { return std::make_unique<PoolSource>(); }
+std::unique_ptr<const KernelSource> make_pool_source(DType dtype) {
+  return std::make_unique<PoolSource>(dtype);
+}
 
 }  // namespace plexaura::fast

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
 #include <span>
 
+#include "core/loops/std_math.h"
 #include "core/ops/activations.h"
 #include "core/ops/binary.h"
+#include "core/ops/functors.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
@@ -164,6 +167,118 @@ TEST_CASE("hypot, atan2 and pow of doubles are within their stated errors, and h
     const std::span<const double> values = drawn_values.as<double>();
     for (std::size_t i = 0; i + 1 < values.size(); i += 2) check(values[i], values[i + 1]);
   }
+}
+
+TEST_CASE("floor_div and mod of doubles are exact for quotients of all sizes") {
+  constexpr std::int64_t count = 192;  // several blocks, which have the same sizes of quotients
+  const Tensor drawn_a = drawn({DType::float64, {count}}, "a", {.low = -2, .high = 2});
+  const Tensor drawn_b = drawn({DType::float64, {count}}, "b", {.low = -2, .high = 2});
+  struct Scales {
+    int of_a, of_b;
+  };
+  for (const Scales scales : {Scales{0, 0},
+                              {5, 0},
+                              {25, 0},
+                              {48, 0},
+                              {49, 0},
+                              {53, 0},
+                              {-40, 0},
+                              {-1050, -1050},
+                              {-1022, -1060},
+                              {1000, 1000},
+                              {1020, 990},
+                              {-1000, 1000},
+                              {1000, -1000}}) {
+    CAPTURE(scales.of_a);
+    CAPTURE(scales.of_b);
+    std::vector<double> a;
+    std::vector<double> b;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      b.push_back(std::ldexp(drawn_b.as<double>()[i], scales.of_b));
+      const double any = std::ldexp(drawn_a.as<double>()[i], scales.of_a);
+      // Every third dividend is a rounded multiple of the divisor, every seventh a zero.
+      const double multiple = i % 3 == 0 ? std::round(any / b.back()) * b.back() : any;
+      a.push_back(i % 7 == 0 ? std::copysign(0., any) : multiple);
+    }
+    const std::array operands{reinterpret_cast<const std::byte*>(a.data()),
+                              reinterpret_cast<const std::byte*>(b.data())};
+    std::vector<double> whole(a.size());
+    std::vector<double> rest(a.size());
+    fast::find_typed("floor_div", DType::float64)
+        ->loop(operands.data(), reinterpret_cast<std::byte*>(whole.data()), count, nullptr);
+    fast::find_typed("mod", DType::float64)
+        ->loop(operands.data(), reinterpret_cast<std::byte*>(rest.data()), count, nullptr);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CAPTURE(a[i]);
+      CAPTURE(b[i]);
+      CHECK(std::bit_cast<std::uint64_t>(rest[i]) ==
+            std::bit_cast<std::uint64_t>(functors::modulo<double, StdMath>(a[i], b[i])));
+      CHECK(std::bit_cast<std::uint64_t>(whole[i]) ==
+            std::bit_cast<std::uint64_t>(functors::floor_divide<double, StdMath>(a[i], b[i])));
+    }
+  }
+}
+
+TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated errors") {
+  const auto values_of = [](const char* op, double order, const std::vector<double>& x) {
+    std::vector<double> y(x.size());
+    const std::byte* operand = reinterpret_cast<const std::byte*>(x.data());
+    fast::find_typed(op, DType::float64)
+        ->loop(&operand, reinterpret_cast<std::byte*>(y.data()), std::ssize(x), &order);
+    return y;
+  };
+  const auto between = [](double low, double high) {
+    std::vector<double> x;
+    for (int i = 0; i < 5000; ++i) x.push_back(low + (high - low) * (i + 0.37) / 5000);
+    return x;
+  };
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{-0.999, 0.999},
+                                                                        {0.84, 0.86},
+                                                                        {-1e-20, 1e-20},
+                                                                        {1 - 1e-6, 1},
+                                                                        {1 - 1e-9, 1},
+                                                                        {1 - 1e-12, 1 - 1e-14}}) {
+    CAPTURE(low);
+    const std::vector<double> y = between(low, high);
+    const std::vector<double> found = values_of("erfinv", 0, y);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const long double wanted = y[i];
+      long double x = found[i];  // two steps of Newton's method
+      for (int step = 0; step < 2; ++step) {
+        const long double error = wanted > 0.5L ? (1 - wanted) - std::erfc(x) : std::erf(x) - wanted;
+        x -= error * 0.886226925452758013649L * std::exp(x * x);
+      }
+      CHECK(units(found[i], x) < 6);
+    }
+  }
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{1e-300, 1e-3},
+                                                                        {0.01, 3},
+                                                                        {1.4, 1.5},
+                                                                        {2, 12},
+                                                                        {9.9, 1e3},
+                                                                        {-0.99, -0.01},
+                                                                        {-20, -10},
+                                                                        {-5.001, -4.999}})
+    for (const double order : {0., 1.}) {
+      CAPTURE(low);
+      CAPTURE(order);
+      const std::vector<double> x = between(low, high);
+      const std::vector<double> found = values_of("polygamma", order, x);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double wanted = functors::Polygamma<double, StdMath>(&order)(x[i]);
+        CHECK(std::abs(found[i] - wanted) < 2e-14 * std::max(1., std::abs(wanted)));
+      }
+    }
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK(values_of("erfinv", 0, {1, -1, 5e-324}) == std::vector<double>{infinity, -infinity, 5e-324});
+  CHECK(values_of("polygamma", 0, {0, -0.0, infinity, -5e-324}) ==
+        std::vector<double>{-infinity, infinity, infinity, infinity});
+  CHECK(values_of("polygamma", 1, {0, -2, infinity}) == std::vector<double>{infinity, infinity, 0});
+  CHECK(std::signbit(values_of("erfinv", 0, {-0.0})[0]));
+  for (const double y : values_of("erfinv", 0, {1.5, -infinity, NAN})) CHECK(std::isnan(y));
+  for (const double y : values_of("polygamma", 0, {-1, -3, NAN, -infinity})) CHECK(std::isnan(y));
+  CHECK(std::isnan(values_of("polygamma", 1, {NAN})[0]));
+  CHECK(values_of("polygamma", 2, {1.5})[0] == doctest::Approx(-0.8287966442343200));
 }
 
 TEST_CASE("hypot of doubles is exact for right triangles whose sides are whole numbers") {
@@ -322,7 +437,8 @@ TEST_CASE("special doubles have the results of the portable kernels") {
         },
         doubles);
   };
-  for (const Binary op : {add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge}) check(op);
+  for (const Binary op : {add, sub, mul, div, maximum, minimum, floor_div, mod, eq, ne, lt, le, gt, ge})
+    check(op);
   check([](Operand a, Operand b) { return mul_no_nan(a, b); });
   for (Node (*op)(Operand) :
        {neg, abs, relu, sign, round, hard_sigmoid, static_cast<Node (*)(Operand)>(sqrt)})
