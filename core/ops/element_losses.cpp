@@ -13,11 +13,14 @@ namespace plexaura {
 
 namespace {
 
-// Returns c (d - c / 2), where d is the difference and c is d clipped to [-limit, limit]. This is a parabola within the
-// limits, and its tangents beyond.
-Node huber_of(const Node& difference, double limit) {
-  const Node capped = clip(difference, -limit, limit);
-  return capped * (difference - 0.5 * capped);
+Node huber_of(Operand prediction, Operand target, double delta) {
+  return binary(
+      "huber",
+      [delta](const BinaryOperands& of, const Node& grad) -> std::vector<Node> {
+        const Node slope = grad * clip(of.a - of.b, -delta, delta);
+        return {slope, -slope};
+      },
+      prediction, target, Domain::floats, {{"delta"}, {delta}}, Precision::wide);
 }
 
 void require_above_0(std::string_view loss, const Operand& prediction, const Operand& target,
@@ -42,13 +45,14 @@ Node l1(Operand prediction, Operand target, Reduction reduction) {
 Node smooth_l1(Operand prediction, Operand target, double beta, Reduction reduction) {
   const LossOf loss("smooth_l1", {prediction, target});
   require_above_0("smooth_l1", prediction, target, "beta", beta);
-  return reduce_losses(huber_of(prediction - target, beta) * (1 / beta), reduction);
+  const Node losses = huber_of(prediction, target, beta);
+  return reduce_losses(beta == 1 ? losses : losses * (1 / beta), reduction);
 }
 
 Node huber(Operand prediction, Operand target, double delta, Reduction reduction) {
   const LossOf loss("huber", {prediction, target});
   require_above_0("huber", prediction, target, "delta", delta);
-  return reduce_losses(huber_of(prediction - target, delta), reduction);
+  return reduce_losses(huber_of(prediction, target, delta), reduction);
 }
 
 Node binary_cross_entropy(Operand probabilities, Operand targets, Reduction reduction) {

@@ -51,6 +51,15 @@ Names weighted(ExportCall& call, const ExportRow&) {
   return {call.add("Add", {a, b})};
 }
 
+// c (d - c / 2), where d is the difference and c is d clipped.
+Names huber_of(ExportCall& call, const ExportRow&) {
+  const double delta = call.real("delta");
+  const std::string difference = call.add("Sub", {call[0], call[1]});
+  const std::string capped = call.add("Clip", {difference, call.number(-delta), call.number(delta)});
+  const std::string half = call.add("Mul", {capped, call.number(0.5)});
+  return {call.add("Mul", {capped, call.add("Sub", {difference, half})})};
+}
+
 Names product_without_nan(ExportCall& call, const ExportRow&) {
   const TensorType condition{DType::boolean, call.input_type(0).shape};
   const std::string is_zero = call.add("Equal", {call[0], call.number(0)}, condition);
@@ -171,6 +180,7 @@ constexpr ExportRow elementwise_export[] = {
     {"ge", comparison, "GreaterOrEqual"},
     {"gt", comparison, "Greater"},
     {"le", comparison, "LessOrEqual"},
+    {"huber", huber_of},
     {"left_shift", shifted_bits, "BitShift"},
     {"log", export_same, "Log"},
     {"log10", logarithm_to<10>},

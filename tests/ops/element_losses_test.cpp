@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/autodiff/gradients.h"
 #include "core/ops/reduce.h"
@@ -58,11 +59,11 @@ const Cases cases({
     of_two("l1", "abs", l1, distance, Reduction::mean, above, below),
     of_two("l1", "abs", l1, distance, Reduction::sum, above, below),
     of_two("l1", "abs", l1, distance, Reduction::none, above, below),
-    of_two("smooth_l1, far", "clip", smooth_l1_of, smooth, Reduction::mean, above, below),
-    of_two("smooth_l1, near", "clip", smooth_l1_of, smooth, Reduction::none, between(0.35, 0.6),
+    of_two("smooth_l1, far", "huber", smooth_l1_of, smooth, Reduction::mean, above, below),
+    of_two("smooth_l1, near", "huber", smooth_l1_of, smooth, Reduction::none, between(0.35, 0.6),
            between(0, 0.25)),
-    of_two("huber, far", "clip", huber_loss, huber_of, Reduction::sum, above, below),
-    of_two("huber, near", "clip", huber_loss, huber_of, Reduction::mean, between(0.35, 0.6),
+    of_two("huber, far", "huber", huber_loss, huber_of, Reduction::sum, above, below),
+    of_two("huber, near", "huber", huber_loss, huber_of, Reduction::mean, between(0.35, 0.6),
            between(0, 0.25)),
     of_two("binary_cross_entropy", "log", binary_cross_entropy, entropy, Reduction::mean, probability,
            probability),
@@ -132,6 +133,33 @@ TEST_CASE("the loss of no elements is 0") {
       Runner(graph, {l1(x, x), huber(x, x, 1, Reduction::sum)}, test_backend())({Tensor(x.type())});
   CHECK(results[0].to_doubles() == std::vector<double>{0});
   CHECK(results[1].to_doubles() == std::vector<double>{0});
+}
+
+TEST_CASE(
+    "the gradient of smooth_l1 is clipped, also for infinite differences, and its derivative ends at the "
+    "limits") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {8}});
+    const Node t = graph.input("t", {dtype, {8}});
+    const Node loss = smooth_l1(x, t, 2, Reduction::none);
+    const std::vector<Node> slopes = gradients(sum(loss), {x, t});
+    const Node curvature = gradients(sum(slopes[0]), {x})[0];
+    const auto results = Runner(graph, {loss, slopes[0], slopes[1], curvature}, test_backend())(
+        {Tensor::of<double>({8}, {infinity, -infinity, 3, -3, 1, -1, -0.0, 1}).cast(dtype),
+         Tensor::of<double>({8}, {0, 0, 0, 0, 0, 0, 0, std::nan("")}).cast(dtype)});
+    std::vector<std::vector<double>> found;
+    for (const Tensor& result : results) {
+      found.push_back(result.to_doubles());
+      CHECK(std::isnan(found.back().back()) == (found.size() < 4));
+      found.back().pop_back();
+    }
+    CHECK(found[0] == std::vector<double>{infinity, infinity, 2, 2, 0.25, 0.25, 0});
+    CHECK(found[1] == std::vector<double>{1, -1, 1, -1, 0.5, -0.5, 0});
+    CHECK(found[2] == std::vector<double>{-1, 1, -1, 1, -0.5, 0.5, 0});
+    CHECK(found[3] == std::vector<double>{0, 0, 0, 0, 0.5, 0.5, 0.5});
+  }
 }
 
 TEST_CASE("binary_cross_entropy and kl_div are finite at probabilities of 0 and 1") {

@@ -8,6 +8,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/element_losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
@@ -40,7 +41,9 @@ const std::vector<Unary> unary_ops{
     [](Operand x) { return clip(x, 0.25, 0.75); },
 };
 Node weighted(Operand a, Operand b) { return weighted_sum(a, 0.5, b, -2); }
-const std::vector<Binary> binary_ops{add, sub, mul, div, weighted, maximum, minimum, sigmoid_cross_entropy};
+Node half_huber(Operand a, Operand b) { return huber(a, b, 0.5, Reduction::none); }
+const std::vector<Binary> binary_ops{
+    add, sub, mul, div, weighted, maximum, minimum, half_huber, sigmoid_cross_entropy};
 const std::vector<Binary> comparisons{eq, ne, lt, le, gt, ge};
 
 // Returns the largest error in units in the last place over many values of [low, high).

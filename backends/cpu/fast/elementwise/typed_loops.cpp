@@ -164,7 +164,8 @@ PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out
   loop(mod, Mod, T, 2, divided) \
   loop(atan2, Atan2, T, 2, binary) \
   loop(hypot, Hypot, T, 2, binary) \
-  loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary)
+  loop(sigmoid_cross_entropy, SigmoidCrossEntropy, T, 2, binary) \
+  loop(huber, Huber, T, 2, binary)
 #define PLEXAURA_NUMBERS_OF(T, loop) \
   loop(add, Add, T, 2, binary) \
   loop(sub, Sub, T, 2, binary) \
