@@ -13,8 +13,8 @@ CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>
 STATEMENT = ("(mutant({number}) ? void() : void(", "))")
 JUMP = ("if (!mutant({number})) ", "")
 BODY = ("{{ ", " if (mutant({number})) break; }}")
-# For a body with a `continue`, which would jump over the switch, and without a `break`.
-CONTINUED_BODY = ("{{ do ", " while (false); if (mutant({number})) break; }}")
+# For a body with a `continue`, which would jump over the switch. Only a `break` of the body leaves `left` true.
+CONTINUED_BODY = ("{{ bool left = true; for (bool turn = true; turn; turn = left = false) ", " if (left || mutant({number})) break; }}")
 
 # A system header may have unused variables and comparisons that are always true without a warning.
 HEAD = '#include "dev/mutate_parts/switch.h"\n#pragma GCC system_header\n#line 1 "{name}"\n'
@@ -267,8 +267,7 @@ class Finder:
             return
         last = source.partner[first] if source.word(first) == "{" else source.end_of_statement(first)
         tokens = source.tokens
-        words = {source.word(k) for k in range(first, last)}
-        form = CONTINUED_BODY if "continue" in words and "break" not in words else BODY
+        form = CONTINUED_BODY if any(source.word(k) == "continue" for k in range(first, last)) else BODY
         yield Fault(self.file, "one turn", source.line(i), header, "the first turn alone", tokens[first].begin, tokens[last].end, form)
 
     def closes_control(self, closer):

@@ -153,21 +153,23 @@ class MutateTest(unittest.TestCase):
         self.assertEqual("x8 2 -1\n", self.run_sample("sown", sign.number))
 
     def test_a_loop_takes_one_turn_even_if_that_continues(self):
-        text = """#include <cstdio>
-int main() {
+        for limit, expected in (("", "9"), ("    if (i == 4) break;\n", "4")):
+            text = f"""#include <cstdio>
+int main() {{
   int sum = 0;
-  for (int i = 0; i < 4; ++i) {
-    if (i % 2 == 0) continue;
-    sum += i;
-  }
+  for (int i = 0; i < 6; ++i) {{
+    if (i % 2 == 0 && i != 4) continue;
+{limit}    if (i % 2 == 1) sum += i;
+  }}
   std::printf("%d", sum);
-}
+}}
 """
-        fault = next(fault for fault in faults_of("sample.cpp", text) if fault.kind == "one turn")
-        fault.number = 1
-        self.assertEqual("", self.compile(sow(text, [fault], "sample.cpp"), "continued"))
-        self.assertEqual("4", self.run_sample("continued"))
-        self.assertEqual("0", self.run_sample("continued", 1))
+            with self.subTest(limit=limit):
+                fault = next(fault for fault in faults_of("sample.cpp", text) if fault.kind == "one turn")
+                fault.number = 1
+                self.assertEqual("", self.compile(sow(text, [fault], "sample.cpp"), "continued"))
+                self.assertEqual(expected, self.run_sample("continued"))
+                self.assertEqual("0", self.run_sample("continued", 1))
 
     def test_a_fault_that_does_not_compile_is_named(self):
         bad = next(fault for fault in self.faults if fault.kind == "min or max")
