@@ -120,6 +120,8 @@ const std::vector<Bounded> numbers{
     {"binary_cross_entropy_with_logits", [](Graph& g, double n) { const Node x = value(g, {2, 3, 4}); binary_cross_entropy_with_logits(x, x, value(g, {whole(n), 4})); }, {1, 3}, {2, 4}, "pos_weight must broadcast"},
     {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{n}, {1}}}); }, {std::numeric_limits<float>::max()}, {1e39, infinity}, "mean must be finite"},
     {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{0}, {n}}}); }, {std::numeric_limits<float>::min()}, {0, 1e-46, -1}, "above 0"},
+    {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{n}, {1}}, .dtype = DType::float64}); }, {1e39, std::numeric_limits<double>::max()}, {infinity}, "mean must be finite"},
+    {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{0}, {n}}, .dtype = DType::float64}); }, {std::numeric_limits<double>::min()}, {0, 1e-310, -1}, "above 0"},
     {"smooth_l1", [](Graph& g, double n) { smooth_l1(matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "beta must be a finite number above 0, not {}"},
     {"huber", [](Graph& g, double n) { huber(matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "delta must be a finite number above 0, not {}"},
     {"gaussian_nll", [](Graph& g, double n) { gaussian_nll(matrix(g), matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "epsilon must be a finite number above 0, not {}"},
@@ -286,6 +288,9 @@ const std::vector<Refused> shape_rules{
      "the operand must be the step scalar 'random'"},
     {an<Reorder>(Layout::row_major(2)), {floats({2, 3}), floats({2, 3})}, "takes 1 inputs and was given 2"},
     {an<Reorder>(Layout::row_major(2)), {}, "takes 1 inputs and was given 0"},
+    {an<Reorder>(Layout::row_major(2)),
+     {floats({2})},
+     "the layout has 2 axes; it must have as many as the value"},
 };
 
 std::string error_of(const Bounded& bounded, double number) {

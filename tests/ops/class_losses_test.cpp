@@ -288,6 +288,26 @@ TEST_CASE("losses of samples that are all ignored are 0, and so are their gradie
     CHECK(result.to_doubles() == std::vector<double>(static_cast<std::size_t>(result.elements()), 0));
 }
 
+TEST_CASE("the mean of the samples that are not ignored is their sum divided by their number") {
+  for (const std::int64_t count : {1, 2, 4}) {
+    std::vector<std::int64_t> labels(4, -1);
+    std::fill_n(labels.begin(), count, 1);
+    const auto results = run_with(labels, [](const Node& x, const Node& y) {
+      std::vector<Node> wanted;
+      for (const Reduction reduction : {Reduction::mean, Reduction::sum})
+        for (const double smoothing : {0.0, 0.1})
+          wanted.insert(wanted.end(),
+                        {nll(x, y, {.reduction = reduction, .ignore = -1}),
+                         softmax_cross_entropy(
+                             x, y, {.reduction = reduction, .ignore = -1, .label_smoothing = smoothing})});
+      return wanted;
+    });
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(results[i].to_doubles()[0] ==
+            doctest::Approx(results[i + 4].to_doubles()[0] / static_cast<double>(count)));
+  }
+}
+
 TEST_CASE("the mean of losses is right where their sum is beyond the largest number of 16 bits") {
   constexpr std::int64_t count = 71;
   Graph graph;
