@@ -188,7 +188,9 @@ class Binder {
     };
     // One rank measures alone, so a kernel that sums over ranks would wait forever.
     Tuner* tuner = needs_ranks(region) ? nullptr : request_.tuner;
-    const Candidate& best = cheapest(backend_, tuner, query, candidates, reorders);
+    Candidate best = cheapest(backend_, tuner, query, candidates, reorders);
+    // A kernel that only a measurement can choose counts as the best one that has an estimate.
+    if (!best.has_estimate()) best.seconds = std::ranges::min(candidates, {}, &Candidate::seconds).seconds;
     add_step(region, query, best, KernelWork{best.make()}, targets);
   }
 

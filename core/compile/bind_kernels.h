@@ -33,6 +33,7 @@ struct BoundInstruction {
   std::vector<Value> inputs;
   std::vector<bool> wanted;  // one for each output: true if a node or a root reads it
   bool prologue = false;
+  bool is_again = false;  // true: an earlier instruction computes the same; see recompute.h
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
   // Returns the bytes of scratch memory on the device. A host call needs none.

@@ -1,6 +1,7 @@
 #include "core/compile/compile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "core/compile/feed_layout.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
+#include "core/compile/recompute.h"
 #include "core/compile/step_block.h"
 #include "core/graph/print.h"
 #include "core/ops/unary.h"
@@ -35,6 +37,10 @@ class Compiler {
                                                                                       : options.placement),
         program_(std::make_shared<Program>()) {
     program_->backend = backend.info().name;
+    if (options.memory_limit && !optimise())
+      throw UserError(
+          "CompileOptions::memory_limit needs a program that is optimised, and keeps only its outputs; leave "
+          "out the limit, or optimise = false and keep_all");
     for (NodeId id = 0; id < source_.size(); ++id)
       if (const Leaf* leaf = as_leaf(*source_.record(id).op);
           leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer))
@@ -49,9 +55,9 @@ class Compiler {
     for (const Placement::Entry& entry : program_->placement.entries) entries_.emplace(entry.name, &entry);
     program_->reorders = lowered_.reorders;
     find_homes();
-    // A device with its own memory may run instructions at the same time if they use different memory.
-    assignment_ = assign_memory(lowered_, homes_, optimise(),
-                                backend_.info().host_memory ? 0 : instructions_side_by_side);
+    assignment_ = assigned(lowered_);
+    program_->unlimited_arena_bytes = assignment_.arena_bytes;
+    if (options_.memory_limit && assignment_.arena_bytes > *options_.memory_limit) limit_memory();
     program_->arena_bytes = assignment_.arena_bytes;
     program_->arena_lower_bound = assignment_.arena_lower_bound;
     program_->prologue_bytes = assignment_.prologue_bytes;
@@ -64,6 +70,22 @@ class Compiler {
 
  private:
   bool optimise() const { return options_.optimise && !options_.keep_all; }
+
+  Assignment assigned(const Lowered& lowered) const {
+    // A device with its own memory may run instructions at the same time if they use different memory.
+    return assign_memory(lowered, homes_, optimise(),
+                         backend_.info().host_memory ? 0 : instructions_side_by_side);
+  }
+
+  void limit_memory() {
+    Recomputed result = recompute(
+        lowered_, homes_, [&](const Lowered& lowered) { return assigned(lowered); }, *options_.memory_limit);
+    lowered_ = std::move(result.lowered);
+    assignment_ = std::move(result.assignment);
+    program_->passes.push_back(fmt::format("recompute: {} kernels again, instead of an arena of {} bytes",
+                                           std::ranges::count_if(lowered_.steps, &BoundInstruction::is_again),
+                                           program_->unlimited_arena_bytes));
+  }
 
   BindRequest run_passes() {
     verify(source_);
@@ -308,11 +330,16 @@ class Compiler {
                               {},
                               {},
                               step.workspace(),
-                              assignment_.workspaces[index]};
+                              assignment_.workspaces[index],
+                              step.is_again};
+      const double seconds = std::isfinite(step.candidate.seconds) ? step.candidate.seconds : 0;
+      if (!step.prologue) program_->seconds += seconds;
+      if (step.is_again) program_->seconds_again += seconds;
       if (auto* loop = std::get_if<LoopWork>(&instruction.work))
         loop->constants = {.space = Place::Space::constant, .offset = add_constants(loop->body->constants)};
       if (step.region.nodes.size() > 1)
         instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);
+      if (step.is_again) instruction.name += " again";
       for (std::size_t i = 0; i < step.inputs.size(); ++i)
         instruction.inputs.push_back(step.reads(i) ? std::optional(slot(step.inputs[i])) : std::nullopt);
       for (std::size_t i = 0; i < step.region.outputs.size(); ++i)
@@ -348,6 +375,14 @@ class Compiler {
 };
 
 }  // namespace
+
+MemoryLimitError::MemoryLimitError(std::size_t least_bytes, std::size_t limit)
+    : UserError(
+          fmt::format("the intermediate values of the program need {} bytes or more, also if values are "
+                      "computed again, and CompileOptions::memory_limit is {} bytes; raise it, or use a "
+                      "smaller batch",
+                      least_bytes, limit)),
+      least_bytes_(least_bytes) {}
 
 std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs,
                                        Backend& backend, const CompileOptions& options) {

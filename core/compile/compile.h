@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/export.h"
 #include "core/compile/program.h"
 #include "core/compile/tuner.h"
@@ -45,6 +46,10 @@ struct CompileOptions {
   bool keep_all = false;
   // Measures kernels if the backend offers several. Null: estimates choose the kernels.
   Tuner* tuner = nullptr;
+  // The most bytes that the arena of intermediate values may have. If it needs more, values of the forward
+  // pass are freed, and computed again in the backward pass, with the same bits: see recompute.h. Empty: no
+  // limit. Cannot be combined with optimise = false or keep_all.
+  std::optional<std::size_t> memory_limit = {};
   // True: an op for which the backend has no kernel is an error. False: the host computes such an op with the
   // op's reference kernel, and Program::ops_on_host() names it.
   bool strict = false;
@@ -55,8 +60,18 @@ struct CompileOptions {
   std::function<void(std::string_view pass, const Graph& graph)> after_pass = {};
 };
 
+// Thrown by compile() if the arena of a program cannot be as small as CompileOptions::memory_limit.
+class PLEXAURA_API MemoryLimitError : public UserError {
+ public:
+  MemoryLimitError(std::size_t least_bytes, std::size_t limit);
+  std::size_t least_bytes() const { return least_bytes_; }  // the smallest arena that was found
+
+ private:
+  std::size_t least_bytes_;
+};
+
 // Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan
-// memory. Throws UserError, with node and backend, for an op that neither the backend nor the host can
+// memory, recompute. Throws MemoryLimitError if the arena exceeds the limit. Throws UserError, with node and backend, for an op that neither the backend nor the host can
 // compute. Throws UserError for outputs without a valid place; see verify_outputs(). The graph may be
 // destroyed afterwards. The backend must outlive the program. Only one thread at a time compiles for a
 // backend; others wait.

@@ -111,6 +111,9 @@ std::shared_ptr<Program> join(const Program& first, const Program& second) {
   linked->placement = first.placement;
   linked->reorders = first.reorders + second.reorders;
   linked->backend = first.backend;
+  linked->seconds = first.seconds + second.seconds;
+  linked->seconds_again = first.seconds_again + second.seconds_again;
+  linked->unlimited_arena_bytes = std::max(first.unlimited_arena_bytes, second.unlimited_arena_bytes);
   return linked;
 }
 

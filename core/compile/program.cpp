@@ -138,6 +138,7 @@ std::string Program::to_text() const {
 std::uint64_t Program::plan_hash() const {
   std::uint64_t hash = fnv(plexaura::to_text(placement));
   for (const Instruction& instruction : instructions) {
+    if (instruction.is_again) continue;
     for (const NodeId id : instruction.nodes) {
       hash = fnv(graph->record(id).op->name(), hash);
       hash = fnv(to_string(graph->record(id).op->description()), hash);

@@ -98,6 +98,7 @@ struct Instruction {
   std::vector<std::optional<Slot>> outputs;  // empty for an output that nothing reads
   std::size_t workspace_bytes = 0;
   Place workspace;
+  bool is_again = false;  // true: an earlier instruction computes the same, and its values were freed
 };
 
 // Returns true for a sum over ranks and for an op that the host computes.
@@ -130,6 +131,10 @@ struct PLEXAURA_API Program {
   Placement placement;  // the placement that compile() was given or has made
   std::size_t reorders = 0;
   std::string backend;
+  double seconds = 0;        // of all instructions, as the backend estimates them
+  double seconds_again = 0;  // of those with Instruction::is_again
+  // The size that the arena would have without CompileOptions::memory_limit.
+  std::size_t unlimited_arena_bytes = 0;
 
   // Returns 1 + the index of the last instruction that reads or writes the gradient arena below element
   // `offset_end`; 0 if there is none.
@@ -150,7 +155,7 @@ struct PLEXAURA_API Program {
   // Returns the passes and all instructions as text: op, source line, kernel, shapes, layouts and addresses.
   std::string to_text() const;
   // Returns a hash of the placement, and of each instruction's ops, output types, layouts and kernel, in
-  // order. It is equal on all ranks that compute the same.
+  // order. It is equal on all ranks that compute the same. Instructions that run again do not count.
   std::uint64_t plan_hash() const;
 };
 
