@@ -13,6 +13,7 @@
 #include "app/observed_metrics.h"
 #include "app/options/distributed_config.h"
 #include "app/options/outputs.h"
+#include "app/report/memory_text.h"
 #include "app/report/report.h"
 #include "app/survivors.h"
 #include "app/trials/find_learning_rate.h"
@@ -52,6 +53,10 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
       "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
       bytes_text(static_cast<double>(program.arena_bytes)),
       bytes_text(static_cast<double>(program.arena_lower_bound)));
+  if (program.arena_bytes < program.unlimited_arena_bytes)
+    text += fmt::format("             {} without training.memory, which computes {} instructions again\n",
+                        bytes_text(static_cast<double>(program.unlimited_arena_bytes)),
+                        std::ranges::count_if(program.instructions, &Instruction::is_again));
   text += fmt::format("program      {} instructions, {} reorders\n", program.instructions.size(),
                       program.reorders);
   if (line.print_program) text += program.to_text() + "\n";
@@ -218,6 +223,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   }
   Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
+  say_if_any(*report, memory_sentence(trainer, setup.options.trainer));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));
   if (line.dry_run) {
     together(ranks, "printing", [&] {

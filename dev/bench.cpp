@@ -153,8 +153,10 @@ class Training {
       : of_(of),
         fields_(fields_of(of)),
         plan_{of.batch, of.batch, 1, 1},
-        programs_(builder_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr),
-                  plan_, plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
+        programs_(
+            builder_of(*of.model), fields_, of.store, *of.backend, alone_, StrategyInUse(nullptr), plan_,
+            plan_,
+            {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner, .memory = of.run.trainer.memory}) {
     for (std::vector<Tensor>& batch : batches_) {
       batch = make_fields(fields_, of.batch, programs_.feed_memory().get());
       std::copy_n(of.samples.data(), of.samples.bytes(), batch[0].data());

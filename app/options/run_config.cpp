@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <system_error>
 
+#include "app/options/byte_count.h"
 #include "app/options/distributed_config.h"
 #include "app/options/run_keys.h"
 #include "app/options/usable_number.h"
@@ -84,6 +85,7 @@ void read_training(const Section& training, TrainingInput input, RunOptions& run
   read_keys(training, training_keys(input, run));
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = batch_size_of(training, input);
+  if (input.memory) trainer.memory = bytes_in(training, "memory", *input.memory);
   const Section optimizer = training.section("optimizer");
   const double peak = peak_rate(optimizer, input, run.types.values);
   if (optimizer.has("groups") && input.groups.empty())

@@ -32,6 +32,7 @@ struct TrainingInput {
   std::optional<std::string> goal_metric = {};  // metric of the goal; empty: no epochs are compared
   std::optional<std::string> goal_mode = {};    // "min" or "max"; empty: the metric's name decides
   std::optional<std::int64_t> patience = {};    // patience of the goal
+  std::optional<std::string> memory = {};       // the most bytes of a step, as bytes_of() reads it
 
   // Returns the number of samples of a step over all ranks. Returns nothing if neither or both keys are
   // given.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/data/data_options.h"
+#include "app/options/byte_count.h"
 #include "app/options/run_keys.h"
 #include "models/config/rules.h"
 
@@ -76,6 +77,16 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
        .most = [&input] { return static_cast<double>(input.samples_of_step()); },
        .meaning = "splits each rank's share of a step to save memory; at most the number of samples per "
                   "step"},
+      {.name = "memory",
+       .into = &input.memory,
+       .rule = std::string(rule_of_bytes),
+       .meaning =
+           "the most that a step may need on each rank for parameters, gradients, the optimizer's state, "
+           "intermediate values and inputs: `2 GB`, `500 MB`, `1.5 GiB`, or a number of bytes. [Values "
+           "are computed again](../guide/measuring.md#a-limit-of-memory) instead of kept, with the same "
+           "bits. If "
+           "that does not suffice, `micro_batches` rises, unless the model has batch norm. `--resume` "
+           "may change it"},
       {.name = "epochs",
        .into = &trainer.epochs,
        .range = {.minimum = 1, .maximum = most_epochs},

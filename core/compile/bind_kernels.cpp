@@ -10,10 +10,10 @@
 #include "core/compile/cheapest.h"
 #include "core/compile/loop.h"
 #include "core/compile/rebuild.h"
-#include "core/compile/select_regions.h"
 #include "core/graph/print.h"
 #include "core/host/host_candidate.h"
 #include "core/ops/reorder.h"
+#include "core/regions/select_regions.h"
 
 namespace plexaura {
 

@@ -6,6 +6,7 @@
 #include "core/step/training_step.h"
 #include "training/loop/signals.h"
 #include "training/loop/streams.h"
+#include "training/programs/memory_limit.h"
 
 namespace plexaura {
 
@@ -174,6 +175,19 @@ void check_metric_names(const Run& run) {
 
 }  // namespace
 
+namespace {
+
+// Divides a step into more micro-batches if TrainerOptions::memory requires it.
+void fit_memory(Run& run, const ProgramOptions& options) {
+  if (!options.memory) return;
+  BatchPlan& plan = run.division.train;
+  plan.micro_batches = micro_batches_within_memory(run.parts.model, fields_of(run.parts), run.store,
+                                                   run.parts.backend, run.ranks(), plan, options);
+  run.division.validation.micro_batches = plan.micro_batches;
+}
+
+}  // namespace
+
 void make_programs(Run& run, const StrategyInUse& strategy) {
   const TrainerOptions& options = run.options;
   const ProgramOptions of_programs{.optimizer = options.optimizer,
@@ -185,7 +199,9 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
                                    .draws_parts = !run.division.protocol->meets_in_steps,
                                    .parts_may_move = options.parts_may_move,
                                    .buckets_change_bits = options.buckets_change_bits,
-                                   .strict = options.strict};
+                                   .strict = options.strict,
+                                   .memory = options.memory};
+  fit_memory(run, of_programs);
   run.programs = std::make_unique<TrainingPrograms>(run.parts.model, fields_of(run.parts), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);
@@ -245,7 +261,7 @@ LoaderOptions reading(const Run& run) {
   return {.batch_size = options.batch_size,
           .ranks = run.ranks().size(),
           .rank = run.ranks().rank(),
-          .micro_batches = options.micro_batches,
+          .micro_batches = run.division.train.micro_batches,
           .seed = static_cast<std::uint64_t>(options.seed),
           .shuffle = options.shuffle,
           .weights = options.weights,

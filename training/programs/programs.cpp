@@ -12,6 +12,7 @@
 #include "training/optimizers/group_optimizers.h"
 #include "training/programs/bucket_updates.h"
 #include "training/programs/first_loss_scale.h"
+#include "training/programs/memory_limit.h"
 #include "training/ranks/on_rank_0.h"
 
 namespace plexaura {
@@ -72,16 +73,6 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       "samples or more",
       in_all ? "a step" : "the last step", plan.global_batch(step).count, plan.samples, parts,
       parts.empty() ? "every step" : "every part of a step", samples + 1);
-}
-
-// Returns the bytes of parameters, gradients and optimizer state, which do not depend on the batch. `adds` is
-// true if a step has several micro-batches, which need a second arena of gradients.
-std::size_t parameter_bytes(const Placement& placement, std::int64_t states, bool adds) {
-  std::size_t bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
-                      static_cast<std::size_t>(states) * placement.bytes(ArenaKind::state);
-  if (placement.types.shadow) bytes += placement.bytes(ArenaKind::shadow);
-  if (adds) bytes += placement.bytes(ArenaKind::addend);
-  return bytes;
 }
 
 std::string parameters_text(std::size_t bytes) {
@@ -183,13 +174,23 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
         "the model adds to a buffer in micro-batches of one size and replaces it in those of another; write "
         "its update alike whatever the number of samples is");
   replaced_ = std::move(replaced);
+  const std::size_t others =
+      placement == nullptr
+          ? 0
+          : input_bytes(*model.graph) + parameter_bytes(*placement, store_.states(), plan.micro_batches > 1);
   const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
-  std::shared_ptr<const Program> program = compile(*model.graph, outputs, backend_,
-                                                   {.placement = placement,
-                                                    .types = store_.types(),
-                                                    .apply_updates = false,
-                                                    .tuner = options_.tuner,
-                                                    .strict = options_.strict});
+  CompileOptions options{.placement = placement,
+                         .types = store_.types(),
+                         .apply_updates = false,
+                         .tuner = options_.tuner,
+                         .strict = options_.strict};
+  if (options_.memory && placement != nullptr) options.memory_limit = arena_limit(*options_.memory, others);
+  std::shared_ptr<const Program> program;
+  try {
+    program = compile(*model.graph, outputs, backend_, options);
+  } catch (const MemoryLimitError& error) {
+    throw exceeds_memory(error, others, plan, *options_.memory);
+  }
   if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
                        "with this strategy a rank makes its steps without the others; use batch norm of each "
@@ -311,6 +312,7 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
     feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
+  find_memory(micro_batches, bytes);
   const std::string plan =
       plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
   allocate(plan, [&] {
@@ -319,6 +321,26 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
     add_programs(micro_batches, adding);
     evaluator_.make_machines(workspace_);
   });
+}
+
+// Finds the memory of a step. `arena_bytes`: the largest arena of all programs.
+void TrainingPrograms::find_memory(std::int64_t micro_batches, std::size_t arena_bytes) {
+  const Program& program = largest();
+  const std::size_t others =
+      2 * program.feed_bytes + parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
+  memory_ = {.bytes = others + arena_bytes,
+             .unlimited_bytes = others + std::max(arena_bytes, program.unlimited_arena_bytes),
+             .micro_batches = micro_batches,
+             .share_again = program.seconds > 0 ? program.seconds_again / program.seconds : 0};
+  if (!options_.memory || arena_bytes <= arena_limit(*options_.memory, others)) return;
+  const bool is_validation = evaluator_.arena_bytes() > update_->arena_bytes;
+  throw UserError(fmt::format(
+      "training.memory is {} bytes, and {} needs {} ({} of them for parameters, gradients, the "
+      "optimizer's state and inputs); raise it{}",
+      *options_.memory, is_validation ? "a batch of the validation" : "the update", memory_.bytes, others,
+      is_validation ? ", lower training.batch_size, or raise training.micro_batches, which also "
+                      "divides batches of the validation"
+                    : ""));
 }
 
 void TrainingPrograms::make_updates_late() {

@@ -35,6 +35,19 @@ struct ProgramOptions {
   bool parts_may_move = false;      // true: parts may move between ranks, so no program may call all ranks
   bool buckets_change_bits = true;  // true: other bucket_bytes may change the rounding
   bool strict = false;              // see CompileOptions::strict
+  // The most bytes that a step may need on this rank: see TrainerOptions::memory. Empty: no limit.
+  std::optional<std::int64_t> memory = {};
+};
+
+// The memory of a step, and what its limit costs.
+struct StepMemory {
+  // Bytes of parameters, gradients, optimizer state, intermediate values and inputs, as planned.
+  std::size_t bytes = 0;
+  std::size_t unlimited_bytes = 0;  // the same without computing values again
+  std::int64_t micro_batches = 1;
+  // The share of the time of forward and backward pass in which values are computed again, from 0 to 1, by
+  // the estimates of the backend.
+  double share_again = 0;
 };
 
 // All programs of a run, compiled before the first step: gradients for every size of a micro-batch of this rank (with
@@ -75,6 +88,8 @@ class TrainingPrograms {
   // Returns the ops that the host computes in these programs: see Program::ops_on_host().
   std::set<std::string> ops_on_host() const;
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
+  // Returns the memory of a step whose micro-batches have the largest size.
+  const StepMemory& memory() const { return memory_; }
   // Returns a hash of what is equal on all ranks: the graphs of gradients and update, the placement and the
   // buckets. It does not depend on this rank's share of a batch or on its processor.
   std::uint64_t plan_hash() const { return plan_hash_; }
@@ -102,6 +117,7 @@ class TrainingPrograms {
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(std::int64_t micro_batches);
+  void find_memory(std::int64_t micro_batches, std::size_t arena_bytes);
   void make_updates_late();
   // `adding` has the programs of micro-batches after the first one, by number of samples.
   void add_programs(std::int64_t micro_batches,
@@ -130,6 +146,7 @@ class TrainingPrograms {
   bool measures_ = true;  // true if this rank measures the kernels of its kind of processor
   std::string why_not_late_;
   std::string kernel_times_;
+  StepMemory memory_;
 };
 
 }  // namespace plexaura

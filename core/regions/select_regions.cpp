@@ -1,4 +1,4 @@
-#include "core/compile/select_regions.h"
+#include "core/regions/select_regions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/compile/region_order.h"
+#include "core/regions/region_order.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "core/compile/select_regions.h"
+#include "core/regions/select_regions.h"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "core/compile/region_order.h"
+#include "core/regions/region_order.h"
 
 #include <algorithm>
 #include <numeric>
