@@ -52,10 +52,10 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   text += fmt::format(
       "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
       bytes_text(static_cast<double>(program.arena_bytes)),
-      bytes_text(static_cast<double>(program.arena_lower_bound)));
-  if (program.arena_bytes < program.unlimited_arena_bytes)
+      bytes_text(static_cast<double>(program.estimates.arena_lower_bound)));
+  if (program.arena_bytes < program.estimates.unlimited_arena_bytes)
     text += fmt::format("             {} without training.memory, which computes {} instructions again\n",
-                        bytes_text(static_cast<double>(program.unlimited_arena_bytes)),
+                        bytes_text(static_cast<double>(program.estimates.unlimited_arena_bytes)),
                         std::ranges::count_if(program.instructions, &Instruction::is_again));
   text += fmt::format("program      {} instructions, {} reorders\n", program.instructions.size(),
                       program.reorders);

@@ -100,7 +100,7 @@ Json memory_json(const EndedRun& run) {
   ::getrusage(RUSAGE_SELF, &usage);
   return {{"peak_of_rank_0", std::int64_t{usage.ru_maxrss} * 1024},
           {"activations", run.largest.arena_bytes},
-          {"activations_lower_bound", run.largest.arena_lower_bound}};
+          {"activations_lower_bound", run.largest.estimates.arena_lower_bound}};
 }
 
 // Fills the parts that need the validation samples, or writes the reason why these parts are missing.

@@ -56,10 +56,10 @@ class Compiler {
     program_->reorders = lowered_.reorders;
     find_homes();
     assignment_ = assigned(lowered_);
-    program_->unlimited_arena_bytes = assignment_.arena_bytes;
+    program_->estimates.unlimited_arena_bytes = assignment_.arena_bytes;
     if (options_.memory_limit && assignment_.arena_bytes > *options_.memory_limit) limit_memory();
     program_->arena_bytes = assignment_.arena_bytes;
-    program_->arena_lower_bound = assignment_.arena_lower_bound;
+    program_->estimates.arena_lower_bound = assignment_.arena_lower_bound;
     program_->prologue_bytes = assignment_.prologue_bytes;
     log_plan();
     emit_instructions();
@@ -84,7 +84,7 @@ class Compiler {
     assignment_ = std::move(result.assignment);
     program_->passes.push_back(fmt::format("recompute: {} kernels again, instead of an arena of {} bytes",
                                            std::ranges::count_if(lowered_.steps, &BoundInstruction::is_again),
-                                           program_->unlimited_arena_bytes));
+                                           program_->estimates.unlimited_arena_bytes));
   }
 
   BindRequest run_passes() {
@@ -333,8 +333,8 @@ class Compiler {
                               assignment_.workspaces[index],
                               step.is_again};
       const double seconds = std::isfinite(step.candidate.seconds) ? step.candidate.seconds : 0;
-      if (!step.prologue) program_->seconds += seconds;
-      if (step.is_again) program_->seconds_again += seconds;
+      if (!step.prologue) program_->estimates.seconds += seconds;
+      if (step.is_again) program_->estimates.seconds_again += seconds;
       if (auto* loop = std::get_if<LoopWork>(&instruction.work))
         loop->constants = {.space = Place::Space::constant, .offset = add_constants(loop->body->constants)};
       if (step.region.nodes.size() > 1)

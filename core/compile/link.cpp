@@ -91,6 +91,13 @@ void move_to_addends(std::span<Instruction> instructions) {
         if (slot && slot->place.space == Place::Space::gradient) slot->place.space = Place::Space::addend;
 }
 
+ProgramEstimates sum_of(const ProgramEstimates& first, const ProgramEstimates& second) {
+  return {.arena_lower_bound = std::max(first.arena_lower_bound, second.arena_lower_bound),
+          .unlimited_arena_bytes = std::max(first.unlimited_arena_bytes, second.unlimited_arena_bytes),
+          .seconds = first.seconds + second.seconds,
+          .seconds_again = first.seconds_again + second.seconds_again};
+}
+
 std::shared_ptr<Program> join(const Program& first, const Program& second) {
   check(first, second);
   const Relocation relocate(first);
@@ -107,13 +114,10 @@ std::shared_ptr<Program> join(const Program& first, const Program& second) {
   append(linked->constants, second.constants);
   linked->feed_bytes = std::max(first.feed_bytes, second.feed_bytes);
   linked->arena_bytes = std::max(first.arena_bytes, second.arena_bytes);
-  linked->arena_lower_bound = std::max(first.arena_lower_bound, second.arena_lower_bound);
   linked->placement = first.placement;
   linked->reorders = first.reorders + second.reorders;
   linked->backend = first.backend;
-  linked->seconds = first.seconds + second.seconds;
-  linked->seconds_again = first.seconds_again + second.seconds_again;
-  linked->unlimited_arena_bytes = std::max(first.unlimited_arena_bytes, second.unlimited_arena_bytes);
+  linked->estimates = sum_of(first.estimates, second.estimates);
   return linked;
 }
 

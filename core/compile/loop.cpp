@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/compile/passes.h"
 #include "core/graph/print.h"
 
 namespace plexaura {
@@ -75,7 +76,7 @@ LoopWork compile_loop(const Scan& scan, const RegionQuery& query, Backend& backe
 Candidate candidate_of(const LoopWork& loop, const RegionQuery& query) {
   const auto row_major = [&](Value value) { return Layout::row_major(query.type(value).shape.rank()); };
   Candidate candidate;
-  candidate.seconds = static_cast<double>(loop.steps) * loop.body->seconds;
+  candidate.seconds = static_cast<double>(loop.steps) * loop.body->estimates.seconds;
   candidate.implementation = fmt::format("{} times {} kernels, plan {:016x}", loop.steps,
                                          loop.body->instructions.size(), loop.body->plan_hash());
   for (std::size_t i = 0; i < loop.inputs.size(); ++i) {

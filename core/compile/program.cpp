@@ -127,7 +127,7 @@ std::set<std::string> Program::ops_on_host() const {
 std::string Program::to_text() const {
   std::string text = fmt::format(
       "program on {}: {} instructions, {} reorders, arena {} bytes (lower bound {}), prologue {} bytes\n",
-      backend, instructions.size(), reorders, arena_bytes, arena_lower_bound, prologue_bytes);
+      backend, instructions.size(), reorders, arena_bytes, estimates.arena_lower_bound, prologue_bytes);
   for (const std::string& pass : passes) text += "pass " + pass + "\n";
   for (const Instruction& instruction : prologue) text += "prologue " + instruction_text(instruction);
   for (std::size_t index = 0; index < instructions.size(); ++index)

@@ -104,6 +104,15 @@ struct Instruction {
 // Returns true for a sum over ranks and for an op that the host computes.
 bool is_on_host(const Instruction& instruction);
 
+// The cost of a program.
+struct ProgramEstimates {
+  std::size_t arena_lower_bound = 0;  // the least arena that any plan needs
+  // The size that the arena would have without CompileOptions::memory_limit.
+  std::size_t unlimited_arena_bytes = 0;
+  double seconds = 0;        // of all instructions of a run, as the backend estimates them
+  double seconds_again = 0;  // of those with Instruction::is_again
+};
+
 // The result of compile(): immutable, shared by any number of VMs in any threads. The backend that it was
 // compiled for must outlive it.
 struct PLEXAURA_API Program {
@@ -125,16 +134,12 @@ struct PLEXAURA_API Program {
   std::map<Value, Slot> kept;
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;        // size of the arena
-  std::size_t arena_lower_bound = 0;  // the least arena that any plan needs
+  std::size_t arena_bytes = 0;  // size of the arena
   std::size_t prologue_bytes = 0;
   Placement placement;  // the placement that compile() was given or has made
   std::size_t reorders = 0;
   std::string backend;
-  double seconds = 0;        // of all instructions, as the backend estimates them
-  double seconds_again = 0;  // of those with Instruction::is_again
-  // The size that the arena would have without CompileOptions::memory_limit.
-  std::size_t unlimited_arena_bytes = 0;
+  ProgramEstimates estimates;
 
   // Returns 1 + the index of the last instruction that reads or writes the gradient arena below element
   // `offset_end`; 0 if there is none.

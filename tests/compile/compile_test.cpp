@@ -355,7 +355,7 @@ TEST_CASE("the log tells what of a program is reordered, and what stands in its 
                                           program->reorders, program->prologue.size()));
   CHECK(!program->prologue.empty());
   CHECK(program->passes[5] == fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
-                                          program->arena_bytes, program->arena_lower_bound,
+                                          program->arena_bytes, program->estimates.arena_lower_bound,
                                           program->prologue_bytes));
 }
 

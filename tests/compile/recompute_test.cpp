@@ -154,7 +154,7 @@ TEST_CASE("a program with a limit has the bits of the one without, in less memor
       CAPTURE(limit);
       const auto program = compiled(net, limit);
       CHECK(program->arena_bytes <= limit);
-      CHECK(program->unlimited_arena_bytes == whole->arena_bytes);
+      CHECK(program->estimates.unlimited_arena_bytes == whole->arena_bytes);
       CHECK(count_again(*program) > 0);
       CHECK(check_arena(*program) == "");
       CHECK(program->plan_hash() == whole->plan_hash());
@@ -170,7 +170,7 @@ TEST_CASE("a program that fits is not changed") {
   const auto whole = compiled(net);
   const auto program = compiled(net, whole->arena_bytes);
   CHECK(program->to_text() == whole->to_text());
-  CHECK(program->seconds_again == 0);
+  CHECK(program->estimates.seconds_again == 0);
 }
 
 TEST_CASE("more memory costs no more time") {
@@ -181,9 +181,9 @@ TEST_CASE("more memory costs no more time") {
   double seconds = 1e9;
   for (int i = 0; i <= 4; ++i) {
     const auto program = compiled(net, least + (most - 1 - least) * static_cast<std::size_t>(i) / 4);
-    CHECK(program->seconds_again <= seconds);
-    CHECK(program->seconds_again < program->seconds);
-    seconds = program->seconds_again;
+    CHECK(program->estimates.seconds_again <= seconds);
+    CHECK(program->estimates.seconds_again < program->estimates.seconds);
+    seconds = program->estimates.seconds_again;
   }
 }
 

@@ -30,11 +30,12 @@ void check_plan(const std::string& yaml, const Shape& sample, std::int64_t class
     CAPTURE(yaml);
     CAPTURE(placed);
     CHECK(check_arena(*program) == "");
-    CHECK(program->arena_bytes >= program->arena_lower_bound);
+    CHECK(program->arena_bytes >= program->estimates.arena_lower_bound);
     CHECK(static_cast<double>(program->arena_bytes) <=
-          1.05 * static_cast<double>(program->arena_lower_bound));
+          1.05 * static_cast<double>(program->estimates.arena_lower_bound));
     MESSAGE(yaml, ": ", program->instructions.size(), " instructions, ", program->reorders,
-            " reorders, arena ", program->arena_bytes, " bytes, lower bound ", program->arena_lower_bound);
+            " reorders, arena ", program->arena_bytes, " bytes, lower bound ",
+            program->estimates.arena_lower_bound);
     first = program;
   }
 }

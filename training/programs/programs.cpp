@@ -146,9 +146,9 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
     compile_validation(validation, rank);
     drop_sizes_of_others(train, validation);
     make_machines(train.micro_batches);
-    plan_hash_ = hash_of_plan(largest_size(train));
-    kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
-    own_kernels_hash_ =
+    hashes_.plan = hash_of_plan(largest_size(train));
+    hashes_.kernels = hash_of_kernels(sizes_of_all(train), true);
+    hashes_.own_kernels =
         hash_of_kernels(options_.draws_parts ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
                         options_.buckets_change_bits);
   });
@@ -329,9 +329,11 @@ void TrainingPrograms::find_memory(std::int64_t micro_batches, std::size_t arena
   const std::size_t others =
       2 * program.feed_bytes + parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
   memory_ = {.bytes = others + arena_bytes,
-             .unlimited_bytes = others + std::max(arena_bytes, program.unlimited_arena_bytes),
+             .unlimited_bytes = others + std::max(arena_bytes, program.estimates.unlimited_arena_bytes),
              .micro_batches = micro_batches,
-             .share_again = program.seconds > 0 ? program.seconds_again / program.seconds : 0};
+             .share_again = program.estimates.seconds > 0
+                                ? program.estimates.seconds_again / program.estimates.seconds
+                                : 0};
   if (!options_.memory || arena_bytes <= arena_limit(*options_.memory, others)) return;
   const bool is_validation = evaluator_.arena_bytes() > update_->arena_bytes;
   throw UserError(fmt::format(

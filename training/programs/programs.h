@@ -92,19 +92,25 @@ class TrainingPrograms {
   const StepMemory& memory() const { return memory_; }
   // Returns a hash of what is equal on all ranks: the graphs of gradients and update, the placement and the
   // buckets. It does not depend on this rank's share of a batch or on its processor.
-  std::uint64_t plan_hash() const { return plan_hash_; }
+  std::uint64_t plan_hash() const { return hashes_.plan; }
   // Returns a hash of the kernels and layouts for the update and for the sizes of micro-batches that all
   // ranks have. It is equal on ranks with the same kind of backend.
-  std::uint64_t kernels_hash() const { return kernels_hash_; }
+  std::uint64_t kernels_hash() const { return hashes_.kernels; }
   // Returns a hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if a
   // dealer deals them out. It leaves out the update if other buckets give the same bits. On the lowest rank
   // it does not change when other ranks are lost.
-  std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
+  std::uint64_t own_kernels_hash() const { return hashes_.own_kernels; }
   // Returns the measured times by which the kernels of all ranks were chosen. A Tuner with these times
   // chooses the same kernels for the same programs.
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:
+  struct Hashes {
+    std::uint64_t plan = 0;
+    std::uint64_t kernels = 0;
+    std::uint64_t own_kernels = 0;
+  };
+
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const BatchPlan& plan,
                                                    const Placement* placement);
   BuiltModel build(std::int64_t samples) const;
@@ -140,9 +146,7 @@ class TrainingPrograms {
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
-  std::uint64_t plan_hash_ = 0;
-  std::uint64_t kernels_hash_ = 0;
-  std::uint64_t own_kernels_hash_ = 0;
+  Hashes hashes_;
   bool measures_ = true;  // true if this rank measures the kernels of its kind of processor
   std::string why_not_late_;
   std::string kernel_times_;

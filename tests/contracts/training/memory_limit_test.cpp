@@ -6,9 +6,9 @@
 
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
-#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
+#include "core/ops/subscript.h"
 #include "core/ops/unary.h"
 #include "core/scan/scan.h"
 #include "models/zoo/resnet.h"
@@ -91,7 +91,7 @@ struct Ended {
   std::size_t arena;
 };
 
-Ended train(const Task& task, std::optional<std::int64_t> memory, std::int64_t micro_batches = 1) {
+Ended trained(const Task& task, std::optional<std::int64_t> memory, std::int64_t micro_batches = 1) {
   ParameterStore store = task.make_store();
   TrainerOptions options{.batch_size = 8, .micro_batches = micro_batches, .memory = memory, .steps = 3};
   options.learning_rate = 0.05;
@@ -104,12 +104,12 @@ Ended train(const Task& task, std::optional<std::int64_t> memory, std::int64_t m
 }
 
 void check_limited(const Task& task, std::int64_t micro_batches) {
-  const Ended whole = train(task, std::nullopt, micro_batches);
+  const Ended whole = trained(task, std::nullopt, micro_batches);
   for (const double share : {0.9, 0.75}) {
     CAPTURE(share);
     const auto limit = static_cast<std::int64_t>(static_cast<double>(whole.memory.bytes) -
                                                  (1 - share) * static_cast<double>(whole.arena));
-    const Ended ended = train(task, limit, micro_batches);
+    const Ended ended = trained(task, limit, micro_batches);
     CHECK(ended.memory.bytes <= static_cast<std::size_t>(limit));
     CHECK(ended.memory.unlimited_bytes == whole.memory.bytes);
     CHECK(ended.memory.micro_batches == micro_batches);
