@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <sys/resource.h>
+#include <time.h>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct Options {
   bool no_kernels = false;
   bool bytes = false;
   bool trainer = false;
+  bool processor_time = false;
 };
 
 constexpr int warm_up_steps = 3;
@@ -60,6 +62,13 @@ rusage usage() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   return used;
+}
+
+// Returns the seconds that all threads of this process have computed.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 double median(std::vector<double> values) {
@@ -298,17 +307,18 @@ std::string transfers_text(const std::optional<TransferCounts>& from, const std:
 }
 
 std::string measure(const Options& options, const Bench& of, const Timed& timed, int threads) {
+  const auto now = options.processor_time ? processor_seconds : seconds_now;
   const double first_loss = timed.step();
   for (int i = 1; i < warm_up_steps; ++i) timed.step();
   std::vector<double> times;
   double last_loss = 0;
   const long faults = usage().ru_minflt;
   const std::optional<TransferCounts> before = transfers_of(of.backend->watched());
-  const double begin = seconds_now();
-  while (times.size() < fewest_steps || seconds_now() - begin < options.seconds) {
-    const double start = seconds_now();
+  const double begin = now();
+  while (times.size() < fewest_steps || now() - begin < options.seconds) {
+    const double start = now();
     last_loss = timed.step();
-    times.push_back(seconds_now() - start);
+    times.push_back(now() - start);
   }
   return fmt::format(
       R"({{"model":"{}","backend":"{}","precision":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"
@@ -372,13 +382,17 @@ int main(int argc, char** argv) {
   auto* const trainer = app.add_flag("--trainer", options.trainer,
                                      "times steps through the Trainer: with data, metrics and records");
   app.add_flag("--bytes", options.bytes, "gives samples of uint8, which the model normalises");
+  auto* const processor_time = app.add_flag("--processor-time", options.processor_time,
+                                            "times the processor instead of the clock: all threads together")
+                                   ->excludes(trainer);
   auto* const no_kernels =
       app.add_flag("--no-kernels", options.no_kernels,
                    "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
   auto* const plan = app.add_flag(
       "--plan", options.plan,
       "times nothing; prints which kernels estimates choose, and the share of the portable ones");
-  for (auto* const of_what_runs : {seconds, inference, trainer, no_kernels, plan})
+  plan->excludes(processor_time);
+  for (auto* const of_what_runs : {seconds, inference, trainer, processor_time, no_kernels, plan})
     device->excludes(of_what_runs);
   return run_tool(app, argc, argv, [&] {
     print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");

@@ -141,11 +141,13 @@ class Tools(ProgramTest):
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_random_net_gets_slow_kernels(self):
+        others = ["perceptron", "residual", "transformer", "decoder", "recurrent"]
         for mode in ([], ["--inference"]):
-            done = subprocess.run([sys.executable, SOURCE / "dev/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,
-                                  env=support.environment(), capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertIn("30 nets", done.stdout)
+            for nets, words in ((30, ["--count", "30"]), (20, ["--count", "4", "--family", *others])):
+                done = subprocess.run([sys.executable, SOURCE / "dev/sweep", "--build", BUILD, *words, *mode], cwd=self.folder,
+                                      env=support.environment(), capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(f"{nets} nets", done.stdout)
 
     def check_kernels(self, model, sample, classes, *settings):
         for mode in ([], ["--inference"]):

@@ -67,6 +67,8 @@ class UsageTest(unittest.TestCase):
                             (["mutate", "--list", "--only", "0000000", "--room", "ops"], "there is no fault 0000000 in these rooms"),
                             (["mutate", "--list", "--count", "-3"], "--count, --per-source and --jobs must be 1 or more"),
                             (["sweep", "--seconds", "-1"], "--seconds must be from 0 to 3600"),
+                            (["sweep", "--compile"], "--compile needs --against pytorch; add it"),
+                            (["sweep", "--processor-time"], "--processor-time needs --against; without it nothing is timed"),
                             (["tcp_streams", "127.0.0.1", "--rounds", "0"], "--bytes, --rounds and --rate must be above 0")):
             self.check(says, *words)
 
