@@ -275,13 +275,20 @@ class Binder {
       const auto given = layout_of(region.inputs[i]);
       if (!read || !given || *given == candidate.inputs[i]) continue;
       if (reorders_.contains({region.inputs[i], to_string(candidate.inputs[i])})) continue;
-      seconds += reorder_seconds(region.inputs[i], candidate.inputs[i]);
+      seconds += reorder_seconds(region.inputs[i], candidate.inputs[i]) * share_of_runs(region.inputs[i]);
     }
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr)
         if (const auto home = home_layout(*targets[i]); home && candidate.outputs[i] != *home)
           seconds += reorder_seconds(region.outputs[i], *home);
     return seconds;
+  }
+
+  // Returns the share of the runs in which a reorder of this value is run: once for all steps of a loop, if the value is
+  // the same in each of them.
+  double share_of_runs(Value value) const {
+    return request_.steps > 1 && from_parameters_.contains(value) ? 1 / static_cast<double>(request_.steps)
+                                                                  : 1;
   }
 
   double reorder_seconds(Value value, const Layout& layout) const {

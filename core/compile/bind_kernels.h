@@ -73,6 +73,7 @@ struct BindRequest {
   std::optional<DType> shadow = {};  // the dtype of the store's second copy of the parameters, if it has one
   // The operands of a loop's body that are the same in each step: see CompileOptions.
   std::vector<bool> same_operands = {};
+  std::int64_t steps = 0;  // the number of steps of the loop, if the graph is a loop's body
 };
 
 // Visits the regions in order, and takes for each the candidate that is cheapest together with the reorders

@@ -10,6 +10,7 @@
 #include "backends/regions/matmul_regions.h"
 #include "backends/regions/region_match.h"
 #include "core/base/error.h"
+#include "core/graph/leaf.h"
 #include "core/host/costs.h"
 #include "core/ops/matmul.h"
 
@@ -36,6 +37,12 @@ memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank,
 
 DType dtype_of_product(const RegionQuery& query) { return query.type(query.region.outputs[0]).dtype; }
 
+// Returns the number of products that are added for an element of the result.
+std::int64_t inner_extent(const RegionQuery& query) {
+  const Shape& a = query.type(query.region.inputs[0]).shape;
+  return a[a.rank() - (op_cast<MatMul>(query.op()).options().transpose_a ? 2 : 1)];
+}
+
 MatMulDescs descs_of(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, product] = matmul_shapes(query);
@@ -51,20 +58,28 @@ MatMulDescs descs_of(const RegionQuery& query) {
   return descs;
 }
 
-dnnl::matmul::primitive_desc describe(const RegionQuery& query) {
-  return describe_matmul(descs_of(query), attributes_with({}));
+// Who chooses the layout of b: the graph, or the library.
+enum class Factor : std::uint8_t { plain, packed };
+
+dnnl::matmul::primitive_desc describe(const RegionQuery& query, Factor b) {
+  MatMulDescs descs = descs_of(query);
+  if (b == Factor::packed)
+    descs.weights = any_layout({inner_extent(query), matmul_shapes(query).product.extents().back()},
+                               dtype_of_product(query));
+  return describe_matmul(descs, attributes_with({}));
+}
+
+double seconds_of_operations(const RegionQuery& query) {
+  const auto outputs = query.type(query.region.outputs[0]).shape.elements();
+  return 2 * static_cast<double>(inner_extent(query)) * static_cast<double>(outputs) / costs::operations;
 }
 
 double seconds_of(const RegionQuery& query) {
-  const Shape& src = query.type(query.region.inputs[0]).shape;
-  const auto inner = src[src.rank() - (op_cast<MatMul>(query.op()).options().transpose_a ? 2 : 1)];
-  const auto outputs = query.type(query.region.outputs[0]).shape.elements();
-  return costs::seconds_of_launch + costs::seconds_of_library_call +
-         2 * static_cast<double>(inner) * static_cast<double>(outputs) / costs::operations;
+  return costs::seconds_of_launch + costs::seconds_of_library_call + seconds_of_operations(query);
 }
 
-std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
-  const auto primitive = describe(query);
+std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, Factor b) {
+  const auto primitive = describe(query, b);
   std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
                                   {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
                                   {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
@@ -72,6 +87,59 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
   if (query.region.kind == matmul_with_bias)
     arguments.push_back({DNNL_ARG_BIAS, *descs_of(query).bias, Space::input, 2});
   return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
+}
+
+// Returns true if b may have a layout of its own: in the body of a loop, which copies it once for all steps, and as a
+// parameter that only programs for inference read, which has no layout yet, or that layout already. In training a
+// parameter's layout would have to suit its gradient and the update, too.
+bool may_be_packed(const RegionQuery& query) {
+  const Value b = query.region.inputs[1];
+  const Leaf* leaf = as_leaf(*query.graph.record(b.node).op);
+  if (leaf == nullptr) return false;
+  if (leaf->kind() == LeafKind::operand) return true;
+  const bool is_row_major = query.given.size() > 1 && query.given[1] && query.given[1]->is_row_major();
+  return leaf->kind() == LeafKind::parameter && query.graph.mode() == Mode::inference && !is_row_major;
+}
+
+// Returns the layout that the library wants for b [inner, columns] or, if it is transposed, b [columns, inner].
+// Returns nothing if it wants no blocks.
+std::optional<Layout> packed_layout(const RegionQuery& query) {
+  const bool transposed = op_cast<MatMul>(query.op()).options().transpose_b;
+  const Shape& b = query.type(query.region.inputs[1]).shape;
+  std::optional<Layout> layout;
+  try {
+    layout = layout_of(describe(query, Factor::packed).weights_desc(), transposed ? Shape{b[1], b[0]} : b);
+  } catch (const dnnl::error&) {
+    return std::nullopt;
+  }
+  if (!layout || layout->blocks().empty()) return std::nullopt;
+  if (!transposed) return layout;
+  std::vector<std::int64_t> order = layout->order();
+  for (std::int64_t& axis : order) axis = 1 - axis;
+  std::vector<Layout::Block> blocks = layout->blocks();
+  for (Layout::Block& block : blocks) block.axis = 1 - block.axis;
+  return Layout(std::move(order), std::move(blocks));
+}
+
+// The seconds in which a kernel copies a row-major b to the layout of its inner loops, as it does in each run. For few
+// rows that is up to two thirds of its time.
+double seconds_of_copy(const RegionQuery& query) {
+  constexpr double bytes_in_a_second = 2 * costs::bytes_of_memory;  // b is in a cache, or needed there anyway
+  return static_cast<double>(query.type(query.region.inputs[1]).bytes()) / bytes_in_a_second;
+}
+
+// Offers a product that reads b in the layout of the library's kernel.
+std::optional<Candidate> propose_packed(const RegionQuery& query, const Candidate& plain) {
+  if (query.type(query.region.inputs[1]).shape.rank() != 2 || matmul_shapes(query).product.rank() != 2 ||
+      !may_be_packed(query))
+    return std::nullopt;
+  const std::optional<Layout> layout = packed_layout(query);
+  if (!layout) return std::nullopt;
+  Candidate candidate = plain;
+  candidate.implementation += ", packed";
+  candidate.inputs[1] = *layout;
+  candidate.make = [query] { return make_matmul(query, Factor::packed); };
+  return candidate;
 }
 
 // The product of a [rows, inner] and b [inner, columns], or b [columns, inner] if it is transposed.
@@ -151,7 +219,7 @@ class MatMulSource final : public KernelSource {
       return {};
     Candidate candidate;
     try {
-      candidate.implementation = std::string("onednn ") + describe(query).impl_info_str();
+      candidate.implementation = std::string("onednn ") + describe(query, Factor::plain).impl_info_str();
       if (is_reference(candidate.implementation)) return {};
     } catch (const dnnl::error&) {
       return {};
@@ -160,9 +228,13 @@ class MatMulSource final : public KernelSource {
       candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
     candidate.seconds = seconds_of(query);
-    candidate.make = [query] { return make_matmul(query); };
+    candidate.make = [query] { return make_matmul(query, Factor::plain); };
     std::vector<Candidate> candidates{std::move(candidate)};
     if (std::optional<Candidate> rows = propose_rows(query)) candidates.push_back(std::move(*rows));
+    if (std::optional<Candidate> packed = propose_packed(query, candidates[0])) {
+      for (Candidate& copying : candidates) copying.seconds += seconds_of_copy(query);
+      candidates.push_back(std::move(*packed));
+    }
     return candidates;
   }
 };

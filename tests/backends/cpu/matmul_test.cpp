@@ -7,6 +7,7 @@
 #include "core/host/costs.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
+#include "core/scan/scan.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
@@ -162,6 +163,71 @@ TEST_CASE("so is a small one, which takes longer with more rows") {
   const double many = seconds_of(graph.input("many", {DType::float32, {40, 60}}));
   CHECK(few > 0);
   CHECK(many - few > 2.0 * 38 * 60 * 40 / costs::operations);
+}
+
+namespace {
+
+// Returns the candidates that read b in the library's layout. A processor may have none.
+std::vector<Candidate> packed_offers(const Node& product, std::vector<std::optional<Layout>> given = {}) {
+  std::vector<Candidate> candidates = offers(product, std::move(given));
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.inputs[1].blocks().empty(); });
+  return candidates;
+}
+
+// Returns the product of x [5, inner] and w [columns, inner] or, if it is not transposed, [inner, columns].
+Node weighted(Graph& graph, DType dtype, bool transposed, std::int64_t inner = 40,
+              std::int64_t columns = 110) {
+  const Node x = graph.input("x", {dtype, {5, inner}});
+  const Node w = graph.parameter("w", {dtype, transposed ? Shape{columns, inner} : Shape{inner, columns}});
+  return matmul(x, w, {.transpose_b = transposed});
+}
+
+}  // namespace
+
+TEST_CASE("weights in the library's layout give the product of the portable kernels") {
+  for (const bool transposed : {false, true})
+    for (const std::int64_t columns : {1, 10, 110, 256}) {
+      CAPTURE(transposed);
+      CAPTURE(columns);
+      Graph graph(Mode::inference);
+      for (const Candidate& candidate :
+           packed_offers(weighted(graph, DType::float32, transposed, 40, columns))) {
+        const auto build = [&](Graph& of, DType dtype) -> std::vector<Node> {
+          return {weighted(of, dtype, transposed, 40, columns)};
+        };
+        const Agreement result = agreement_of_node(
+            build, candidate.inputs, {.mode = Mode::inference, .implementation = candidate.implementation});
+        CHECK(result.worst() < bound);
+      }
+    }
+}
+
+TEST_CASE("weights keep a layout that a training program or an earlier program has given them") {
+  Graph training;
+  CHECK(packed_offers(weighted(training, DType::float32, true)).empty());
+  Graph inference(Mode::inference);
+  const Node product = weighted(inference, DType::float32, true);
+  CHECK(packed_offers(product, {Layout::row_major(2), Layout::row_major(2)}).empty());
+  for (const Candidate& packed : packed_offers(product))
+    CHECK(packed_offers(product, {Layout::row_major(2), packed.inputs[1]}).size() == 1);
+}
+
+TEST_CASE("a loop of many steps reads weights in the library's layout, and one of a single step does not") {
+  Graph graph(Mode::inference);
+  const bool offered = !packed_offers(weighted(graph, DType::float32, true, 256, 256)).empty();
+  for (const std::int64_t steps : {1, 100}) {
+    const Agreement result = agreement([&](Graph& of, DType dtype) -> std::vector<Node> {
+      const Node w = of.input("w", {dtype, {256, 256}});
+      const auto body = [&](const auto& carries, const auto& xs) -> ScanStep {
+        return {{tanh(matmul(carries[0], w, {.transpose_b = true}) * 0.01 + xs[0])}, {}};
+      };
+      return {scan({of.input("x", {dtype, {steps, 5, 256}})}, {of.input("h", {dtype, {5, 256}})}, body)
+                  .carries[0]};
+    });
+    CAPTURE(result.program);
+    CHECK(result.uses("packed") == (offered && steps > 1));
+    CHECK(result.worst() < bound);
+  }
 }
 
 TEST_CASE("what is added to a product need not be a row for all of its rows") {
