@@ -428,4 +428,18 @@ TEST_CASE("an op takes the layout that its operands come in, blocks of channels 
   CHECK(offers(x + y, {Layout::row_major(4), blocked_channels(16)})[0].outputs[0] == blocked_channels(16));
 }
 
+TEST_CASE("values that are mostly padding may also be computed row-major, for inference") {
+  const auto layouts = [](Mode mode, std::int64_t channels) {
+    Graph graph(mode);
+    const Node x = graph.input("x", {DType::float32, {2, channels, 5, 5}});
+    std::vector<Layout> offered;
+    for (const Candidate& candidate : offers(gelu(x), {blocked_channels(16)}))
+      offered.push_back(candidate.outputs[0]);
+    return offered;
+  };
+  CHECK(layouts(Mode::inference, 3) == std::vector{blocked_channels(16), Layout::row_major(4)});
+  CHECK(layouts(Mode::inference, 20) == std::vector{blocked_channels(16)});
+  CHECK(layouts(Mode::train, 3) == std::vector{blocked_channels(16)});
+}
+
 }  // namespace plexaura::testing::elementwise_test

@@ -90,9 +90,15 @@ bool is_stretched_to_pixels(const RegionQuery& query) {
          from[2] == 1 && from[3] == 1 && to[1] % 16 == 0;
 }
 
+// True if the layout has more padding than elements, as that of few channels in a block of many has.
+bool is_mostly_padding(const Layout& layout, const Shape& shape) {
+  return layout.elements(shape) > 2 * shape.elements();
+}
+
 // Returns the layouts of the operands that have the result's shape, blocked ones first. If there are none,
 // returns blocked channels if a value per channel is broadcast over pixels, and otherwise the row-major
-// layout.
+// layout. After layouts that are mostly padding, over which the loops would compute too, it returns the row-major one
+// for inference. In training, gradients would reorder the values once more.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   std::vector<Layout> layouts = layouts_like_result(query);
@@ -101,6 +107,10 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
                                                     : Layout::row_major(shape.rank()));
   std::ranges::stable_sort(layouts, std::ranges::greater{},
                            [](const Layout& layout) { return layout.blocks().size(); });
+  const Layout row_major = Layout::row_major(shape.rank());
+  if (query.graph.mode() == Mode::inference && is_mostly_padding(layouts[0], shape) &&
+      std::ranges::find(layouts, row_major) == layouts.end())
+    layouts.push_back(row_major);
   return layouts;
 }
 
