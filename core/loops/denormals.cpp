@@ -7,12 +7,12 @@
 namespace plexaura {
 
 void flush_in_workers() {
-#if defined(_OPENMP) && defined(__SSE__)
+#ifdef _OPENMP
   thread_local int flushing = 1;
   if (omp_get_max_threads() <= flushing) return;
   flushing = omp_get_max_threads();
 #pragma omp parallel
-  _mm_setcsr(_mm_getcsr() | flushing_bits);
+  float_control::write(float_control::read() | float_control::flushing_bits);
 #endif
 }
 

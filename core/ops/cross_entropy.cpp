@@ -128,7 +128,10 @@ constexpr std::int64_t cost_of_exp = 20;
 template <class T>
 double sample_loss(const T* logits, std::int64_t label, T* probabilities, std::int64_t classes) {
   double largest = -std::numeric_limits<double>::infinity();
-  for (std::int64_t c = 0; c < classes; ++c) largest = std::fmax(largest, static_cast<double>(logits[c]));
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const auto logit = static_cast<double>(logits[c]);
+    if (logit > largest) largest = logit;  // g++ 12 for 64-bit ARM fails with an internal error at fmax()
+  }
   double total = 0;
   for (std::int64_t c = 0; c < classes; ++c) total += std::exp(static_cast<double>(logits[c]) - largest);
   if (probabilities != nullptr)

@@ -148,7 +148,7 @@ TEST_CASE("functions keep denormals in all their threads, behind kernels that do
 
 TEST_CASE("a scope changes this thread alone, and puts back what was there") {
   CHECK(keeps_denormals());
-#if defined(__SSE__)
+#if defined(__SSE__) || defined(__aarch64__)
   const DenormalScope outer(Denormals::flushed);
   CHECK(!keeps_denormals());
   CHECK(denormals_here() == Denormals::flushed);
@@ -161,7 +161,6 @@ TEST_CASE("a scope changes this thread alone, and puts back what was there") {
 #endif
 }
 
-#if defined(__SSE__)
 TEST_CASE("a large product of float32 takes denormals for zero in all its threads") {
   const auto backend = make_cpu_backend();
   if (cpu_libraries() == "no oneDNN") return;
@@ -171,6 +170,5 @@ TEST_CASE("a large product of float32 takes denormals for zero in all its thread
   for (const double value : output_of(*backend, matmul(x, ones), filled(x.type(), 1e-40)).to_doubles())
     REQUIRE(value == 0);
 }
-#endif
 
 }  // namespace plexaura::testing::denormals_test

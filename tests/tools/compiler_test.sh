@@ -10,9 +10,6 @@ cat > "$folder/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(Compiler LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
-if(DEFINED ID)
-  set(CMAKE_CXX_COMPILER_ID \${ID})
-endif()
 include($1/PlexauraCompiler.cmake)
 END
 # configure ARGUMENTS...: prints what CMake reports, as one line
@@ -21,14 +18,8 @@ configure() {
 }
 fail() { echo "$1"; echo "$said"; exit 1; }
 
-said=$(configure "$@" -DID=GNU)
-[[ $said != *"kernels"* && $said == *"Configuring done"* ]] || fail "a compiler that has everything is not taken silently"
-
-said=$(configure "$@" -DID=Clang)
-[[ $said == *"clang compiles the CPU's kernels for one kind of processor"*"Configuring done"* ]] || fail "the slower kernels are not reported"
-
-said=$(configure "$@" -DID=Clang -DCMAKE_CXX_FLAGS=-mavx2)
-[[ $said != *"kernels"* && $said == *"Configuring done"* ]] || fail "kernels for a newer processor are called slow"
+said=$(configure "$@")
+[[ $said != *"Plexaura"* && $said == *"Configuring done"* ]] || fail "a compiler that has everything is not taken silently"
 
 # A header without std::source_location replaces that of the standard library, as clang 14 sees it.
 said=$(configure "$@" -DCMAKE_CXX_FLAGS="-isystem $folder/empty")

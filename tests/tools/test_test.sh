@@ -78,8 +78,8 @@ grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 mkdir -p build-baseline/venv/{bin,lib/python3/site-packages/pyarrow}
 stand_in build-baseline/venv/bin/python 'echo "parquet $*" >> "$LOG"'
 check 0 --extended
-expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^packages$')" "begin baseline test baseline fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages begin baseline kills 20"
-expect "$(tail -1 build/test-logs/extended.log)" "10 passed, 0 failed"
+expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^packages$')" "begin baseline test baseline begin clang test clang begin aarch64 test aarch64 fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages begin baseline kills 20"
+expect "$(tail -1 build/test-logs/extended.log)" "18 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
 # The plugin for CUDA must be complete.
@@ -92,7 +92,7 @@ UNREACHABLE=1 check 1 --ci
 expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks onnx cuda"
 
 check 2 --preset none_such
-expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi mpich no-onednn onednn3 avx2 baseline cuda"
+expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi mpich no-onednn onednn3 avx2 baseline clang aarch64 cuda"
 
 # A signal to tools/test also ends its builds.
 : > log

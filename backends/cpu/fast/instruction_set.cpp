@@ -5,10 +5,10 @@ namespace plexaura::fast {
 
 std::string instruction_set() {
 #if PLEXAURA_NEWEST_CLONE >= 4
-  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports(PLEXAURA_CLONE_4)) return PLEXAURA_CLONE_4;
 #endif
 #if PLEXAURA_NEWEST_CLONE >= 3
-  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+  if (__builtin_cpu_supports(PLEXAURA_CLONE_3)) return PLEXAURA_CLONE_3;
 #endif
   return "baseline";
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/parallel.h"
 #include "core/ops/philox.h"
 #include "core/tensor/shape.h"
@@ -13,7 +14,7 @@ namespace plexaura::fast {
 constexpr std::int64_t draws_at_once = 64;
 
 // Sets words[i] to the random bits of index 4 * block + i, for draws_at_once values of i.
-void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words);
+PLEXAURA_CLONED void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words);
 
 // Selects the draws that belong to a value. If the value has a batch axis, they begin at its first element's
 // place in the global batch, so that ranks draw different numbers. Otherwise they begin at 0, and all ranks

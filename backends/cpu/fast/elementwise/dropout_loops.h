@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/fast/clones.h"
+
 namespace plexaura::fast {
 
 // Keeps an element if its random bits are not below `dropped_below`, and multiplies it by `scale`. `y` and
@@ -10,9 +12,10 @@ struct DropoutRule {
   std::uint32_t dropped_below;
   float scale;
 };
-void drop(const DropoutRule& rule, const std::uint32_t* words, std::int64_t count, const float* x, float* y,
-          bool* mask);
+PLEXAURA_CLONED void drop(const DropoutRule& rule, const std::uint32_t* words, std::int64_t count,
+                          const float* x, float* y, bool* mask);
 
-void drop_grad(const float* diff_y, const bool* mask, float scale, std::int64_t count, float* diff_x);
+PLEXAURA_CLONED void drop_grad(const float* diff_y, const bool* mask, float scale, std::int64_t count,
+                               float* diff_x);
 
 }  // namespace plexaura::fast

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backends/cpu/fast/clones.h"
+
 namespace plexaura::fast {
 
 // The innermost loops of the elementwise ops on float32, made from the functors of ops.def.
@@ -32,9 +34,9 @@ const UnaryLoops* find_unary(std::string_view op);
 const BinaryLoops* find_binary(std::string_view op);
 
 // y > 0 ? grad : 0
-void mask_loop(const float* y, const float* grad, float* result, std::int64_t count);
+PLEXAURA_CLONED void mask_loop(const float* y, const float* grad, float* result, std::int64_t count);
 
 // y += x
-void add_loop(const float* x, float* y, std::int64_t count);
+PLEXAURA_CLONED void add_loop(const float* x, float* y, std::int64_t count);
 
 }  // namespace plexaura::fast

@@ -140,9 +140,9 @@ struct DoubleMath : StdMath {
     const double below = is_middle ? larger + smaller : larger;
     const double quotient = above / below;
     const bool is_diagonal = smaller == infinity;
-    const double slope = is_diagonal | (larger == 0.) ? 0. : quotient;
+    const double slope = (is_diagonal | (larger == 0.)) ? 0. : quotient;
     const double arc = arc_of(slope);
-    const double low = is_middle | is_diagonal ? 0.78539816339744831 - (arc - 3.0616169978683829e-17) : arc;
+    const double low = (is_middle | is_diagonal) ? 0.78539816339744831 - (arc - 3.0616169978683829e-17) : arc;
     const double quarter = is_steep ? 1.5707963267948966 - (low - 6.1232339957367658e-17) : low;
     const double half =
         std::copysign(1., x) < 0. ? 3.1415926535897931 - (quarter - 1.2246467991473532e-16) : quarter;

@@ -24,7 +24,7 @@ struct WideMath {
     const bool is_below_0 = (a < 0.F) & (size != infinity);
     const bool is_one = (b == 0.F) | (a == 1.F) | ((size == 1.) & (std::fabs(wide_b) == infinity));
     double result = is_odd ? std::copysign(power, static_cast<double>(a)) : power;
-    result = is_below_0 & !is_whole & (b == b) ? not_a_number : result;
+    result = (is_below_0 & !is_whole & (b == b)) ? not_a_number : result;
     return static_cast<float>(is_one ? 1. : result);
   }
 

@@ -53,9 +53,14 @@ PLEXAURA_INLINE void multiply_panel(const BlockProduct& product, RowsOfA<T> a, s
     a.at += by * a.row_step;
     y += by * product.columns;
   };
-  for (; row + together <= rows; advance(together))
+  while (row + together <= rows) {
     multiply_rows<together>(a, panel, inner, adds, y, product.columns, count);
-  for (; row < rows; advance(1)) multiply_rows<1>(a, panel, inner, adds, y, product.columns, count);
+    advance(together);
+  }
+  while (row < rows) {
+    multiply_rows<1>(a, panel, inner, adds, y, product.columns, count);
+    advance(1);
+  }
 }
 
 template <class T>

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/fast/clones.h"
+
 namespace plexaura::fast {
 
 // The sizes of a product [rows, inner] x [inner, columns], and the steps between elements of its factors.
@@ -29,9 +31,9 @@ struct ResultBlock {
 
 // Computes one block of y = a b on the calling thread. y is row-major. The order of the terms of an element does not
 // depend on the blocks.
-void multiply_block(const BlockProduct& product, const ResultBlock& block, const float* a, const float* b,
-                    float* y);
-void multiply_block(const BlockProduct& product, const ResultBlock& block, const double* a, const double* b,
-                    double* y);
+PLEXAURA_CLONED void multiply_block(const BlockProduct& product, const ResultBlock& block, const float* a,
+                                    const float* b, float* y);
+PLEXAURA_CLONED void multiply_block(const BlockProduct& product, const ResultBlock& block, const double* a,
+                                    const double* b, double* y);
 
 }  // namespace plexaura::fast

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/fast/clones.h"
+
 namespace plexaura::fast {
 
 // The sizes of a product [rows, inner] x [inner, columns]. A transposed factor is stored as [inner, rows] or
@@ -22,7 +24,7 @@ constexpr std::int64_t panel_columns = 16;
 
 // Computes y = a b on the calling thread, and adds `bias`, [columns], to each row unless it is null. `panel`
 // is workspace for one panel. Terms are added up in the order of `inner`.
-void multiply_small(const MatrixProduct& product, const float* a, const float* b, const float* bias,
-                    float* panel, float* y);
+PLEXAURA_CLONED void multiply_small(const MatrixProduct& product, const float* a, const float* b,
+                                    const float* bias, float* panel, float* y);
 
 }  // namespace plexaura::fast

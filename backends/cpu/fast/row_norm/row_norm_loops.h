@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/fast/clones.h"
+
 namespace plexaura::fast {
 
 // Loops over the rows of layer_norm, group_norm, standardise and rms_norm, for T = float and double. Sums over a row are
@@ -30,9 +32,10 @@ struct NormForward {
   T* root;     // may be null
 };
 
-void normalise_rows(const NormRows& rows, const NormForward<float>& at, std::int64_t begin, std::int64_t end);
-void normalise_rows(const NormRows& rows, const NormForward<double>& at, std::int64_t begin,
-                    std::int64_t end);
+PLEXAURA_CLONED void normalise_rows(const NormRows& rows, const NormForward<float>& at, std::int64_t begin,
+                                    std::int64_t end);
+PLEXAURA_CLONED void normalise_rows(const NormRows& rows, const NormForward<double>& at, std::int64_t begin,
+                                    std::int64_t end);
 
 template <class T>
 struct NormBackward {
@@ -54,16 +57,18 @@ struct NormPartialSums {
   T* shift;
 };
 
-void normalise_rows_grad(const NormRows& rows, const NormBackward<float>& at, std::int64_t begin,
-                         std::int64_t end, const NormPartialSums<float>& sums);
-void normalise_rows_grad(const NormRows& rows, const NormBackward<double>& at, std::int64_t begin,
-                         std::int64_t end, const NormPartialSums<double>& sums);
+PLEXAURA_CLONED void normalise_rows_grad(const NormRows& rows, const NormBackward<float>& at,
+                                         std::int64_t begin, std::int64_t end,
+                                         const NormPartialSums<float>& sums);
+PLEXAURA_CLONED void normalise_rows_grad(const NormRows& rows, const NormBackward<double>& at,
+                                         std::int64_t begin, std::int64_t end,
+                                         const NormPartialSums<double>& sums);
 
 // Adds up `count` lists of sums: element i of the result is the sum of their elements i. `stride` is the distance of two
 // lists.
-void add_norm_sums(const float* sums, std::int64_t count, std::int64_t stride, std::int64_t begin,
-                   std::int64_t end, float* result);
-void add_norm_sums(const double* sums, std::int64_t count, std::int64_t stride, std::int64_t begin,
-                   std::int64_t end, double* result);
+PLEXAURA_CLONED void add_norm_sums(const float* sums, std::int64_t count, std::int64_t stride,
+                                   std::int64_t begin, std::int64_t end, float* result);
+PLEXAURA_CLONED void add_norm_sums(const double* sums, std::int64_t count, std::int64_t stride,
+                                   std::int64_t begin, std::int64_t end, double* result);
 
 }  // namespace plexaura::fast
