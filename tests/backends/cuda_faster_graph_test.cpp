@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,8 @@ void destroy(Graph* graph) noexcept { delete graph; }
 void record(Event* event, Stream*) { event->time = now; }
 bool passed(const Event*) { return !is_late; }
 double seconds_between(const Event* begin, const Event* end) {
-  REQUIRE(!is_late);
+  // doctest's REQUIRE() would call the raise() of this namespace on 64-bit ARM.
+  if (is_late) throw std::logic_error("a time was asked for before the work was done");
   return end->time - begin->time;
 }
 void launch(Graph* graph, Stream*) {

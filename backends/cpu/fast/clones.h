@@ -41,8 +41,8 @@
 #define PLEXAURA_CLONES
 #endif
 
-// Stands before the declaration of such a function in a header. clang 16 gives the function another symbol than one
-// without clones, and g++ the same.
+// Stands before the declaration of such a function in a header. clang 16 gives a function with clones another symbol,
+// so callers have to know that it has them. With g++ the symbol is the same.
 #ifdef __clang__
 #define PLEXAURA_CLONED PLEXAURA_CLONES
 #else

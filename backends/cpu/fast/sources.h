@@ -10,7 +10,8 @@
 
 namespace plexaura::fast {
 
-// Returns the generation of processors whose version of the loops runs here: "x86-64-v3".
+// Returns the generation of processors whose version of the loops runs here: "x86-64-v3", or "avx2" if clang
+// compiled them.
 std::string instruction_set();
 
 // Elementwise functions of one, two or three values, in any layout and with any broadcasting.
